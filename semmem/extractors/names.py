@@ -1,0 +1,266 @@
+"""Where the names of a text are: capitalised spans, known names, the names that a title gives. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from semmem.text import Word, key, tokens
+from semmem.types import Kind
+
+__all__ = [
+    "BARE_TITLE",
+    "BEFORE_COMMA",
+    "MAX_NAME",
+    "OPENING",
+    "TITLE",
+    "Token",
+    "alias_candidates",
+    "capitalised_spans",
+    "gazetteer",
+    "label",
+    "name_key",
+    "printed",
+    "read",
+    "subject_aliases",
+    "subject_keys",
+    "subjects",
+    "title_is_name",
+]
+
+TITLE, BARE_TITLE, OPENING, BEFORE_COMMA = 1.0, 0.9, 0.8, 0.6
+MAX_NAME = 8
+"""Most tokens of a known name that a text or question is searched for."""
+LONGEST_LABEL = 200
+
+Token: TypeAlias = tuple[Word, int, int]
+
+_LONGEST_SPAN = 12  # a longer run of capitals is a headline or a shout, not a name
+_CONNECTOR_LIST = "of the and de la du van von der den al el da di del ibn bin for in on at to a y e le des with"
+_CONNECTORS = frozenset(_CONNECTOR_LIST.split())
+_OPENER_LIST = """
+however meanwhile moreover furthermore additionally later afterwards eventually finally recently currently today
+yesterday tomorrow originally initially previously subsequently nevertheless nonetheless instead perhaps maybe
+according despite following several various let lets please thanks thank hi hey hello wow oh ah yeah yep nope ok okay
+sure well congrats congratulations name list tell give describe find show explain compare
+"""
+_OPENERS = frozenset(_OPENER_LIST.split())  # words that a sentence opens with, capitals or not
+_GIVEN_NAMES = frozenset(("will", "may"))  # stop words that are names where a sentence does not begin
+_BEFORE_DOT_LIST = "dr mr mrs ms prof st jr sr gen col capt lt sgt rev mt ft"
+_BEFORE_DOT = frozenset(_BEFORE_DOT_LIST.split())
+_SENTENCE_END = re.compile(r"[.!?:;\u2026\n\u3002\uff01\uff1f]")
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_JOINING = frozenset((" ", "  ", "-", "\u00a0", "\u2010", "\u2011", "_", " & "))
+_GLUE = frozenset(("-", "\u2010", "\u2011", "_"))
+_TERM, _STEM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.NAME)
+
+
+def read(text: str, language: str = "english") -> tuple[list[Token], list[str]]:
+    """Return the tokens and, for each, what stands between it and the one before."""
+    found = tokens(text, language)
+    gaps = []
+    last = 0
+    for _, start, end in found:
+        gaps.append(text[last:start])
+        last = end
+    return found, gaps
+
+
+def name_key(found: Sequence[Token], first: int, past: int) -> int:
+    """Return the key of the name made of tokens ``first`` to ``past - 1``."""
+    return key(_NAME, [found[i][0].folded for i in range(first, past)])
+
+
+def printed(text: str) -> str:
+    """Return a label as a store can hold it: white space collapsed, no control characters, 200 characters at most."""
+    shown = " ".join(text.split())
+    if not shown.isprintable():
+        shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
+    return shown[:LONGEST_LABEL]
+
+
+def label(text: str, found: Sequence[Token], first: int, past: int) -> str:
+    """Return what people read for a name: its text without a possessive ending."""
+    shown = printed(text[found[first][1] : found[past - 1][2]])
+    return shown[:-2] if shown.endswith(("'s", "\u2019s", "'S", "\u2019S")) else shown
+
+
+def _dotted(word: Word, gap: str) -> bool:
+    """Return whether the full stop in ``gap`` belongs to ``word``: an initial, J.R.R., a form of address."""
+    return gap == ". " and word.capital and (len(word.folded) == 1 or "." in word.surface or word.folded in _BEFORE_DOT)
+
+
+def _begins(word: Word) -> bool:
+    """Return whether ``word`` after a full stop begins a sentence, whatever came before: a stop word, no initial."""
+    return word.stop and (len(word.folded) > 1 or not word.capital)
+
+
+def _opens(found: Sequence[Token], gaps: Sequence[str], at: int) -> bool:
+    """Return whether token ``at`` is the first of a sentence."""
+    if at == 0:
+        return True
+    gap = gaps[at]
+    if gap == " " or _SENTENCE_END.search(gap) is None:
+        return False
+    return _begins(found[at][0]) or not _dotted(found[at - 1][0], gap)
+
+
+def _joined(found: Sequence[Token], gaps: Sequence[str], at: int) -> bool:
+    """Return whether a span may run on from token ``at - 1`` to token ``at``."""
+    gap = gaps[at]
+    return gap in _JOINING or (_dotted(found[at - 1][0], gap) and not _begins(found[at][0]))
+
+
+def _over_connectors(found: Sequence[Token], gaps: Sequence[str], at: int) -> int:
+    """Return the position of a capital that follows token ``at - 1`` over one or two connectors, 0 if none does."""
+    for ahead in range(at, min(at + 3, len(found))):
+        if not _joined(found, gaps, ahead):
+            return 0
+        word = found[ahead][0]
+        if word.capital:
+            return ahead
+        if word.folded not in _CONNECTORS:
+            return 0
+    return 0
+
+
+def _run(found: Sequence[Token], gaps: Sequence[str], first: int) -> int:
+    """Return where the run of capitals that begins at ``first`` ends."""
+    at = first + 1
+    while at < len(found) and _joined(found, gaps, at):
+        word = found[at][0]
+        glued = gaps[at] in _GLUE and (
+            word.folded[0].isdigit() or (at == first + 1 and len(found[first][0].folded) == 1)
+        )
+        if word.capital or glued:
+            at += 1
+        elif ahead := _over_connectors(found, gaps, at):
+            at = ahead + 1
+        else:
+            break
+    return at
+
+
+def capitalised_spans(found: Sequence[Token], gaps: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield (first, past) token positions of maximal runs of capitals, joined over at most two connectors.
+
+    Leading stop words are cut, and words such as "however" where a sentence opens. Digits belong to a run they are
+    glued to (INC-211), and a lower-case part to a single letter (X-ray).
+    """
+    at = 0
+    while at < len(found):
+        if not found[at][0].capital:
+            at += 1
+            continue
+        first, at = at, _run(found, gaps, at)
+        opens = _opens(found, gaps, first)
+        while first < at:
+            word = found[first][0]
+            if word.capital and not word.stop and not (opens and word.folded in _OPENERS):
+                break
+            if word.folded in _GIVEN_NAMES and not opens and first + 1 < at and found[first + 1][0].capital:
+                break
+            first += 1
+        if first < at and at - first <= _LONGEST_SPAN:
+            yield first, at
+
+
+def _ends(found: Sequence[Token], gaps: Sequence[str], first: int) -> Iterator[int]:
+    """Yield the ends of the names that could begin at ``first``, shortest first, within the sentence.
+
+    A name of more than three tokens ends in a capital or a number, none ends in a lower-case stop word.
+    """
+    for past in range(first + 1, min(first + MAX_NAME, len(found)) + 1):
+        at = past - 1
+        if at > first and gaps[at] != " " and (len(gaps[at]) > 3 or _opens(found, gaps, at)):
+            return
+        last = found[at][0]
+        if last.capital or last.kind == _TERM or (past - first <= 3 and not last.stop):
+            yield past
+
+
+@lru_cache(maxsize=1024)
+def _candidates(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
+    """Return (first, past, key) of all that may be a known name; kept, since a writer asks twice."""
+    found, gaps = read(part, language)
+    return tuple(
+        (at, past, name_key(found, at, past))
+        for at, token in enumerate(found)
+        if token[0].capital
+        for past in _ends(found, gaps, at)
+    )
+
+
+def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
+    """Yield (first, past, key) of the longest known names whose first token has a capital, left to right."""
+    best: tuple[int, int, int] | None = None
+    free = 0
+    for candidate in _candidates(part, language):
+        if best is not None and candidate[0] > best[0]:
+            yield best
+            free, best = best[1], None
+        if candidate[0] >= free and candidate[2] in known:
+            best = candidate
+    if best is not None:
+        yield best
+
+
+def alias_candidates(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
+    """Return the name keys that the gazetteer looks for: runs of up to 8 tokens that begin with a capital."""
+    return {at for part in (title, text) if part and not part.islower() for _, _, at in _candidates(part, language)}
+
+
+def subject_aliases(
+    text: str, title: str | None = None, *, language: str = "english"
+) -> list[tuple[tuple[str, ...], str, float]]:
+    """Return the names that a memory is the subject of, as (folded tokens, label, weight b), heaviest first.
+
+    The title 1.0; without "(...)" .9; before its first comma .6; the capitalised span that the text opens with .8, if
+    it has two tokens or more and, where there is a title, shares one with it.
+    """
+    found, gaps = read(text, language)
+    return subjects(text, title, language, found, list(capitalised_spans(found, gaps)))
+
+
+def subject_keys(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
+    """Return the keys of ``subject_aliases``."""
+    return {key(_NAME, parts) for parts, _, _ in subject_aliases(text, title, language=language)}
+
+
+def subjects(
+    text: str, title: str | None, language: str, found: Sequence[Token], spans: Sequence[tuple[int, int]]
+) -> list[tuple[tuple[str, ...], str, float]]:
+    """Return what ``subject_aliases`` does, from the tokens and capitalised spans of the text."""
+    aliases: dict[tuple[str, ...], tuple[str, float]] = {}
+
+    def add(shown: str, parts: tuple[str, ...], weight: float) -> None:
+        if parts and (parts not in aliases or aliases[parts][1] < weight):
+            aliases[parts] = (shown, weight)
+
+    titled: set[str] = set()
+    if title:
+        bare = _PARENTHESIS.sub("", title)
+        for form, weight in ((title, TITLE), (bare, BARE_TITLE), (bare.partition(",")[0], BEFORE_COMMA)):
+            if weight == TITLE or form != title:
+                named = [w for w, _, _ in tokens(form, language)]
+                add(printed(form), tuple(w.folded for w in named), weight)
+                titled.update(w.folded for w in named if not w.stop)
+    if spans:
+        first, past = spans[0]
+        span = tuple(found[i][0].folded for i in range(first, past))
+        opening = first <= 2 and all(found[i][0].stop for i in range(first))
+        if opening and len(span) >= 2 and (not title or not titled.isdisjoint(span)):
+            add(label(text, found, first, past), span, OPENING)
+    return sorted(((parts, shown, weight) for parts, (shown, weight) in aliases.items()), key=lambda a: (-a[2], a[0]))
+
+
+def title_is_name(title: str, *, language: str = "english") -> bool:
+    """Return whether the content words of a title all have a capital, "(...)" left out: it names, not describes."""
+    content = [
+        w
+        for w, _, _ in tokens(_PARENTHESIS.sub("", title), language)
+        if w.kind == _STEM and not w.stop and (w.capital or w.folded not in _CONNECTORS)
+    ]
+    return bool(content) and all(w.capital for w in content)

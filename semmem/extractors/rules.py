@@ -1,0 +1,259 @@
+"""Concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (graph-leg.md, "Concepts").
+
+Pure functions of a text, its title and the names the namespace knows, so that the batch size, the order and the number
+of workers cannot change what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass
+
+from semmem.extractors.names import (
+    MAX_NAME,
+    Token,
+    alias_candidates,
+    capitalised_spans,
+    gazetteer,
+    label,
+    name_key,
+    read,
+    subject_aliases,
+    subject_keys,
+    subjects,
+    title_is_name,
+)
+from semmem.text import Word, hashed, key, tokens, vocabulary
+from semmem.types import Extraction, Kind
+
+__all__ = [
+    "BIGRAM_WEIGHT",
+    "MAX_NAME",
+    "NAME_WEIGHT",
+    "STEM_WEIGHT",
+    "Name",
+    "QuestionConcepts",
+    "Rules",
+    "alias_candidates",
+    "extract",
+    "question",
+    "subject_aliases",
+    "subject_keys",
+    "title_is_name",
+]
+
+NAME_WEIGHT, BIGRAM_WEIGHT, STEM_WEIGHT = 1.0, 0.6, 0.3
+
+_MOST_QUESTION_WORDS = 128
+_TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
+
+
+class _Found:
+    """What one memory holds while it is gathered; names map a key to (label, mention, subject)."""
+
+    __slots__ = ("bigrams", "counts", "length", "names", "words")
+
+    def __init__(self) -> None:
+        self.words: dict[int, Word] = {}
+        self.counts: dict[int, int] = {}
+        self.bigrams: dict[tuple[str, str], None] = {}
+        self.names: dict[int, tuple[str, float, float]] = {}
+        self.length = 0
+
+    def add_words(self, read_words: Sequence[Word], times: int) -> None:
+        """Add the terms, stems and bigrams of one text whose words count ``times``.
+
+        Bigrams are neighbours once stop words and numbers are gone; a number makes one only with the stem it directly
+        follows (port 8080, INC-211), since it says little without it.
+        """
+        counts, bigrams = self.counts, self.bigrams
+        before = ""
+        adjacent = False
+        for word in read_words:
+            _, root, at, kind, stop, _, _ = word
+            if stop:
+                adjacent = False
+                continue
+            if at in counts:
+                counts[at] += times
+            else:
+                counts[at] = times
+                self.words[at] = word
+            self.length += times
+            if kind == _TERM:
+                if adjacent:
+                    bigrams[before, root] = None
+                adjacent = False
+                continue
+            if before:
+                bigrams[before, root] = None
+            before = root
+            adjacent = True
+
+    def add_name(self, at: int, shown: str, mention: float, subject: float) -> None:
+        """Add a name; the largest weights and the first label win."""
+        if (seen := self.names.get(at)) is not None:
+            shown, mention, subject = seen[0], max(mention, seen[1]), max(subject, seen[2])
+        self.names[at] = (shown, mention, subject)
+
+    def extraction(self) -> Extraction:
+        """Return everything as parallel lists, keys ascending."""
+        rows: list[tuple[int, int, str, float, float, int]] = []
+        for at, count in self.counts.items():
+            word = self.words[at]
+            kind = word.kind
+            rows.append((at, kind, word.stem, STEM_WEIGHT if kind == _STEM else 0.0, 0.0, count))
+        for left, right in self.bigrams:
+            at = hashed(f"2\x1f{left}\x1f{right}")  # key(Kind.BIGRAM, (left, right)), in line for speed
+            rows.append((at, _BIGRAM, f"{left} {right}", BIGRAM_WEIGHT, 0.0, 0))
+        for at, (shown, mention, subject) in self.names.items():
+            rows.append((at, _NAME, shown, mention, subject, 0))
+        if not rows:
+            return Extraction([], [], [], [], [], [], 0)
+        rows.sort()
+        keys, kinds, labels, mentions, subject_weights, numbers = map(list, zip(*rows, strict=True))
+        return Extraction(keys, kinds, labels, mentions, subject_weights, numbers, self.length)
+
+
+def extract(
+    text: str, title: str | None = None, *, language: str = "english", known: Container[int] | None = None
+) -> Extraction:
+    """Return the terms and concepts of one memory.
+
+    ``known`` are the keys of the names that memories of the namespace are about (the gazetteer); of those that
+    ``alias_candidates`` lists, the longest at each place is a mention.
+    """
+    out = _Found()
+    body: list[Token] = []
+    body_spans: list[tuple[int, int]] = []
+    for part, times in ((title, 2), (text, 1)):
+        if not part:
+            continue
+        if part.islower():  # nothing has a capital
+            out.add_words(vocabulary(part, language), times)
+            continue
+        found, gaps = read(part, language)
+        out.add_words([token[0] for token in found], times)
+        spans = list(capitalised_spans(found, gaps))
+        for first, past in spans:
+            out.add_name(name_key(found, first, past), label(part, found, first, past), NAME_WEIGHT, 0.0)
+        if known:
+            for first, past, at in gazetteer(part, known, language):
+                out.add_name(at, label(part, found, first, past), NAME_WEIGHT, 0.0)
+        if times == 1:
+            body, body_spans = found, spans
+    if title or body_spans:
+        for parts, shown, weight in subjects(text, title, language, body, body_spans):
+            out.add_name(key(_NAME, parts), shown, 0.0, weight)
+    return out.extraction()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A run of tokens of a question that may be a name.
+
+    ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
+    words all have a capital. ``span``: it is a maximal capitalised span.
+    """
+
+    key: int
+    tokens: tuple[str, ...]
+    label: str
+    first: int
+    past: int
+    start: int
+    end: int
+    capitalised: bool
+    span: bool
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionConcepts:
+    """A question as the graph leg reads it.
+
+    ``names`` are all runs of up to 8 tokens, capitals or not, that may name a subject, longest first, then from left to
+    right. ``spans`` are the maximal capitalised ones. ``keys, kinds, labels, weights`` are parallel: the concepts of
+    every kind with their weight a (spans, bigrams, stems), keys ascending.
+    """
+
+    names: tuple[Name, ...]
+    spans: tuple[Name, ...]
+    keys: tuple[int, ...]
+    kinds: tuple[int, ...]
+    labels: tuple[str, ...]
+    weights: tuple[float, ...]
+
+
+def _name(text: str, found: Sequence[Token], first: int, past: int, span: bool) -> Name:
+    run = [found[i][0] for i in range(first, past)]
+    capitalised = any(w.capital and not w.stop for w in run) and all(
+        w.capital or w.stop or w.kind == _TERM for w in run
+    )
+    parts = tuple(w.folded for w in run)
+    start, end = found[first][1], found[past - 1][2]
+    return Name(key(_NAME, parts), parts, label(text, found, first, past), first, past, start, end, capitalised, span)
+
+
+def _may_name(found: Sequence[Token], first: int, past: int) -> bool:
+    """Return whether a run is more than stop words, or is two capitals or more inside the question ("by The Who")."""
+    run = [found[i][0] for i in range(first, past)]
+    return not all(w.stop for w in run) or (first > 0 and len(run) > 1 and all(w.capital for w in run))
+
+
+def question(text: str, language: str = "english") -> QuestionConcepts:
+    """Return the concepts of a question; names are looked for in its first 128 tokens."""
+    found, gaps = read(text, language)
+    out = _Found()
+    out.add_words([token[0] for token in found], 1)
+    bounds = list(capitalised_spans(found, gaps))
+    spans = tuple(_name(text, found, first, past, True) for first, past in bounds)
+    for span in spans:
+        out.add_name(span.key, span.label, NAME_WEIGHT, 0.0)
+    count = min(len(found), _MOST_QUESTION_WORDS)
+    whole = set(bounds)
+    names = [
+        _name(text, found, first, past, (first, past) in whole)
+        for first in range(count)
+        for past in range(first + 1, min(first + MAX_NAME, count) + 1)
+        if _may_name(found, first, past)
+    ]
+    names.sort(key=lambda n: (-n.size, n.first))
+    all_found = out.extraction()
+    columns = zip(all_found.keys, all_found.kinds, all_found.names, all_found.mentions, strict=True)
+    concepts = [row for row in columns if row[3] > 0]
+    return QuestionConcepts(
+        tuple(names),
+        spans,
+        keys=tuple(row[0] for row in concepts),
+        kinds=tuple(row[1] for row in concepts),
+        labels=tuple(row[2] for row in concepts),
+        weights=tuple(row[3] for row in concepts),
+    )
+
+
+class Rules:
+    """The ``rules`` extractor as an object, for the Extractor protocol; it keeps nothing but its language."""
+
+    name = "rules"
+    version = "1"
+
+    def __init__(self, language: str = "english") -> None:
+        self.language = language
+        tokens("", language)  # an unknown language is refused here, not at the first memory
+
+    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
+        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+        return extract(text, title, language=self.language, known=known)
+
+    def candidates(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys that ``extract`` would like to know about."""
+        return alias_candidates(text, title, language=self.language)
+
+    def subjects(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys of the subjects of one memory."""
+        return {key(_NAME, parts) for parts, _, _ in subject_aliases(text, title, language=self.language)}

@@ -1,0 +1,330 @@
+"""Semmem: the one object people hold. It wires the parts and holds no logic."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from threading import Lock
+from types import TracebackType
+from typing import Any, Literal
+
+from semmem.config import Settings, recipe as find_recipe
+from semmem.embedders import load as load_embedder
+from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
+from semmem.explanation import Explanation, explain
+from semmem.extractors.rules import Rules
+from semmem.ingest import Ingest
+from semmem.legs.dense import Dense
+from semmem.legs.graph import Graph
+from semmem.legs.lexical import Lexical
+from semmem.protocols import Embedder, Extractor
+from semmem.rank_cap import reach
+from semmem.recall import Recall, Recaller
+from semmem.stores import open_store
+from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+
+__all__ = ["Semmem", "connect"]
+
+
+def connect(
+    url: str | None = None,
+    *,
+    recipe: str | Recipe = "default",
+    embedder: str | Embedder | None = None,
+    extractor: str | Extractor | None = None,
+    **settings: Any,
+) -> Semmem:
+    """Open a store and return a Semmem.
+
+    ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
+    another folder; ``postgresql://…`` a server of yours. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an
+    object, or None for MiniLM where it is installed. ``settings`` override the environment (see semmem.Settings).
+
+    Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
+    Warns once when a leg of ``recipe`` cannot reach the top 10.
+    """
+    chosen = Settings.load(**settings)
+    plan = find_recipe(recipe)
+    found = reach(plan, 10)
+    for regime, legs in found.regimes.items():
+        for leg, its in legs.legs.items():
+            if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
+                warnings.warn(
+                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot bring in a "
+                    f"memory of its own; `semmem reach --recipe {plan.name}` shows why.",
+                    stacklevel=2,
+                )
+    store = open_store(
+        url or chosen.url,
+        home=chosen.home,
+        pool_size=chosen.pool_size,
+        idle_stop_s=chosen.idle_stop_s,
+        start_timeout_s=chosen.start_timeout_s,
+    )
+    return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen)
+
+
+class Semmem:
+    """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
+
+    def __init__(
+        self,
+        store: Any,
+        *,
+        recipe: Recipe,
+        embedder: str | Embedder | None,
+        extractor: str | Extractor | None,
+        settings: Settings,
+    ) -> None:
+        self.store = store
+        self.recipe = recipe
+        self.settings = settings
+        self._wanted = embedder
+        self._lock = Lock()
+        self._found: Embedder | str | None = None
+        if isinstance(extractor, str) and extractor != "rules":
+            raise InvalidInput(f"There is no extractor named {extractor!r}; use 'rules' or pass an object.")
+        chosen = Rules(settings.language) if extractor is None or isinstance(extractor, str) else extractor
+        legs = {leg.name: leg for leg in (Lexical(store, settings.language), Dense(store), Graph(store, settings.language))}
+        self._ingest = Ingest(store, chosen, self._embedder)
+        self._recaller = Recaller(store, legs, self._embedder, settings.language)
+        if embedder is not None:
+            try:
+                self._embedder()
+            except SemmemError:
+                self.close()
+                raise
+
+    # ------------------------------------------------------------------ the verbs
+
+    def remember(
+        self,
+        text: str,
+        *,
+        namespace: str = "default",
+        id: str | None = None,
+        title: str | None = None,
+        author: str | None = None,
+        session: str | None = None,
+        position: int | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        importance: float = 0.5,
+        created_at: datetime | str | None = None,
+        vector: Any = None,
+    ) -> Memory:
+        """Store one text and return the memory; durable when this returns.
+
+        The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an id a
+        UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). Raises InvalidInput.
+        """
+        given = {
+            "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
+            "position": position, "source": source, "tags": tags, "metadata": metadata or {}, "importance": importance,
+            "created_at": created_at, "vector": vector,
+        }  # fmt: skip
+        return self._ingest.remember(given)
+
+    def remember_many(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        namespace: str = "default",
+        batch_size: int = 500,
+        on_error: Literal["abort", "skip"] = "abort",
+        progress: Callable[[IngestReport], None] | None = None,
+    ) -> IngestReport:
+        """Store a stream of mappings with the keys of ``remember``; one transaction a batch.
+
+        ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises at the
+        first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each batch.
+        """
+        return self._ingest.remember_many(
+            items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
+        )
+
+    def recall(
+        self,
+        query: str,
+        *,
+        namespace: str | Sequence[str] = "default",
+        limit: int = 10,
+        offset: int = 0,
+        recipe: str | Recipe | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
+        exclude: Sequence[str] = (),
+        sort_by: SortBy = "relevance",
+        vector: Any = None,
+        fold_parts: bool = True,
+    ) -> Recall:
+        """Return the memories that answer ``query``, best first.
+
+        ``filters`` maps sessions, authors, tags, metadata, created_after, created_before; filters and ``exclude`` (ids) act
+        inside every leg, so the limit is still met. "Quoted phrases" must occur. Raises InvalidInput for an empty query.
+        """
+        namespaces = (namespace,) if isinstance(namespace, str) else tuple(dict.fromkeys(namespace))
+        if not namespaces or not all(isinstance(n, str) and n for n in namespaces):
+            raise InvalidInput("namespace must be a name, or a list of at least one.")
+        return self._recaller.recall(
+            query,
+            namespaces,
+            self.recipe if recipe is None else find_recipe(recipe),
+            limit=limit,
+            offset=offset,
+            filters=_filters(filters),
+            exclude=tuple(exclude),
+            sort_by=sort_by,
+            vector=vector,
+            fold_parts=fold_parts,
+            explain=self._explain,
+        )
+
+    def get(self, id: str, *, namespace: str = "default") -> Memory:
+        """Return the memory ``id``. Raises NotFound."""
+        found = self.store.get(namespace, [id])
+        if not found:
+            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
+        memory: Memory = found[0]
+        return memory
+
+    def list(
+        self,
+        *,
+        namespace: str = "default",
+        filters: Filters | Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of memories, newest first; pass its ``cursor`` to get the next one."""
+        if not 1 <= limit <= 10_000:
+            raise InvalidInput(f"limit must be from 1 to 10000, not {limit}.")
+        page: Page = self.store.list(namespace, _filters(filters), limit, cursor)
+        return page
+
+    def forget(
+        self,
+        id: str | None = None,
+        *,
+        namespace: str = "default",
+        filters: Filters | Mapping[str, Any] | None = None,
+        hard: bool = False,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove one memory, or all that ``filters`` match, with everything derived from them; return how many.
+
+        Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no deleted
+        bytes are left in them. Raises NotFound for an unknown id, InvalidInput when neither id nor filters are given.
+        """
+        chosen = _filters(filters)
+        if id is None and not chosen:
+            raise InvalidInput("Say what to forget: an id, or filters (a whole namespace needs one filter, such as created_before).")
+        count: int = self.store.forget(namespace, id, chosen, dry_run=dry_run)
+        if id is not None and count == 0:
+            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
+        if hard and not dry_run:
+            self.store.scrub()
+        return count
+
+    def stats(self, *, namespace: str | None = None) -> Stats:
+        """Return counts of the store, or of one namespace."""
+        counts: Stats = self.store.stats(namespace)
+        return counts
+
+    def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
+        """Fill in the vectors that are missing, such as those of memories stored without an embedder; return how many."""
+        embedder = self._embedder()
+        if isinstance(embedder, str):
+            raise EmbedderUnavailable(embedder)
+        return self._ingest.embed_missing(embedder, progress)
+
+    def maintain(self) -> Mapping[str, int]:
+        """Fold pending memories into the postings, join small segments, index vectors; return how much of each."""
+        done: Mapping[str, int] = self.store.maintain()
+        return done
+
+    def close(self) -> None:
+        """Give connections and threads back. The embedded server goes on for other processes."""
+        self._recaller.close()
+        self.store.close()
+
+    def __enter__(self) -> Semmem:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ wiring
+
+    def _explain(self, recall: Recall, id: str) -> Explanation:
+        return explain(recall, id, self.store)
+
+    def _embedder(self) -> Embedder | str:
+        """Return the embedder, or in one sentence why there is none; found once, when first needed."""
+        with self._lock:
+            if self._found is None:
+                self._found = self._find_embedder()
+            return self._found
+
+    def _find_embedder(self) -> Embedder | str:
+        wanted = self._wanted or self.settings.embedder
+        recorded = self.store.embedder()
+        if wanted == "none":
+            return "This Semmem was connected with embedder='none'."
+        if recorded is not None and recorded["name"].startswith("external:") and wanted is None:
+            return f"This store holds given vectors ({recorded['name']}); pass vector=… with the memory and the query."
+        try:
+            embedder = load_embedder(wanted or "minilm", path=self.settings.model) if not hasattr(wanted, "embed") else wanted
+        except (EmbedderUnavailable, MissingExtra) as error:
+            if wanted is not None:
+                raise
+            return error.message
+        offered = {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
+        recorded = self.store.claim_embedder(offered)
+        if dict(recorded) != offered:
+            raise EmbedderMismatch(
+                f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
+                f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} dimensions, "
+                f"{embedder.fingerprint[:19]}); use the first, or re-embed with `semmem rebuild`."
+            )
+        return embedder
+
+
+def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
+    if given is None:
+        return Filters()
+    if isinstance(given, Filters):
+        return given
+    known = ("sessions", "authors", "tags", "metadata", "created_after", "created_before")
+    if not isinstance(given, Mapping) or (unknown := [k for k in given if k not in known]):
+        name = unknown[0] if isinstance(given, Mapping) else type(given).__name__
+        raise InvalidInput(f"{name!r} is not a filter; use {', '.join(known)}.")
+    values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    for key in ("sessions", "authors", "tags"):
+        if key in values:
+            value = values[key]
+            values[key] = (value,) if isinstance(value, str) else tuple(value)
+            if not all(isinstance(v, str) for v in values[key]):
+                raise InvalidInput(f"The filter {key} takes strings.")
+    if "metadata" in values and not isinstance(values["metadata"], Mapping):
+        raise InvalidInput("The filter metadata takes a mapping; memories match that contain it.")
+    for key in ("created_after", "created_before"):
+        if key in values:
+            values[key] = _when(key, values[key])
+    return Filters(**values)
+
+
+def _when(name: str, value: Any) -> datetime:
+    from datetime import UTC
+
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"The filter {name} must be a datetime or an ISO 8601 string.")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+

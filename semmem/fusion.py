@@ -1,0 +1,197 @@
+"""Weighted reciprocal rank fusion with one weight and one rank constant per leg, and what follows it.
+
+``score(d) = sum over legs of w_s / (k_s + rank_s(d))``, ranks from 1 (Cormack, Clarke and Buettcher, "Reciprocal
+Rank Fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009; they use one constant, 60, and
+no weights). After it, in this order: exact-match bonus, importance prior, normalisation, order, reserve, folding.
+
+The one tie order of semmem is *score down, then key up*. Scores are rounded to 15 places of the largest score that
+is possible, so two memories whose shares are equal on paper (.35/28 and 1/80) tie, and the key decides, not noise.
+
+Keys may be anything hashable and sortable: ids, or (namespace, id). Nothing here does I/O or reads settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from semmem.errors import InvalidInput
+
+__all__ = ["EXACT", "RESERVE", "Fused", "fold_duplicates", "fuse", "rank"]
+
+Key = TypeVar("Key", bound=Hashable)
+
+EXACT = "exact"
+"""Name of the component that the exact-match bonus adds."""
+RESERVE = "reserve"
+"""Name of the component by which the reserve raised a score."""
+
+_BONUS_LEG = "lexical"
+_DEFAULT_IMPORTANCE = 0.5
+_PLACES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Fused(Generic[Key]):
+    """One fused memory: ``components`` (name -> share) sum to ``score``; ``ranks`` are each leg's, from 1."""
+
+    key: Key
+    score: float
+    components: dict[str, float]
+    ranks: dict[str, int]
+
+
+def fuse(
+    rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], rank_constants: Mapping[str, float]
+) -> list[Fused[Key]]:
+    """Return the weighted reciprocal rank fusion of ``rankings``, best first, ties by key.
+
+    A leg of weight 0, without a weight, or without a ranking contributes no memory. A key that a ranking names twice
+    counts at its first place. Raises InvalidInput for a negative weight or rank constant, or a missing constant.
+    """
+    shares, ranks = _shares(rankings, weights, rank_constants)
+    most = _first_places(weights, weights, rank_constants) or 1.0
+    fused = [
+        Fused(key, round(math.fsum(of_key.values()) / most, _PLACES) * most, of_key, ranks[key])
+        for key, of_key in shares.items()
+    ]
+    fused.sort(key=_order)
+    return fused
+
+
+def rank(
+    rankings: Mapping[str, Sequence[Key]],
+    *,
+    weights: Mapping[str, float],
+    rank_constants: Mapping[str, float],
+    planned: Collection[str],
+    importance: Mapping[Key, float] | None = None,
+    prior_floor: float = 0.7,
+    exact: Collection[Key] = (),
+    exact_bonus: float = 0.0,
+    reserve: Mapping[str, int] | None = None,
+) -> list[Fused[Key]]:
+    """Return what a recall shows: fused, with bonus, prior, normalisation and reserve, best first.
+
+    ``planned`` are the legs that were to be asked; the divisor is what a memory first in each of them would get, with
+    importance 1 and the bonus, so a leg that fails (planned, no ranking) leaves the other scores as they were.
+    ``importance`` in [0, 1] multiplies every share by ``prior_floor + (1 - prior_floor) * importance``; a key it lacks
+    has 0.5, and None switches the prior off. ``exact`` are the keys that earn ``exact_bonus``, in units of a first
+    place in the lexical leg; without that leg in the plan there is no bonus.
+
+    Every score is in [0, 1] and is the sum of its components. The order is score down, key up, except that ``reserve``
+    (leg -> the last place, from 1, at which the leg's first memory may stand) moves such a memory up *to* its place
+    if it stands lower. It stands there before the memory it displaces, whose score it takes: the difference is its
+    component ``reserve``. Places are filled from the top, so no move pushes down a memory that was served before, and
+    for every cut-off at or after the last reserved place the head of every reserved leg is above the cut.
+
+    Raises InvalidInput for numbers out of range, or two legs that reserve one place.
+    """
+    shares, ranks = _shares(rankings, weights, rank_constants)
+    if not shares:
+        return []
+    places = _places(reserve or {})
+    legs = {leg for leg in weights if leg in planned or rankings.get(leg)}
+    most = _first_places(legs, weights, rank_constants)
+    bonus = 0.0
+    if exact_bonus and weights.get(_BONUS_LEG) and _BONUS_LEG in legs:
+        bonus = exact_bonus * weights[_BONUS_LEG] / (rank_constants[_BONUS_LEG] + 1)
+        most += bonus
+        for key in exact:
+            if key in shares:
+                shares[key][EXACT] = bonus
+    span = 1.0 - prior_floor
+    factor = 1.0 / most
+    fsum = math.fsum
+    fused: list[Fused[Key]] = []
+    for key, of_key in shares.items():
+        if importance is not None:
+            factor = (prior_floor + span * importance.get(key, _DEFAULT_IMPORTANCE)) / most
+        of_key = {name: share * factor for name, share in of_key.items()}
+        fused.append(Fused(key, round(fsum(of_key.values()), _PLACES), of_key, ranks[key]))
+    fused.sort(key=_order)
+    for leg, place in places:
+        if weights.get(leg) and rankings.get(leg):
+            _raise_to(fused, rankings[leg][0], place)
+    return fused
+
+
+def fold_duplicates(
+    ranked: Sequence[Fused[Key]], content: Mapping[Key, Hashable], *, limit: int = 0
+) -> list[tuple[Fused[Key], tuple[Key, ...]]]:
+    """Fold each memory whose content equals an earlier one's into that one; return those kept with what each took in.
+
+    ``content`` maps a key to its normalised content or a hash of it; a key it lacks is like no other. Order is kept;
+    ``limit`` is the most to return, 0 or less for all. It is to be called on the *ranked* list, after the reserve:
+    a folded head's twin then stands above it and everything else moves up, so "the head of every leg, or the memory it
+    was folded into, is in the top 5" survives. Folding before fusion would add up the shares of several memories.
+    """
+    kept: list[tuple[Fused[Key], list[Key]]] = []
+    seen: dict[Hashable, list[Key]] = {}
+    for fused in ranked:
+        same = content.get(fused.key)
+        folded = seen.get(same) if same is not None else None
+        if folded is not None:
+            folded.append(fused.key)
+            continue
+        folded = []
+        if same is not None:
+            seen[same] = folded
+        kept.append((fused, folded))
+    return [(fused, tuple(keys)) for fused, keys in (kept[:limit] if limit > 0 else kept)]
+
+
+def _shares(
+    rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], rank_constants: Mapping[str, float]
+) -> tuple[dict[Key, dict[str, float]], dict[Key, dict[str, int]]]:
+    """Return every key's share and rank by leg, in the order of ``weights``."""
+    shares: dict[Key, dict[str, float]] = {}
+    ranks: dict[Key, dict[str, int]] = {}
+    for leg, weight in weights.items():
+        if weight < 0 or rank_constants.get(leg, 0) < 0:
+            raise InvalidInput(f"The weight and the rank constant of {leg} must be 0 or more.")
+        if not weight:
+            continue
+        if leg not in rank_constants:
+            raise InvalidInput(f"The leg {leg} has a weight but no rank constant; pass one, such as 60.")
+        constant = rank_constants[leg]
+        for place, key in enumerate(rankings.get(leg, ()), 1):
+            of_key = shares.get(key)
+            if of_key is None:
+                shares[key] = {leg: weight / (constant + place)}
+                ranks[key] = {leg: place}
+            elif leg not in of_key:
+                of_key[leg] = weight / (constant + place)
+                ranks[key][leg] = place
+    return shares, ranks
+
+
+def _first_places(legs: Collection[str], weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> float:
+    """Return what a memory first in each of ``legs`` would get."""
+    return math.fsum(w / (rank_constants[leg] + 1) for leg, w in weights.items() if w and leg in legs)
+
+
+def _order(fused: Fused[Any]) -> tuple[float, Any]:
+    return (-fused.score, fused.key)
+
+
+def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the reserve from the first place down; served in this order a move only shifts what comes later."""
+    places = sorted(reserve.items(), key=lambda item: item[1])
+    taken = [place for _, place in places]
+    if len(set(taken)) != len(taken) or any(place < 1 for place in taken):
+        raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
+    return places
+
+
+def _raise_to(fused: list[Fused[Key]], head: Key, place: int) -> None:
+    """Move ``head`` up to ``place``, in place, with the score of the memory it displaces."""
+    if any(f.key == head for f in fused[:place]):
+        return
+    at = next(i for i, f in enumerate(fused) if f.key == head)
+    moved = fused.pop(at)
+    score = fused[place - 1].score
+    components = {**moved.components, RESERVE: score - moved.score}
+    fused.insert(place - 1, replace(moved, score=score, components=components))

@@ -1,0 +1,160 @@
+"""The command `demo`: real texts remembered and recalled by three legs, every score explained, every reach proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.demo_data import OWN_QUESTIONS, QUESTIONS, Asked, folder, own_folder, story
+from semmem.interfaces.cli.door import Door, command
+
+if TYPE_CHECKING:
+    from semmem.facade import Semmem
+    from semmem.recall import Recall
+
+__all__ = ["register"]
+
+_LIMIT = 5
+_TRIED = 40
+_STORY, _FOLDER = "semmem-demo-story", "semmem-demo-folder"
+
+
+def register(app: typer.Typer) -> None:
+    """Add demo to the program."""
+    command(app, "demo", "url")(demo)
+
+
+def demo(
+    door: Door,
+    data: Annotated[
+        Path | None, typer.Option(help="A folder of text or Markdown to show instead of this repository's own.")
+    ] = None,
+    ask: Annotated[list[str] | None, typer.Option(help="Your own question to the folder; repeatable.")] = None,
+) -> None:
+    """Show it all: a small story, five questions that need two memories each, then a folder of Markdown.
+
+    Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
+    """
+    from semmem.errors import InvalidInput
+    from semmem.interfaces.cli import demo_show
+
+    if data is not None and not data.is_dir():
+        raise InvalidInput(f"There is no folder {data}; give one that holds text or Markdown files.")
+    started = time.monotonic()
+    show = demo_show.Quiet() if door.json else demo_show.Show(door)
+    with _scratch(door) as mem:
+        told: dict[str, Any] = {"story": _story(door, mem, show)}
+        if (root := data or own_folder()) is not None:
+            told["folder"] = _folder(door, mem, show, root, ask or (), own=data is None)
+    told["seconds"] = round(time.monotonic() - started, 1)
+    door.give(told, lambda: show.closing(told["seconds"]))
+
+
+def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
+    from semmem.config import recipe
+    from semmem.rank_cap import reach
+
+    report = mem.remember_many(story(), namespace=_STORY)
+    show.opening(report, mem.stats(namespace=_STORY))
+    questions = [_ask(mem, _STORY, number, asked, show) for number, asked in enumerate(QUESTIONS, 1)]
+    first = QUESTIONS[0]
+    why = mem.recall(first.query, namespace=_STORY, limit=_LIMIT, recipe="hybrid").explain(first.answer)
+    show.why_not(first, why)
+    reaches = [reach(recipe(name), _LIMIT) for name in ("seed", "default")]
+    show.reaches(reaches)
+    return {
+        "memories": report.read,
+        "degraded": report.degraded,
+        "questions": questions,
+        "why_not": {"query": first.query, "recipe": "hybrid", "id": first.answer, "explanation": why},
+        "reach": {one.recipe: one for one in reaches},
+    }
+
+
+def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str], *, own: bool) -> dict[str, Any]:
+    from semmem.interfaces.cli.progress import counting
+
+    items = list(folder(root))
+    show.folder(root, len(items), len({item["source"] for item in items}), own)
+    if not items:
+        return {"memories": 0, "questions": []}
+    with counting(door, "remembering", len(items)) as advance:
+        report = mem.remember_many(items, namespace=_FOLDER, batch_size=32, on_error="skip", progress=advance)
+    show.remembered(report)
+    if ask:
+        asked = [Asked(query) for query in ask]
+    elif own:
+        asked = list(OWN_QUESTIONS)
+    else:
+        asked, tried = _from_headings(mem, items)
+        show.headings(len(asked), tried)
+    questions = [_ask(mem, _FOLDER, number, one, show) for number, one in enumerate(asked, 1)]
+    return {"memories": report.remembered, "rejected": report.rejected, "questions": questions}
+
+
+def _ask(mem: Semmem, namespace: str, number: int, asked: Asked, show: Any) -> dict[str, Any]:
+    """Ask both recipes, and explain the first memory that only the graph brought in."""
+    hybrid = mem.recall(asked.query, namespace=namespace, limit=_LIMIT, recipe="hybrid")
+    default = mem.recall(asked.query, namespace=namespace, limit=_LIMIT, recipe="default")
+    new = _new(hybrid, default)
+    shown = asked.answer if asked.answer in new else next(iter(new), None)
+    why = default.explain(shown) if shown is not None else None
+    show.question(number, asked, hybrid, default, why)
+    return {
+        "query": asked.query,
+        "answer": asked.answer,
+        "hybrid": list(hybrid),
+        "default": list(default),
+        "regime": default.regime,
+        "degraded": default.degraded,
+        "brought_in": new,
+        "explanation": why,
+    }
+
+
+def _new(hybrid: Recall, default: Recall) -> list[str]:
+    """Return the ids that `default` has and `hybrid` has not, those that the graph ranked."""
+    known = {hit.memory.id for hit in hybrid}
+    return [hit.memory.id for hit in default if hit.memory.id not in known and "graph" in hit.legs]
+
+
+def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[Asked], int]:
+    """Return as questions the five headings where the graph brings in the most, and how many were tried."""
+    titles = list(dict.fromkeys(str(item["title"]) for item in items if len(str(item["title"])) > 3))
+    step = max(1, len(titles) // _TRIED)
+    tried = titles[::step][:_TRIED]
+    gains = []
+    for place, title in enumerate(tried):
+        found = [mem.recall(title, namespace=_FOLDER, limit=_LIMIT, recipe=name) for name in ("hybrid", "default")]
+        gains.append((-len(_new(*found)), place, title))
+    return [Asked(title) for _, _, title in sorted(gains)[:5]], len(tried)
+
+
+@contextmanager
+def _scratch(door: Door) -> Iterator[Semmem]:
+    """Open a store for the show and leave nothing behind: an embedded one in a temporary folder, or door's own."""
+    import tempfile
+
+    import semmem
+
+    if door.url is not None:
+        with semmem.connect(door.url) as mem:
+            try:
+                yield mem
+            finally:
+                for namespace in (_STORY, _FOLDER):
+                    mem.forget(None, namespace=namespace, hard=True)
+        return
+    from semmem.interfaces.cli.server import stop_server
+
+    with tempfile.TemporaryDirectory(prefix="semmem-demo-", ignore_cleanup_errors=True) as place:
+        try:
+            with semmem.connect(f"embedded://{place}/store") as mem:
+                yield mem
+        finally:
+            stop_server(Path(place) / "store")

@@ -1,0 +1,96 @@
+"""What the demonstration remembers: the committed story, and any folder of text or Markdown cut at its headings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+__all__ = ["OWN_QUESTIONS", "QUESTIONS", "Asked", "folder", "own_folder", "story"]
+
+_KINDS = {".md", ".markdown", ".txt", ".rst"}
+_SKIP = {"node_modules", "build", "dist", "site-packages", "__pycache__", "runs"}
+_LARGEST = 1_000_000
+_HEADING = re.compile(r"^#{1,4}\s+(.+?)\s*#*$")
+_FENCE = re.compile(r"^(```|~~~)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of the demonstration, and the id of the memory that answers it where that is known."""
+
+    query: str
+    answer: str | None = None
+
+
+QUESTIONS = (
+    Asked("In which town did the designer of the Kestrel logger grow up?", "petra"),
+    Asked("Who repairs the engine of the boat that carries the spare turbine blades?", "sandpiper"),
+    Asked("On which day is the building closed where the old tide books are kept?", "heron-house"),
+    Asked("How does the supplier of the copper mesh want to be paid?", "orrin"),
+    Asked("Which instrument does the person who calibrates the flow meters play?", "yusuf"),
+)
+"""Each needs two memories: the first is found by its words, the second shares nothing with the question."""
+
+OWN_QUESTIONS = (
+    Asked("What does a leg that is boost-only mean for an experiment?"),
+    Asked("Which word should be used instead of document or chunk?"),
+    Asked("How is the embedding model found when there is no network?"),
+    Asked("Who may connect to the embedded server?"),
+    Asked("Why does the graph leg have a rank constant of its own?"),
+)
+"""Asked of this repository's own Markdown."""
+
+
+def story() -> list[dict[str, Any]]:
+    """Return the sixty notes of an invented tidal workshop, as items for remember_many."""
+    lines = files("semmem.interfaces.cli").joinpath("story.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def own_folder() -> Path | None:
+    """Return this repository when the demonstration runs inside a clone of it, else None."""
+    here = Path(__file__).resolve().parents[3]
+    return here if (here / "CONTEXT.md").is_file() and (here / "pyproject.toml").is_file() else None
+
+
+def folder(root: Path) -> Iterator[dict[str, Any]]:
+    """Yield one item a section of every text or Markdown file below ``root``, in the order of their names.
+
+    Hidden folders, environments, build folders and files over a megabyte are passed over. The heading is the title;
+    a file without headings is one item named after itself.
+    """
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        if path.suffix.lower() not in _KINDS or not path.is_file() or path.stat().st_size > _LARGEST:
+            continue
+        if any(part.startswith((".", "venv")) or part in _SKIP for part in inside.parts):
+            continue
+        name = inside.as_posix()
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for number, (title, body) in enumerate(sections(text, path.stem), start=1):
+            yield {"id": f"{name}:{number}", "title": title, "text": body, "source": name, "position": number}
+
+
+def sections(text: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield (title, text) of each section of Markdown; a heading in a code fence is code. Empty ones are left out."""
+    title, body, fenced = name, list[str](), False
+    for line in text.splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        heading = None if fenced else _HEADING.match(line)
+        if heading is None:
+            body.append(line)
+            continue
+        if any(map(str.strip, body)):
+            yield title, "\n".join(body).strip()
+        title, body = _bare(heading[1]), []
+    if any(map(str.strip, body)):
+        yield title, "\n".join(body).strip()
+
+
+def _bare(heading: str) -> str:
+    return re.sub(r"[*_`]|\]\([^)]*\)|\[", "", heading)[:200]

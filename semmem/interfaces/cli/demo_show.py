@@ -1,0 +1,140 @@
+"""How the demonstration looks: two recipes side by side, the path of the graph, one why not, and two reach tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semmem.interfaces.cli.demo_data import Asked
+from semmem.interfaces.cli.door import Door
+from semmem.interfaces.cli.show import bar, full_score, legend, one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from semmem.rank_cap import Reach
+    from semmem.recall import Recall
+    from semmem.types import Hit, IngestReport, Stats
+
+__all__ = ["Quiet", "Show"]
+
+_SIDE = 48
+_BAR = 12
+
+
+class Quiet:
+    """Says nothing: what is shown under --json until the one JSON value at the end."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+class Show:
+    """Prints each stage of the demonstration as it happens, 100 columns wide."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._out = door.out
+
+    def opening(self, report: IngestReport, stats: Stats) -> None:
+        """Say what was remembered and what the marks of the tables mean."""
+        self._rule("1 · A story of sixty notes, and questions that need two of them")
+        self._out.print(
+            f"{report.remembered} memories remembered in {report.seconds:.1f} s: {stats.concepts:,} concepts, "
+            f"{stats.mentions:,} mentions, {stats.vectors} vectors, no language model called.",
+            style="dim",
+        )
+        for leg, reason in report.degraded.items():
+            self._out.print(f"{leg} is degraded: {reason}", style="red", markup=False)
+        line = legend()
+        line.append("★ the answer   ", style="bold").append("+ not among hybrid's five", style="green")
+        self._out.print(line)
+
+    def question(self, number: int, asked: Asked, hybrid: Recall, default: Recall, why: Any) -> None:
+        """Print one question: the hits of both recipes beside each other, and the path of the graph."""
+        from rich.table import Table
+
+        self._out.print()
+        self._out.print(f"{number}. {asked.query}", style="bold", markup=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("hybrid: lexical and dense", width=_SIDE, no_wrap=True, header_style="dim")
+        table.add_column(
+            f"default: with the graph ({default.regime} question)", width=_SIDE, no_wrap=True, header_style="dim"
+        )
+        known = {hit.memory.id for hit in hybrid}
+        for place in range(max(len(hybrid), len(default))):
+            left = _cell(hybrid[place], asked, full_score([hybrid]), None) if place < len(hybrid) else ""
+            right = _cell(default[place], asked, full_score([default]), known) if place < len(default) else ""
+            table.add_row(left, right)
+        self._out.print(table)
+        if why is not None:
+            self._out.print(f"   {why}", style="green", markup=False)
+
+    def why_not(self, asked: Asked, why: Any) -> None:
+        """Print why hybrid does not return the answer of the first question."""
+        self._rule(f"Why not? Recipe hybrid, question 1, the memory {asked.answer}")
+        self._out.print(str(why), markup=False)
+
+    def reaches(self, reaches: Sequence[Reach]) -> None:
+        """Print what each leg can do to the first hits, before any question is asked."""
+        from semmem.interfaces.cli.reaching import show_reach
+
+        self._rule("What each leg is able to change, proven from the recipe alone")
+        for one in reaches:
+            show_reach(self._door, one)
+            self._out.print()
+
+    def folder(self, root: Path, sections: int, files: int, own: bool) -> None:
+        """Say which folder comes next."""
+        name = "this repository's own Markdown" if own else root.name or str(root)
+        self._rule(f"2 · The same with {name}")
+        if not sections:
+            self._out.print(f"No .md, .txt or .rst file below {root}.", markup=False)
+
+    def remembered(self, report: IngestReport) -> None:
+        """Say how long the folder took."""
+        rate = report.read / report.seconds if report.seconds else 0.0
+        self._out.print(
+            f"{report.remembered} sections remembered in {report.seconds:.1f} s ({rate:.0f}/s).", style="dim"
+        )
+        if report.rejected:
+            self._out.print(f"{len(report.rejected)} left out; the first: {report.rejected[0].reason}", markup=False)
+
+    def headings(self, chosen: int, tried: int) -> None:
+        """Say where the questions come from, so that nobody takes them for a measurement."""
+        self._out.print(
+            f"Asked with headings: the {chosen}, of {tried} tried, where the graph brings in the most. "
+            "Ask your own with --ask.",
+            style="dim",
+        )
+
+    def closing(self, seconds: float) -> None:
+        """Say how long it took and what to try next."""
+        self._rule(f"Done in {seconds:.1f} s; the store of this show is deleted")
+        for line in (
+            'semmem remember "…" --title "…"      semmem recall "…"      semmem explain ID --query "…"',
+            "semmem demo --data FOLDER            semmem reach --recipe default -k 10      semmem doctor",
+        ):
+            self._out.print(line, markup=False)
+
+    def _rule(self, title: str) -> None:
+        from rich.rule import Rule
+        from rich.text import Text
+
+        self._out.print()
+        self._out.print(Rule(Text(title, style="bold"), align="left", style="dim"))
+
+
+def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
+    from rich.text import Text
+
+    mark, style = " ", ""
+    if hit.memory.id == asked.answer:
+        mark, style = "★", "bold"
+    elif known is not None and hit.memory.id not in known:
+        mark, style = "+", "green"
+    cell = Text(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
+    cell.append_text(bar(hit.components, full, _BAR))
+    cell.append(f" {one_line(hit.memory.title or hit.memory.text, _SIDE - 12 - _BAR)}", style=style)
+    return cell

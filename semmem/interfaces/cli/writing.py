@@ -1,0 +1,189 @@
+"""The commands that change a store: remember and forget."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters, moment, pairs
+
+if TYPE_CHECKING:
+    from semmem.types import IngestReport, Memory
+
+__all__ = ["register"]
+
+_TEXT = (".txt", ".md", ".markdown")
+_ITEMS = (".jsonl", ".ndjson")
+
+
+def register(app: typer.Typer) -> None:
+    """Add remember and forget to the program."""
+    command(app, "remember", "url", "namespace")(remember)
+    command(app, "forget", "url", "namespace")(forget)
+
+
+def remember(
+    door: Door,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            help="A text; - for standard input; or the name of a .txt, .md or .jsonl file.", show_default=False
+        ),
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A file of any name: text, or one item a line if .jsonl.")] = None,
+    id: Annotated[str | None, typer.Option(help="Your own id; the same id and content again is a no-op.")] = None,
+    title: Annotated[str | None, typer.Option(help="What the memory is about.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who said or wrote it; never part of the text.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="A tag; give it again for more.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="JSON, such as '{\"ticket\": 7}'.")] = None,
+    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
+    created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
+    vector: Annotated[str | None, typer.Option(help="Its vector as a JSON list, instead of an embedder.")] = None,
+    on_error: Annotated[str, typer.Option(help="For .jsonl: abort the batch with a bad item, or skip it.")] = "abort",
+    batch_size: Annotated[int | None, typer.Option(help="For .jsonl: items a transaction.")] = None,
+) -> None:
+    """Remember a text, standard input, or a file.
+
+    A .txt or .md file becomes one memory (long ones are split); a .jsonl file one memory a line, with remember's
+    argument names as keys.
+    """
+    path = _path(text, file)
+    if path is not None and path.suffix.lower() in _ITEMS:
+        _remember_lines(door, path, on_error, batch_size)
+        return
+    given = {
+        "namespace": door.namespace,
+        "id": id,
+        "title": title or (path.stem if path else None),
+        "author": author,
+        "session": session,
+        "position": position,
+        "source": source or (str(path) if path else None),
+        "tags": tuple(tags or ()),
+        "metadata": pairs(metadata),
+        "importance": importance,
+        "created_at": moment(created_at, "--created-at"),
+        "vector": _vector(vector),
+    }
+    whole = _read(text, path)
+    with door.connect() as mem:
+        memory = mem.remember(whole, **given)
+    door.give(memory, lambda: _show_memory(door, memory))
+
+
+def forget(
+    door: Door,
+    id: Annotated[str | None, typer.Argument(help="The memory's id; without one, all that the filters match.")] = None,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    hard: Annotated[bool, typer.Option(help="Also remove what history keeps.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="The whole namespace.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this, only count what would go.")] = False,
+) -> None:
+    """Forget one memory, or all that the filters match. Counts only, unless --yes is given."""
+    from semmem.errors import InvalidInput
+
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    if id is None and not narrow and not everything:
+        raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
+    with door.connect() as mem:
+        count = mem.forget(id, namespace=door.namespace, filters=narrow, hard=hard, dry_run=not yes)
+    what = f"{count} {'memory' if count == 1 else 'memories'}"
+    line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
+    door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
+
+
+def _path(text: str | None, file: Path | None) -> Path | None:
+    from semmem.errors import InvalidInput
+
+    if (text is None) == (file is None):
+        raise InvalidInput("Give one text to remember: as the argument, - for standard input, or --file PATH.")
+    if file is not None:
+        return file
+    if text and "\n" not in text and len(text) < 1024 and text.lower().endswith(_TEXT + _ITEMS):
+        path = Path(text)
+        if path.is_file():
+            return path
+        if " " not in text:
+            raise InvalidInput(f"There is no file {text}; to remember these very words, add a full stop or a space.")
+    return None
+
+
+def _read(text: str | None, path: Path | None) -> str:
+    from semmem.errors import InvalidInput
+
+    try:
+        if path is not None:
+            return path.read_text(encoding="utf-8")
+        return sys.stdin.buffer.read().decode("utf-8") if text == "-" else text or ""
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path or 'Standard input'} is not UTF-8 text (byte {error.start}); convert it.") from error
+
+
+def _vector(given: str | None) -> list[float] | None:
+    from semmem.errors import InvalidInput
+
+    if given is None:
+        return None
+    try:
+        return [float(one) for one in json.loads(given)]
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("--vector must be a JSON list of numbers, such as '[0.1, 0.2]'.") from error
+
+
+def items(path: Path) -> Iterator[Any]:
+    """Yield one item a line of a JSONL file; a broken line as it stands.
+
+    remember_many rejects what is not a mapping, with its position and reason, so a line that is not JSON is passed on
+    as the text it is.
+    """
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)
+            except ValueError:
+                yield line
+
+
+def _remember_lines(door: Door, path: Path, on_error: str, batch_size: int | None) -> None:
+    from semmem.interfaces.cli.progress import counting
+
+    with path.open("rb") as lines:
+        total = sum(1 for line in lines if line.strip())
+    sizes = {} if batch_size is None else {"batch_size": batch_size}
+    with door.connect() as mem, counting(door, path.name, total) as advance:
+        report = mem.remember_many(items(path), namespace=door.namespace, on_error=on_error, progress=advance, **sizes)
+    door.give(report, lambda: _show_report(door, report))
+
+
+def _show_memory(door: Door, memory: Memory) -> None:
+    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}.", markup=False)
+
+
+def _show_report(door: Door, report: IngestReport) -> None:
+    rate = report.read / report.seconds if report.seconds else 0.0
+    door.out.print(
+        f"Remembered {report.remembered} of {report.read} in {report.seconds:.1f} s ({rate:,.0f}/s); "
+        f"{report.unchanged} unchanged, {len(report.rejected)} rejected."
+    )
+    for bad in report.rejected[:20]:
+        door.say(f"  item {bad.position}{f' ({bad.id})' if bad.id else ''}: {bad.reason}")
+    if len(report.rejected) > 20:
+        door.say(f"  and {len(report.rejected) - 20} more; --json lists them all.")
+    for leg, reason in report.degraded.items():
+        door.say(f"  {leg} degraded: {reason}")

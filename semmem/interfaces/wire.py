@@ -1,0 +1,83 @@
+"""What every door says the same way: the one table of errors, and values as plain JSON.
+
+The table maps an error class to the exit code of the command line, the status of HTTP, and the code of an MCP error;
+a class that is not in it answers as its nearest parent does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime, timedelta
+from enum import Enum
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from semmem import errors
+
+__all__ = ["ERRORS", "EXIT_INTERRUPTED", "EXIT_REACH", "Answer", "answer", "plain"]
+
+EXIT_REACH = 3
+"""Exit code when a leg falls short of the reach that was required."""
+EXIT_INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+
+
+class Answer(NamedTuple):
+    """How one class of error is told at each door."""
+
+    exit_code: int
+    http_status: int
+    mcp_code: int
+
+
+ERRORS: dict[type[BaseException], Answer] = {
+    errors.SemmemError: Answer(1, 500, -32603),
+    errors.InvalidInput: Answer(2, 422, -32602),
+    errors.NotFound: Answer(4, 404, -32002),
+    errors.Conflict: Answer(5, 409, -32009),
+    errors.EmbedderMismatch: Answer(6, 409, -32010),
+    errors.EmbedderUnavailable: Answer(7, 503, -32011),
+    errors.MissingExtra: Answer(7, 501, -32011),
+    errors.StoreError: Answer(8, 503, -32012),
+    errors.LegFailed: Answer(9, 503, -32013),
+}
+
+
+def answer(error: BaseException) -> Answer:
+    """Return how ``error`` is told: by its class, else by the nearest parent in the table, else as an inner error."""
+    for kind in type(error).__mro__:
+        if kind in ERRORS:
+            return ERRORS[kind]
+    return ERRORS[errors.SemmemError]
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as what JSON knows.
+
+    A thing with ``as_dict`` says itself what it is; a dataclass gives its fields, a fraction its float, a time ISO
+    8601, a duration its seconds. Mapping keys become strings. Anything else is given as its text.
+    """
+    if value is None or (isinstance(value, str | bool | int | float) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if not f.name.startswith("_")}
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Set):
+        return sorted(plain(one) for one in value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [plain(one) for one in value]
+    if hasattr(value, "item"):  # a numpy scalar, without importing numpy
+        return plain(value.item())
+    return str(value)

@@ -1,0 +1,1 @@
+"""Retrievers by name: lexical, dense, graph."""

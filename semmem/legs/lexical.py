@@ -1,0 +1,151 @@
+"""The lexical leg: BM25 over title (twice) and text, scored exactly over the whole posting lists of the question's terms.
+
+The formula is Robertson and Zaragoza (2009) in Lucene's form: idf = ln(1 + (N - df + .5) / (df + .5)), and
+tf / (tf + k1 (1 - b + b · length / average length)), as in the package bm25s. N, df and the average are the namespace's;
+filters do not change them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from semmem.protocols import Postings, Question, Ranking, Scope
+from semmem.text import normalise, term_key, terms
+from semmem.types import Recipe
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Lexical", "LexicalTrace", "bm25"]
+
+ENOUGH = 10
+"""Memories with all terms that ``match="auto"`` is content with."""
+_HEADROOM = 50
+"""Returned beyond the depth, so that ties at the cut are broken by id, not by insertion order."""
+_DENSE_RANGE = 8
+"""Scores are summed in an array over the range of ords when that is at most this many times the postings."""
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalTrace:
+    """All ords that matched, sorted; those among the returned that hold every term; the best score possible."""
+
+    matched: NDArray[np.int64]
+    full: frozenset[int]
+    most: float
+
+
+class Lexical:
+    """BM25 over a store's postings; ``search`` reads them in one round trip."""
+
+    name = "lexical"
+
+    def __init__(self, store: Any, language: str = "english") -> None:
+        self._store = store
+        self._language = language
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+        """Return the memories that share a term with the question; a question of stop words alone matches nothing.
+
+        Quoted phrases must occur in title or text. ``match="auto"`` asks for all terms and broadens to any when fewer
+        than ``ENOUGH`` memories have them all.
+        """
+        import numpy as np
+
+        asked = Counter(terms(question.text, self._language))
+        if not asked:
+            return Ranking()
+        counts = {term_key(term): n for term, n in asked.items()}
+        settings = recipe.lexical
+        ords_of, scores_of, full_of = [], [], []
+        most = 0.0
+        for postings in self._store.postings(scope.namespaces, counts).values():
+            ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
+            most = max(most, _most(postings, counts))
+            ords_of.append(ords)
+            scores_of.append(scores)
+            full_of.append(matched == len(counts))
+        ords, scores, full = np.concatenate(ords_of), np.concatenate(scores_of), np.concatenate(full_of)
+        inside = scope.admits(ords)
+        ords, scores, full = ords[inside], scores[inside], full[inside]
+        if settings.match == "all" or (settings.match == "auto" and full.sum() >= ENOUGH):
+            ords, scores, full = ords[full], scores[full], full[full]
+        order = np.lexsort((ords, -scores))
+        if question.phrases:
+            order = self._with_phrases(question.phrases, scope, ords, order)
+        best = order[: recipe.depths.get(self.name, 100) + _HEADROOM]
+        trace = LexicalTrace(np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()), most)
+        return Ranking(tuple(ords[best].tolist()), tuple(scores[best].tolist()), len(order), trace=trace)
+
+    def _with_phrases(
+        self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64], order: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Keep the memories that hold every phrase; only those that hold all its terms are read."""
+        import numpy as np
+
+        wanted = [normalise(p) for p in phrases]
+        candidates = set(ords[order].tolist())
+        keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
+        if keys:
+            for postings in self._store.postings(scope.namespaces, keys).values():
+                ours = set(ords.tolist()) & set().union(*(v["ord"].tolist() for v in postings.by_key.values()))
+                for key in keys:
+                    found = postings.by_key.get(key)
+                    ours &= set(found["ord"].tolist()) if found is not None else set()
+                candidates = (candidates & ours) if len(scope.namespaces) == 1 else candidates
+        texts = self._store.texts(scope.namespaces, sorted(candidates))
+        patterns = [re.compile(rf"(?<!\w){re.escape(p)}(?!\w)") for p in wanted]
+        holds = {o for o, text in texts.items() if all(p.search(normalise(text)) for p in patterns)}
+        return order[np.isin(ords[order], sorted(holds))] if holds else order[:0]
+
+
+def _most(postings: Postings, counts: Mapping[int, int]) -> float:
+    """Return the BM25 score of a memory that repeats every term of the question without end."""
+    import numpy as np
+
+    dfs = [(n, len(postings.by_key[k])) for k, n in counts.items() if k in postings.by_key]
+    missing = sum(n for k, n in counts.items() if k not in postings.by_key)
+    unseen = np.log(1 + (postings.memories + 0.5) / 0.5)
+    return float(sum(n * np.log(1 + (postings.memories - df + 0.5) / (df + 0.5)) for n, df in dfs) + missing * unseen)
+
+
+def bm25(
+    postings: Postings, counts: Mapping[int, int], k1: float, b: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the ords that match, their BM25 scores, and how many of the question's keys each one holds.
+
+    ``counts`` maps a key to how often the question has it. The sum runs over keys in ascending order, so that the
+    floating-point result does not depend on how the store keeps its segments.
+    """
+    import numpy as np
+
+    found = [(key, postings.by_key[key]) for key in sorted(counts) if key in postings.by_key]
+    found = [(key, entries[entries["count"] > 0]) for key, entries in found]
+    found = [(key, entries) for key, entries in found if len(entries)]
+    if not found:
+        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
+    average = postings.length / max(postings.memories, 1) or 1.0
+    ords = np.concatenate([entries["ord"] for _, entries in found]).astype(np.int64)
+    low, high = int(ords.min()), int(ords.max())
+    if high - low < _DENSE_RANGE * len(ords) + 1024:
+        slots, slot = np.arange(low, high + 1), ords - low
+    else:
+        slots, slot = np.unique(ords, return_inverse=True)
+    scores, matched = np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
+    at = 0
+    for key, entries in found:
+        df = len(entries)
+        idf = np.log(1 + (postings.memories - df + 0.5) / (df + 0.5))
+        tf = entries["count"].astype(np.float64)
+        share = tf / (tf + k1 * (1 - b + b * entries["length"] / average))
+        where = slot[at : at + df]
+        scores[where] += counts[key] * idf * share
+        matched[where] += 1
+        at += df
+    hit = matched > 0
+    return slots[hit], scores[hit], matched[hit]

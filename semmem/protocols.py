@@ -1,0 +1,284 @@
+"""The seams: Store, Leg, Embedder, Extractor, Reranker, and what passes through them.
+
+Everything here is below all back-ends, so that code that measures can use a contract without importing any of them.
+``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from semmem.types import Extraction, Filters, Memory, Page, Recipe, Stats
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Embedder",
+    "Extractor",
+    "Head",
+    "Leg",
+    "Postings",
+    "Question",
+    "Ranking",
+    "Reranker",
+    "Row",
+    "Scope",
+    "Store",
+    "Written",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One memory, or one part of a split memory, ready to be written.
+
+    ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
+    None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
+    that was given.
+    """
+
+    memory: Memory
+    part: int
+    parts: int
+    extraction: Extraction | None
+    vector: NDArray[np.float32] | None
+    content: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the whole memories of a batch, by (namespace, id)."""
+
+    new: frozenset[tuple[str, str]]
+    unchanged: frozenset[tuple[str, str]]
+    conflicts: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a recall may return: namespaces, and within them ``allowed`` ords (None: all) less ``excluded`` ords.
+
+    ``size`` is the number of indexed memories in it. Both arrays are sorted.
+    """
+
+    namespaces: tuple[str, ...]
+    size: int
+    allowed: NDArray[np.int64] | None = None
+    excluded: NDArray[np.int64] | None = None
+
+    def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
+        import numpy as np
+
+        inside = np.ones(len(ords), dtype=bool)
+        if self.allowed is not None:
+            inside &= np.isin(ords, self.allowed)
+        if self.excluded is not None and len(self.excluded):
+            inside &= ~np.isin(ords, self.excluded)
+        return inside
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """What a store knows of some keys in one namespace.
+
+    ``by_key`` maps a key to a structured array (ord, count, length, mention, subject), sorted by ord; its length is
+    the key's df. ``memories`` and ``length`` are the number and the summed length of the indexed memories.
+    """
+
+    memories: int
+    length: int
+    by_key: Mapping[int, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The little that fusion needs of a candidate; the whole memory is fetched for the hits alone."""
+
+    ord: int
+    namespace: str
+    id: str
+    part: int
+    importance: float
+    content: bytes
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as the legs see it.
+
+    ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
+    returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable.
+    """
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    vector: Callable[[], NDArray[np.float32]] | None = None
+    heads: Mapping[str, Ranking] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
+
+    ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself.
+    """
+
+    ords: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    total: int = 0
+    regime: str | None = None
+    trace: Any = None
+
+
+class Store(Protocol):
+    """One transactional store of memories, postings and vectors. Every method is safe to call from any thread."""
+
+    url: str
+
+    def close(self) -> None:
+        """Give the connections back; the data stays."""
+        ...
+
+    def embedder(self) -> Mapping[str, Any] | None:
+        """Return who filled the store with vectors (name, dimensions, fingerprint), None before the first one."""
+        ...
+
+    def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Record ``identity`` if none is recorded; return what is recorded now."""
+        ...
+
+    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
+        """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
+        ...
+
+    def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
+        """Return, for each namespace, which of the name keys some memory has as its subject."""
+        ...
+
+    def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
+        """Return the memories of ``ids`` that exist, in the order asked; ``{id}#{n}`` names a part."""
+        ...
+
+    def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
+        """Return whole memories, newest first."""
+        ...
+
+    def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+        """Remove memories with all that was derived from them; return how many whole memories."""
+        ...
+
+    def stats(self, namespace: str | None) -> Stats:
+        """Count."""
+        ...
+
+    def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
+        """Resolve filters and excluded ids to ords."""
+        ...
+
+    def postings(
+        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None
+    ) -> Mapping[str, Postings]:
+        """Return the postings of ``keys`` in each namespace; keys with more than ``max_df`` entries are left out."""
+        ...
+
+    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, NDArray[Any]]:
+        """Return the packed entries (key, count, mention, subject, kind) of each memory."""
+        ...
+
+    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
+        ...
+
+    def similarities(
+        self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
+    ) -> Mapping[int, float]:
+        """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
+        ...
+
+    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, tuple[int | None, int | None]]:
+        """Return the previous and next memory of the same session, by (created_at, position, id, part)."""
+        ...
+
+    def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
+        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        ...
+
+    def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
+        """Return whole rows by ord."""
+        ...
+
+    def locate(self, namespace: str, id: str) -> tuple[int, ...]:
+        """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
+        ...
+
+    def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
+        """Return what people read for each key."""
+        ...
+
+    def maintain(self) -> Mapping[str, int]:
+        """Fold what is pending, join small segments, index what is not; return how much of each."""
+        ...
+
+
+class Leg(Protocol):
+    """A retriever with a name. Scope is applied inside it, before fusion."""
+
+    name: str
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+        """Return at most the recipe's depth of memories in scope, best first."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors. Loading happens at the first call of ``embed``."""
+
+    name: str
+    dimensions: int
+    fingerprint: str
+    max_tokens: int | None
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens ``text`` has for this model."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of shape (len(texts), dimensions)."""
+        ...
+
+
+class Extractor(Protocol):
+    """Finds the terms and concepts of a text. Pure: the same text gives the same extraction."""
+
+    name: str
+
+    def extract(self, text: str, title: str | None, known: Collection[int]) -> Extraction:
+        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+        ...
+
+    def candidates(self, text: str, title: str | None) -> Collection[int]:
+        """Return the name keys that ``extract`` would like to know about."""
+        ...
+
+    def subjects(self, text: str, title: str | None) -> Collection[int]:
+        """Return the name keys of the subjects of one memory."""
+        ...
+
+
+class Reranker(Protocol):
+    """A second stage over the fused head of the list."""
+
+    name: str
+
+    def rerank(self, query: str, memories: Sequence[Memory], scores: Sequence[float]) -> list[float]:
+        """Return a new score for each memory."""
+        ...

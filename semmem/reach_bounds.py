@@ -1,0 +1,181 @@
+"""The two bars a memory must clear when only one leg found it, in exact fractions.
+
+The bounds and their proofs are in ``rank_cap``; here is the arithmetic of one leg against the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from semmem.reach_report import ReachClass
+
+__all__ = ["Base", "Contest", "last_where"]
+
+_LARGEST_CONSTANT = 1_000_000
+_MANY_BASES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Another leg of the recipe: how many memories it returns lies between ``least`` and ``most``."""
+
+    leg: str
+    weight: Fraction
+    constant: Fraction
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """One leg against the others at cut-off k, with the arithmetic of both bars.
+
+    ``bonus`` is the exact-match bonus a rival may have from another (lexical) leg; ``own_bonus`` is the same in units
+    of this leg's first place, when this leg is the lexical one.
+    """
+
+    leg: str
+    weight: Fraction
+    constant: Fraction
+    depth: int
+    bases: tuple[Base, ...]
+    k: int
+    scope: int | None
+    bonus: Fraction
+    own_bonus: Fraction
+
+    def value(self, rank: int = 1) -> Fraction:
+        """What a memory that only this leg found earns at ``rank``."""
+        return self.weight / (self.constant + rank)
+
+    def best_value(self, rank: int = 1) -> Fraction:
+        """The same with the bonus it may have."""
+        return self.value(rank) + self.own_bonus * self.value(1)
+
+    def tails(self) -> dict[str, int]:
+        """Which memory each leg that returns k names last, so that the largest sum of such last shares is least.
+
+        They are all different, unless the scope is so small that some must share one.
+        """
+        full = [b for b in self.bases if b.least >= self.k]
+        room = len(full) if self.scope is None else self.scope - self.k
+        if room >= len(full):
+            return {b.leg: i for i, b in enumerate(full)}
+        if len(full) > _MANY_BASES:
+            return {b.leg: 0 for b in full}
+        choices = itertools.product(range(room), repeat=len(full))
+        best = min(choices, key=lambda choice: self._largest(dict(zip((b.leg for b in full), choice, strict=True))))
+        return {b.leg: i for b, i in zip(full, best, strict=True)}
+
+    def _largest(self, tails: Mapping[str, int]) -> Fraction:
+        sums: dict[int, Fraction] = {}
+        for b in self.bases:
+            if b.leg in tails:
+                sums[tails[b.leg]] = sums.get(tails[b.leg], Fraction(0)) + b.weight / (b.constant + self.k)
+        return max(sums.values(), default=Fraction(0))
+
+    def lower_bar(self) -> Fraction:
+        """B_min, 0 where no other leg returns k memories."""
+        return self._largest(self.tails())
+
+    def base_bar(self, m: int) -> Fraction:
+        """B_base: what m rivals that this leg does not rank can have on average, at most."""
+        return self._base_sum(m) / m + self.rival_bonus(self.constant)
+
+    def upper_bar(self, rank: int, k: int) -> Fraction:
+        """B_max at cut-off ``k``: what k rivals can have on average, at most."""
+        return (self._base_sum(k) + self.weight * self._own_terms(self.constant, rank, k)) / k + self.rival_bonus(
+            self.constant
+        )
+
+    def outnumbers(self, rank: int, k: int, *, any_importance: bool = False) -> bool:
+        """Whether fewer than k memories can be ahead at all; with any importance those behind it in the leg can."""
+        ahead = sum(b.most for b in self.bases) + (self.depth if any_importance else rank) - 1
+        return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
+
+    def guaranteed(self, rank: int, k: int) -> bool:
+        """Whether no lists keep a memory at ``rank`` out of the top ``k``, importance being equal."""
+        return rank <= k and (self.outnumbers(rank, k) or self.value(rank) > self.upper_bar(rank, k))
+
+    def class_of(self, scale: Fraction, k: int) -> ReachClass:
+        """Class of the first place when its score is multiplied by ``scale``, without reserve."""
+        surely = self.outnumbers(1, k, any_importance=scale < 1)
+        if k >= 1 and (surely or scale * self.value() > self.upper_bar(1, k)):
+            return "guaranteed"
+        return "possible" if scale * self.best_value() > self.lower_bar() else "boost-only"
+
+    def last_rank_over_bar(self) -> int:
+        """The last rank whose value is above the lower bar."""
+        least = self.lower_bar() - self.own_bonus * self.value(1)
+        if least <= 0:
+            return self.depth
+        return max(0, min(self.depth, math.ceil(self.weight / least - self.constant) - 1))
+
+    def possible_up_to_constant(self) -> int | None:
+        """The largest whole rank constant at which the first place clears the lower bar."""
+        bar = self.lower_bar()
+        if not bar:
+            return _LARGEST_CONSTANT
+        largest = math.ceil(self.weight * (1 + self.own_bonus) / bar - 1) - 1
+        return min(largest, _LARGEST_CONSTANT) if largest >= 0 else None
+
+    def guaranteed_above_weight(self) -> Fraction | None:
+        """The weight above which the first place is guaranteed: both sides are linear in it."""
+        if self.outnumbers(1, self.k):
+            return Fraction(0)
+        gain = self._gain(self.constant)
+        return (self._base_sum(self.k) / self.k + self.bonus) / gain if gain > 0 else None
+
+    def guaranteed_up_to_constant(self) -> int | None:
+        """The largest whole rank constant at which the first place is guaranteed."""
+        if self.outnumbers(1, self.k):
+            return _LARGEST_CONSTANT
+        needed = (self._base_sum(self.k) / self.k + self.bonus) / self.weight
+        count = last_where(_LARGEST_CONSTANT + 1, lambda n: self._gain(Fraction(n - 1)) > needed)
+        return count - 1 if count else None
+
+    def _gain(self, constant: Fraction) -> Fraction:
+        """How far a first place is above what this leg gives its rivals on average, at weight 1."""
+        own = (1 - self.own_bonus) / (constant + 1)
+        return own - self._own_terms(constant, 1, self.k) / self.k
+
+    def rival_bonus(self, constant: Fraction) -> Fraction:
+        return self.bonus + self.own_bonus * self.weight / (constant + 1)
+
+    def _base_sum(self, m: int) -> Fraction:
+        return sum((b.weight * _terms(b.constant, min(m, b.most)) for b in self.bases), Fraction(0))
+
+    def _own_terms(self, constant: Fraction, rank: int, k: int) -> Fraction:
+        """Sum of 1/(constant + i) over the first k of this leg's ranks without ``rank``."""
+        if rank > k:
+            return _terms(constant, min(k, self.depth))
+        return _terms(constant, min(k + 1, self.depth)) - 1 / (constant + rank)
+
+
+@lru_cache(maxsize=4096)
+def _terms(constant: Fraction, count: int) -> Fraction:
+    """Return the sum of 1/(constant + i) for i = 1..count, halved recursively to keep the integers short."""
+    p, q = constant.numerator, constant.denominator
+
+    def part(first: int, last: int) -> tuple[int, int]:
+        if first == last:
+            return q, p + q * first
+        middle = (first + last) // 2
+        (a, b), (c, d) = part(first, middle), part(middle + 1, last)
+        return a * d + c * b, b * d
+
+    return Fraction(*part(1, count)) if count > 0 else Fraction(0)
+
+
+def last_where(most: int, holds: Callable[[int], bool]) -> int:
+    """Return the last n in 1..most for which ``holds``, which is true up to some n and false after; 0 if for none."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low

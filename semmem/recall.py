@@ -1,0 +1,399 @@
+"""The read pipeline: legs side by side, each within its scope and time, then fusion, folding and the hits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TimedOut
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
+from semmem.fusion import Fused, fold_duplicates, rank
+from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Scope
+from semmem.rank_cap import Reach, reach
+from semmem.text import phrases, snippet, terms
+from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy
+
+if TYPE_CHECKING:
+    from semmem.explanation import Explanation
+
+__all__ = ["Candidates", "Recall", "Recaller"]
+
+Key = tuple[str, int, str]
+"""(id, part, namespace): what a candidate is fused and ordered by."""
+_LONGEST_QUERY = 10_000
+_MOST = 1_000
+_FIRST = ("lexical", "dense")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
+
+    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew of it.
+    """
+
+    question: Question
+    scope: Scope
+    recipe: Recipe
+    regime: str
+    rankings: Mapping[str, tuple[Key, ...]]
+    raw: Mapping[str, tuple[float, ...]]
+    traces: Mapping[str, Any]
+    heads: Mapping[Key, Head]
+    exact: frozenset[Key]
+    ranked: tuple[Fused[Key], ...]
+    degraded: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Recall(Sequence[Hit]):
+    """The hits of one question, best first, and how they came about.
+
+    ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded`` maps
+    a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds; ``confidence`` in
+    [0, 1] compares across questions, scores do not.
+    """
+
+    hits: tuple[Hit, ...]
+    total: int
+    total_is_exact: bool
+    degraded: Mapping[str, str]
+    regime: str
+    timings: Mapping[str, float]
+    confidence: float
+    candidates: Candidates = field(repr=False)
+    limit: int = 10
+    _explain: Callable[[Recall, str], Explanation] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @property
+    def reach(self) -> Reach:
+        """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
+        return reach(self.candidates.recipe, max(self.limit, 1), scope_size=self.candidates.scope.size)
+
+    def explain(self, id: str) -> Explanation:
+        """Say why the memory ``id`` is where it is, or what would let it in. Raises NotFound for an unknown id."""
+        if self._explain is None:
+            raise LegFailed("This recall was made without a store and cannot explain.")
+        return self._explain(self, id)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {
+            "hits": [hit.as_dict() for hit in self.hits],
+            "total": self.total,
+            "total_is_exact": self.total_is_exact,
+            "degraded": dict(self.degraded),
+            "regime": self.regime,
+            "confidence": self.confidence,
+            "timings": dict(self.timings),
+            "recipe": self.candidates.recipe.name,
+        }
+
+
+class Recaller:
+    """Wires a store and its legs; keeps no state of a call."""
+
+    def __init__(self, store: Any, legs: Mapping[str, Leg], embedder: Callable[[], Embedder | str], language: str) -> None:
+        self._store = store
+        self._legs = legs
+        self._embedder = embedder
+        self._language = language
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
+
+    def close(self) -> None:
+        """Stop the threads; legs that still run finish by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def recall(
+        self,
+        query: str,
+        namespaces: tuple[str, ...],
+        recipe: Recipe,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        filters: Filters,
+        exclude: Sequence[str] = (),
+        sort_by: SortBy = "relevance",
+        vector: Any = None,
+        fold_parts: bool = True,
+        explain: Callable[[Recall, str], Explanation] | None = None,
+    ) -> Recall:
+        """Answer one question; see Semmem.recall."""
+        started = time.perf_counter()
+        text = _checked(query, limit, offset, sort_by)
+        timings: dict[str, float] = {}
+        found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
+        kept = _fold(found.ranked, found.heads, fold_parts, recipe.dedup)
+        if sort_by != "relevance":
+            kept.sort(key=lambda k: _sorting(found.heads[k[0].key], sort_by), reverse=True)
+        hits = self._hits(found, kept[offset : offset + limit], offset, terms(query, self._language))
+        total, is_exact = _total(found)
+        timings["total"] = time.perf_counter() - started
+        return Recall(
+            hits, total, is_exact, found.degraded, found.regime, timings, _confidence(found), found, limit, explain
+        )
+
+    def candidates(
+        self,
+        query: str,
+        namespaces: tuple[str, ...],
+        recipe: Recipe,
+        filters: Filters,
+        exclude: Sequence[str] = (),
+        vector: Any = None,
+        timings: dict[str, float] | None = None,
+    ) -> Candidates:
+        """Ask the legs and fuse, without fetching a text: what a recall knows before it is cut to its limit."""
+        timings = {} if timings is None else timings
+        scope = self._store.scope(namespaces, filters, exclude)
+        quoted, _ = phrases(query)
+        question = Question(query, tuple(quoted), self._vector(query, vector))
+        degraded: dict[str, str] = {}
+        called = set(recipe.legs)
+        if "graph" in called:
+            called |= set(recipe.graph.seeders)
+        rankings = self._ask([n for n in called if n != "graph"], question, scope, recipe, degraded, timings)
+        heads = self._heads(scope, rankings.values(), {})
+        rankings = {leg: _settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
+        regime = "unnamed"
+        if "graph" in called:
+            seeded = replace(question, heads=rankings)
+            graph = self._ask(["graph"], seeded, scope, recipe, degraded, timings)
+            if "graph" in graph:
+                regime = graph["graph"].regime or regime
+                heads = self._heads(scope, graph.values(), heads)
+                rankings["graph"] = _settle(graph["graph"], heads, recipe.depths.get("graph", 100))
+        regime = regime if regime in recipe.regimes else recipe.regimes[-1]
+        return _fused(question, scope, recipe, regime, rankings, heads, degraded)
+
+    def _ask(
+        self,
+        legs: Sequence[str],
+        question: Question,
+        scope: Scope,
+        recipe: Recipe,
+        degraded: dict[str, str],
+        timings: dict[str, float],
+    ) -> dict[str, Ranking]:
+        """Run ``legs`` side by side; one that fails or takes too long is degraded, with the reason."""
+
+        def work(name: str) -> Ranking:
+            started = time.perf_counter()
+            try:
+                with self._store.time_limit(recipe.timeouts.get(name, 5.0)):
+                    return self._legs[name].search(question, scope, recipe)
+            finally:
+                timings[name] = time.perf_counter() - started
+
+        answers: dict[str, Ranking] = {}
+        running: dict[str, Future[Ranking]] = {}
+        for name in sorted(legs):
+            if name not in self._legs:
+                degraded[name] = f"There is no leg named {name!r} in this store."
+            else:
+                running[name] = self._threads.submit(work, name)
+        began = time.perf_counter()
+        for name, future in running.items():
+            limit = recipe.timeouts.get(name, 5.0)
+            try:
+                answers[name] = future.result(timeout=max(0.0, began + limit - time.perf_counter()))
+            except TimedOut:
+                degraded[name] = f"no answer within {limit:g} s"
+            except EmbedderMismatch:
+                raise
+            except Exception as error:  # one leg's failure leaves the others' answer, whatever it is
+                message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
+                degraded[name] = " ".join(message.split())[:500]
+        return answers
+
+    def _vector(self, query: str, given: Any) -> Callable[[], Any]:
+        """Return a function that gives the question's unit vector, computed once, by whichever leg asks first."""
+        lock, made = threading.Lock(), list[Any]()
+
+        def vector() -> Any:
+            with lock:
+                if not made:
+                    made.append(self._given(given) if given is not None else self._embedded(query))
+            return made[0]
+
+        if given is not None:
+            vector()  # a vector that cannot be used is the caller's error, not a degraded leg
+        return vector
+
+    def _given(self, given: Any) -> Any:
+        import numpy as np
+
+        try:
+            vector = np.asarray(given, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise InvalidInput("vector must be a list of numbers.") from None
+        recorded = self._store.embedder()
+        if recorded is not None and vector.shape != (recorded["dimensions"],):
+            raise EmbedderMismatch(
+                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the vector given "
+                f"has the shape {vector.shape}; give one of the same model, or re-embed the store with `semmem rebuild`."
+            )
+        norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
+        if not np.isfinite(norm) or norm == 0:
+            raise InvalidInput("vector must be a flat list of finite numbers that are not all 0.")
+        return (vector / norm).astype(np.float32)
+
+    def _embedded(self, query: str) -> Any:
+        found = self._embedder()
+        if isinstance(found, str):
+            raise LegFailed(found)
+        return found.embed([query])[0]
+
+    def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
+        missing = {o for ranking in rankings for o in ranking.ords} - set(known)
+        return {**known, **(self._store.heads(scope.namespaces, sorted(missing)) if missing else {})}
+
+    def _hits(
+        self, found: Candidates, kept: Sequence[tuple[Fused[Key], tuple[Key, ...]]], offset: int, asked: Sequence[str]
+    ) -> tuple[Hit, ...]:
+        ords = [found.heads[fused.key].ord for fused, _ in kept]
+        memories: Mapping[int, Memory] = self._store.memories(found.scope.namespaces, ords) if ords else {}
+        hits = []
+        for fused, folded in kept:
+            memory = memories.get(found.heads[fused.key].ord)
+            if memory is None:  # forgotten since the legs answered
+                continue
+            best, matches = snippet(memory.text, asked, self._language)
+            legs = {leg: LegRank(r, found.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
+            duplicates = tuple(id for id, _, _ in folded)
+            hits.append(
+                Hit(memory, offset + len(hits) + 1, fused.score, fused.components, legs, best, matches, duplicates)
+            )
+        return tuple(hits)
+
+
+def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
+    """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
+    if not query.strip():
+        raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
+        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit}.")
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
+        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {offset}.")
+    if sort_by not in ("relevance", "importance", "created", "updated"):
+        raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
+    plain = query.replace("\x00", " ").encode("utf-8", "replace").decode()
+    return plain[:_LONGEST_QUERY]
+
+
+def _settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
+    """Order ties by id, drop what was forgotten meanwhile, cut to the depth: the same list in any insertion order."""
+    rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
+    rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
+    rows = rows[:depth]
+    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows))
+
+
+def _fused(
+    question: Question,
+    scope: Scope,
+    recipe: Recipe,
+    regime: str,
+    answers: Mapping[str, Ranking],
+    by_ord: Mapping[int, Head],
+    degraded: Mapping[str, str],
+) -> Candidates:
+    names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
+    heads = {names[o]: h for o, h in by_ord.items()}
+    rankings = {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in recipe.legs}
+    lexical = answers.get("lexical")
+    full = lexical.trace.full if lexical is not None and lexical.trace is not None else frozenset()
+    exact = frozenset(names[o] for o in full if o in names) if recipe.exact_bonus else frozenset()
+    ranked = rank(
+        rankings,
+        weights={leg: recipe.weights[leg] for leg in recipe.legs},
+        rank_constants=recipe.constants(regime),
+        planned=recipe.legs,
+        importance={k: h.importance for k, h in heads.items()} if recipe.prior else None,
+        prior_floor=recipe.prior_floor,
+        exact=exact,
+        exact_bonus=recipe.exact_bonus,
+        reserve=recipe.reserve,
+    )
+    return Candidates(
+        question,
+        scope,
+        recipe,
+        regime,
+        rankings,
+        {leg: answers[leg].scores for leg in rankings},
+        {leg: r.trace for leg, r in answers.items()},
+        heads,
+        exact,
+        tuple(ranked),
+        dict(degraded),
+    )
+
+
+def _fold(
+    ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], fold_parts: bool, dedup: bool
+) -> list[tuple[Fused[Key], tuple[Key, ...]]]:
+    """Keep the best part of each memory, then the first of each normalised content; return those with what they took in."""
+    if fold_parts:
+        parents: set[tuple[str, str]] = set()
+        whole = []
+        for fused in ranked:
+            id, part, namespace = fused.key
+            if part and (namespace, id) in parents:
+                continue
+            if part:
+                parents.add((namespace, id))
+            whole.append(fused)
+        ranked = whole
+    if not dedup:
+        return [(fused, ()) for fused in ranked]
+    return fold_duplicates(ranked, {fused.key: heads[fused.key].content for fused in ranked})
+
+
+def _sorting(head: Head, sort_by: SortBy) -> Any:
+    return {"importance": head.importance, "created": head.created_at, "updated": head.updated_at}[sort_by]
+
+
+def _total(found: Candidates) -> tuple[int, bool]:
+    """Return how many memories any leg matched, and whether no leg was cut at its depth."""
+    ords = {found.heads[key].ord for ranking in found.rankings.values() for key in ranking}
+    trace = found.traces.get("lexical")
+    if trace is not None and "lexical" in found.rankings:
+        import numpy as np
+
+        matched = trace.matched
+        beyond = len(matched) - int(np.isin(np.array(sorted(ords), dtype=np.int64), matched).sum())
+    else:
+        beyond = 0
+    whole = all(
+        len(ranking) < found.recipe.depths.get(leg, 100) or leg == "lexical" for leg, ranking in found.rankings.items()
+    )
+    return len(ords) + beyond, whole and not found.degraded
+
+
+def _confidence(found: Candidates) -> float:
+    """Return the mean of what the text legs think of their own first: share of the best BM25 possible, and cosine."""
+    parts = []
+    trace = found.traces.get("lexical")
+    if "lexical" in found.rankings:
+        best = found.raw["lexical"][0] if found.raw["lexical"] else 0.0
+        parts.append(min(1.0, best / trace.most) if trace is not None and trace.most > 0 else 0.0)
+    if found.raw.get("dense"):
+        parts.append(min(1.0, max(0.0, found.raw["dense"][0])))
+    return sum(parts) / len(parts) if parts else 0.0

@@ -1,0 +1,300 @@
+"""The embedded server: PostgreSQL in the user's data folder, started on demand, shared, stopped when idle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from semmem.errors import InvalidInput, StoreUnavailable
+from semmem.stores import cluster, postmaster
+from semmem.stores.postmaster import Postmaster
+
+__all__ = ["EmbeddedServer", "ServerStatus"]
+
+_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_GRACE_S = 10  # a starter uses its start_timeout_s up and then still has to say so
+_CREATE_DATABASE = f"CREATE DATABASE {cluster.DATABASE} TEMPLATE template0"
+_VERSION_AND_CLIENTS = """SELECT current_setting('server_version'), count(*) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+_IN_BACKGROUND = (
+    '"$@" </dev/null >>"$0" 2>&1 &'  # the shell leaves at once, so the program has no parent to wait for it
+)
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What `semmem server status` tells: ``size_bytes`` of the cluster on disk, ``connections`` of clients now."""
+
+    running: bool
+    data: Path
+    pid: int | None = None
+    socket: Path | None = None
+    version: str | None = None
+    size_bytes: int = 0
+    connections: int | None = None
+
+
+class EmbeddedServer:
+    """The PostgreSQL server of one data folder, for any number of processes and threads of one user.
+
+    ``ensure_running`` before connecting; when connecting fails with an OperationalError, ``ensure_running`` and connect
+    again, until ``start_timeout_s`` have passed (a server that was just killed or crashed is back by then). Between the
+    two the server is not stopped for idleness unless they lie ``idle_stop_s`` apart; 0 keeps it running for good.
+    """
+
+    def __init__(self, data: Path, *, idle_stop_s: float = 3600, start_timeout_s: float = 120) -> None:
+        if idle_stop_s < 0 or start_timeout_s <= 0:
+            raise InvalidInput("idle_stop_s must be 0 (never) or more, and start_timeout_s more than 0.")
+        self.data = Path(data).expanduser().absolute()
+        self.idle_stop_s = idle_stop_s
+        self.start_timeout_s = start_timeout_s
+        self._folder = self.data / "postgresql"
+        self._cluster = self._folder / "cluster"
+        self._lock = str(self._folder / "lock")
+        self._alive = str(self._folder / "alive")
+
+    def ensure_running(self) -> str:
+        """Start the server unless it runs, and return the libpq conninfo of its database (it holds no password).
+
+        A running server costs a few system calls and no process. Raises StoreUnavailable when it cannot be started and
+        MissingExtra when PostgreSQL is not installed.
+        """
+        try:
+            return self._conninfo(self._running() or self._run())
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StoreUnavailable(f"The server in {self.data} cannot be started: {reason}.") from error
+
+    def _running(self) -> Postmaster | None:
+        if not self._may_look():
+            return None
+        with self._locked(exclusive=False):
+            postmaster.touch(str(self._folder))
+            if (server := self._ready()) is not None:
+                self._keep_watch()
+            return server
+
+    def _run(self) -> Postmaster:
+        programs = cluster.programs()
+        who = cluster.owner(create=True)
+        assert who is not None
+        cluster.prepare(self.data, who)
+        with self._locked(exclusive=True):
+            postmaster.touch(str(self._folder))
+            server = self._ready() or self._start(programs, who)
+            self._keep_watch()
+            return server
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
+        """Stop the server and wait until it is gone; False when it was not running.
+
+        ``fast`` ends the transactions of connected clients, ``smart`` waits for the clients to leave, ``immediate``
+        leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within ``start_timeout_s``.
+        """
+        if mode not in _SIGNALS:
+            raise InvalidInput(f"A server stops in one of the modes {', '.join(_SIGNALS)}.")
+        if not self._may_look():
+            return False
+        with self._locked(exclusive=True):
+            try:
+                return postmaster.stop(str(self._folder), _SIGNALS[mode], timeout_s=self.start_timeout_s)
+            except TimeoutError as error:
+                raise StoreUnavailable(
+                    f"The server in {self.data} has not stopped within {self.start_timeout_s:g} s; try again with mode "
+                    "fast or immediate."
+                ) from error
+
+    def status(self) -> ServerStatus:
+        """Look at the server without starting it."""
+        if not self._may_look():
+            return ServerStatus(False, self.data)
+        size = sum(_size(Path(top) / name) for top, _, names in os.walk(self._cluster) for name in names)
+        version = self._version()
+        if (server := self._ready()) is None:
+            return ServerStatus(False, self.data, version=version, size_bytes=size)
+        connections = None
+        with contextlib.suppress(StoreUnavailable):
+            version, connections = self._ask(server)
+        return ServerStatus(True, self.data, server.pid, Path(server.socket), version, size, connections)
+
+    def _may_look(self) -> bool:
+        """Return whether there is a folder to look into. Raises StoreUnavailable when it is another user's."""
+        try:
+            cluster.check_owner(self.data, self._folder, cluster.owner(create=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except PermissionError as error:
+            raise StoreUnavailable(
+                f"The data folder {self.data} is closed to this user; choose another one with SEMMEM_HOME or "
+                "embedded:FOLDER."
+            ) from error
+        return True
+
+    @contextlib.contextmanager
+    def _locked(self, *, exclusive: bool) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(
+                    postmaster.locked(self._lock, exclusive=exclusive, timeout_s=self.start_timeout_s + _GRACE_S)
+                )
+            except TimeoutError as error:
+                raise StoreUnavailable(
+                    f"Another process has been starting or stopping the server in {self.data} for "
+                    f"{self.start_timeout_s:g} s; try again later or raise start_timeout_s."
+                ) from error
+            yield
+
+    def _ready(self) -> Postmaster | None:
+        """Return the server if it accepts connections now."""
+        server = postmaster.read(str(self._cluster))
+        if server is None or not server.ready or not postmaster.exists(server.pid) or postmaster.free(self._alive):
+            return None
+        return server if os.path.exists(f"{server.socket}/.s.PGSQL.{server.port}") else None
+
+    def _start(self, programs: Path, who: cluster.Owner) -> Postmaster:
+        """Bring the server up, whatever was left behind; the caller holds the exclusive lock."""
+        end = time.monotonic() + self.start_timeout_s
+        if not (self._cluster / "PG_VERSION").exists():
+            cluster.initialise(self._folder, programs, who)
+        if (version := self._version()) != cluster.MAJOR:
+            raise StoreUnavailable(
+                f"The database in {self.data} was written by PostgreSQL {version} and this semmem carries "
+                f"{cluster.MAJOR}; open it with the semmem that wrote it, or choose another folder with SEMMEM_HOME."
+            )
+        # One that is starting or recovering already, or the remains of one whose postmaster was killed.
+        if (server := self._settle(end)) is None:
+            log = self._launch(programs, who, end)
+            if (server := self._settle(end)) is None:
+                said = log.read_text(encoding="utf-8", errors="replace")
+                raise StoreUnavailable(f"The server in {self.data} did not start: {cluster.last_words(said)}")
+        self._create_database(server)
+        return server
+
+    def _settle(self, end: float) -> Postmaster | None:
+        """Wait until the server is ready, and return it, or until none of its processes is left, and return None."""
+        began = time.monotonic()
+        while not postmaster.free(self._alive):
+            if (server := self._ready()) is not None:
+                return server
+            server, waited = postmaster.read(str(self._cluster)), time.monotonic() - began
+            if server is not None and not postmaster.exists(server.pid) and waited > 1:
+                # The postmaster was killed and a process of its own is still busy; it must go before the next start.
+                for pid in postmaster.orphans(str(self._cluster)):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
+            elif server is not None and server.ready and waited > 1:  # somebody removed its socket
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(server.pid, signal.SIGINT)
+            if time.monotonic() >= end:
+                raise StoreUnavailable(
+                    f"The server in {self.data} is not ready after {self.start_timeout_s:g} s, perhaps recovering from "
+                    "a crash; wait and try again, or raise start_timeout_s."
+                )
+            time.sleep(0.005 if waited < 2 else 0.1)
+        return None
+
+    def _launch(self, programs: Path, who: cluster.Owner, end: float) -> Path:
+        """Start a postmaster that holds the lock ``alive``, and return the log it writes."""
+        log = self._folder / "log"
+        if log.exists():
+            log.replace(self._folder / "log.before")
+        stale = postmaster.read(str(self._cluster))
+        if stale is not None and sys.platform == "linux":
+            if stale.pid in postmaster.orphans(str(self._cluster)):
+                raise StoreUnavailable(
+                    f"A PostgreSQL that semmem did not start (process {stale.pid}) runs in {self._cluster}; stop it."
+                )
+            # Nobody holds ``alive``, so no server is left; PostgreSQL itself would take any process that has got the
+            # same number since for one, as happens in every restarted container, and a zombie as well.
+            for left in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
+                left.unlink(missing_ok=True)
+        cluster.configure(self._folder, who)
+        while (alive := postmaster.grab(self._alive)) is None:  # the idle watch may hold it for a moment
+            if time.monotonic() >= end:
+                raise StoreUnavailable(f"The data folder {self.data} is in use by a server that cannot be seen here.")
+            time.sleep(0.005)
+        try:
+            log.touch(mode=0o600)
+            who.give(log)
+            command = [str(programs / "postgres"), "-D", str(self._cluster)]
+            _in_background(command, log, alive, **who.process)
+        finally:
+            os.close(alive)
+        return log
+
+    def _create_database(self, server: Postmaster) -> None:
+        import psycopg
+
+        try:
+            with psycopg.connect(self._conninfo(server, "template1"), autocommit=True) as connection:
+                known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [cluster.DATABASE])
+                if known.fetchone() is None:
+                    connection.execute(_CREATE_DATABASE)
+        except psycopg.Error as error:
+            reason = " ".join(str(error).split())
+            raise StoreUnavailable(f"The server in {self.data} runs but refuses its owner: {reason}") from error
+
+    def _ask(self, server: Postmaster) -> tuple[str, int]:
+        import psycopg
+
+        try:
+            with psycopg.connect(self._conninfo(server, "template1")) as connection:
+                row = connection.execute(_VERSION_AND_CLIENTS).fetchone()
+        except psycopg.Error as error:
+            raise StoreUnavailable from error
+        assert row is not None
+        return str(row[0]).split()[0], int(row[1])
+
+    def _keep_watch(self) -> None:
+        """Start the idle watch unless there is one; it holds its lock from before it starts."""
+        if self.idle_stop_s == 0 or (held := postmaster.grab(str(self._folder / "watch"))) is None:
+            return
+        try:
+            python, psql = _python(), cluster.programs() / "psql"
+            if python is not None:
+                arguments = [str(self._folder), str(psql), cluster.ROLE, str(self.idle_stop_s)]
+                command = [python, "-I", "-S", postmaster.__file__, *arguments]
+                _in_background(command, Path(os.devnull), held, cwd="/", env=postmaster.ENVIRONMENT)
+        finally:
+            os.close(held)
+
+    def _conninfo(self, server: Postmaster, database: str = cluster.DATABASE) -> str:
+        socket = server.socket.replace("\\", "\\\\").replace("'", "\\'")
+        return f"host='{socket}' port={server.port} user={cluster.ROLE} dbname={database}"
+
+    def _version(self) -> str | None:
+        with contextlib.suppress(FileNotFoundError):
+            return (self._cluster / "PG_VERSION").read_text(encoding="ascii").strip()
+        return None
+
+
+def _in_background(command: list[str], log: Path, lock: int, **process: Any) -> None:
+    """Start ``command`` detached from this process and its terminal, holding the lock of the descriptor ``lock``."""
+    shell = ["/bin/sh", "-c", _IN_BACKGROUND, str(log), *command]
+    nothing = subprocess.DEVNULL
+    subprocess.run(
+        shell, pass_fds=(lock,), start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing, check=False,
+        **process,
+    )  # fmt: skip
+
+
+def _python() -> str | None:
+    """Return a Python to run the idle watch with; inside another program ``sys.executable`` is that program."""
+    for path in (sys.executable, f"{sys.prefix}/bin/python3", f"{sys.base_prefix}/bin/python3"):
+        if path and Path(path).name.startswith("python") and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        return path.lstat().st_size
+    return 0

@@ -1,0 +1,82 @@
+"""Forward-only migrations of a PostgreSQL store: numbered files, each in one transaction with the record of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semmem.errors import SchemaTooNew, StoreUnavailable
+from semmem.stores.statements import migrations, statements
+
+__all__ = ["migrate"]
+
+
+def migrate(conninfo: str) -> int:
+    """Bring the schema at ``conninfo`` up to date and return its number.
+
+    Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
+    query. Raises SchemaTooNew when a newer semmem migrated it and StoreUnavailable when pgvector is missing or the
+    rights are.
+    """
+    import psycopg
+
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            return _migrate(connection)
+    except psycopg.OperationalError as error:
+        reason = " ".join(str(error).split())
+        raise StoreUnavailable(f"The database server cannot be reached: {reason}") from error
+
+
+def _migrate(connection: Any) -> int:
+    import psycopg
+
+    known = migrations("postgres")
+    newest = known[-1][0]
+    if (number := _number(connection)) == newest:
+        return number
+    sql = statements("postgres")
+    connection.execute(sql["migration_lock"])
+    try:
+        number = _number(connection)
+        if number > newest:
+            raise SchemaTooNew(
+                f"This store has schema {number} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+            )
+        if number == 0:
+            _prepare(connection)
+        for step, name, body in known:
+            if step > number:
+                with connection.transaction():
+                    connection.execute("SET LOCAL search_path TO semmem, public")
+                    connection.execute(body)
+                    connection.execute(sql["migration_record"], {"number": step, "name": name})
+        return newest
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(
+            f"This database user may not create semmem's tables ({error.diag.message_primary}); grant CREATE on the "
+            "database, or let an administrator run the first connect."
+        ) from error
+    finally:
+        connection.execute(sql["migration_unlock"])
+
+
+def _number(connection: Any) -> int:
+    sql = statements("postgres")
+    if connection.execute(sql["migration_exists"]).fetchone()[0] is None:
+        return 0
+    return int(connection.execute(sql["migration_number"]).fetchone()[0])
+
+
+def _prepare(connection: Any) -> None:
+    import psycopg
+
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported) as error:
+        raise StoreUnavailable(
+            "This PostgreSQL server has no pgvector extension; install pgvector on it (0.8 or newer), or leave out the "
+            "URL to use the embedded server."
+        ) from error
+    with connection.transaction():
+        connection.execute("CREATE SCHEMA IF NOT EXISTS semmem")
+        connection.execute(statements("postgres")["migration_table"])

@@ -1,0 +1,262 @@
+"""Writing to PostgreSQL: a batch in one transaction, forgetting without a trace, folding what is pending.
+
+Every function takes an open connection inside a transaction and holds no state. Rows are locked in one order
+(namespace, id, then key, segment) by everybody.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from semmem.errors import Conflict
+from semmem.protocols import Row, Written
+from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
+from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
+from semmem.stores.statements import statements
+from semmem.types import Filters
+
+__all__ = ["FOLD_AT", "compact", "filter_parameters", "fold", "forget", "write"]
+
+FOLD_AT = 256
+"""Pending memories of a namespace at which a writer folds them into the postings."""
+SEGMENT_FULL = 4_096
+"""Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
+_SQL = statements("postgres")
+_POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries")
+
+
+def filter_parameters(filters: Filters) -> dict[str, Any]:
+    """Return the parameters of the filter clauses; None means no restriction."""
+    return {
+        "sessions": list(filters.sessions) or None,
+        "authors": list(filters.authors) or None,
+        "tags": list(filters.tags) or None,
+        "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
+        "after": filters.created_after,
+        "before": filters.created_before,
+    }
+
+
+def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
+    """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment."""
+    ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
+    wholes = [r for r in ordered if r.part == 0]
+    ords = _insert(connection, wholes)
+    new = {(namespace, id) for namespace, id, _ in ords}
+    unchanged, conflicts = _compare(connection, [r for r in wholes if _name(r) not in new])
+    if conflicts and on_conflict == "abort":
+        first = min(conflicts)
+        raise Conflict(
+            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to change it."
+        )
+    ords |= _insert(connection, [r for r in ordered if r.part > 0 and _name(r) in new])
+    by_namespace: dict[str, list[tuple[int, Row]]] = defaultdict(list)
+    for row in ordered:
+        if row.extraction is not None and _name(row) in new:
+            by_namespace[row.memory.namespace].append((ords[(*_name(row), row.part)], row))
+    for namespace, stored in by_namespace.items():
+        _index(connection, namespace, sorted(stored, key=lambda pair: pair[0]))
+    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts))
+
+
+def _name(row: Row) -> tuple[str, str]:
+    return row.memory.namespace, row.memory.parent_id or row.memory.id
+
+
+def _insert(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str, int], int]:
+    if not rows:
+        return {}
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        memory = row.memory
+        for field in ("namespace", "text", "title", "author", "session", "position", "source", "importance", "created_at"):
+            columns[field].append(getattr(memory, field))
+        columns["id"].append(memory.parent_id or memory.id)
+        columns["part"].append(row.part)
+        columns["parts"].append(row.parts)
+        columns["tags"].append(Jsonb(list(memory.tags)))
+        columns["metadata"].append(Jsonb(dict(memory.metadata)))
+        columns["content"].append(row.content)
+        columns["payload"].append(row.payload)
+    found = connection.execute(_SQL["memory_insert"], columns).fetchall()
+    return {(namespace, id, part): ord for namespace, id, part, ord in found}
+
+
+def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    if not rows:
+        return set(), set()
+    names = [_name(r) for r in rows]
+    parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
+    stored = {(n, i): bytes(p) for n, i, p in connection.execute(_SQL["memory_payloads"], parameters)}
+    same = {_name(r) for r in rows if stored.get(_name(r)) == r.payload}
+    return same, set(names) - same
+
+
+def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -> None:
+    extractions = [row.extraction for _, row in stored if row.extraction is not None]
+    name = text(namespace)
+    entries = forward_entries(extractions)
+    sizes = np.array([len(e.keys) for e in extractions], dtype=np.int64)
+    ends = np.cumsum(sizes) * FORWARD.itemsize
+    raw = entries.tobytes()
+    starts = ends - sizes * FORWARD.itemsize
+    copy_rows(
+        connection,
+        "forward",
+        ("namespace", "ord", "length", "entries"),
+        [
+            (name, int8(ord), int4(e.length), raw[start:end])
+            for (ord, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
+        ],
+    )
+    vectors = [(name, int8(ord), vector(row.vector)) for ord, row in stored if row.vector is not None]
+    if vectors:
+        copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
+    total = {"namespace": namespace, "memories": len(stored), "length": sum(e.length for e in extractions)}
+    connection.execute(_SQL["tally_add"], total)
+    if len(stored) < FOLD_AT:
+        pending = [(name, int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)]
+        copy_rows(connection, "pending", ("namespace", "ord", "names"), pending)
+        return
+    ords = np.array([ord for ord, _ in stored], dtype=np.int64)
+    lengths = np.array([e.length for e in extractions], dtype=np.int64)
+    names = [n for e in extractions for n in e.names]
+    _copy_segments(connection, namespace, invert(ords, lengths, sizes, entries, names))
+
+
+def _copy_segments(connection: Any, namespace: str, segments: Any) -> None:
+    number = int8(connection.execute(_SQL["next_segment"]).fetchone()[0])
+    name = text(namespace)
+    copy_rows(
+        connection,
+        "posting",
+        _POSTING_COLUMNS,
+        (
+            (
+                name,
+                int8(s.key),
+                number,
+                int2(s.kind),
+                int4(s.n),
+                int4(s.subjects),
+                int8(s.low),
+                int8(s.high),
+                text(s.name),
+                s.entries,
+            )
+            for s in segments
+        ),
+    )
+
+
+def fold(connection: Any, namespace: str, limit: int = 4 * FOLD_AT) -> int:
+    """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many."""
+    taken = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
+    connection.execute(_SQL["tally_fold"], {"namespace": namespace})
+    if not taken:
+        return 0
+    names = dict(taken)
+    parameters = {"namespace": namespace, "ords": list(names)}
+    forwards = connection.execute(_SQL["fold_forwards"], parameters, binary=True).fetchall()
+    ords = np.array([ord for ord, _, _ in forwards], dtype=np.int64)
+    lengths = np.array([length for _, length, _ in forwards], dtype=np.int64)
+    packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
+    sizes = np.array([len(p) for p in packed], dtype=np.int64)
+    flat = [n for ord, _, _ in forwards for n in names[ord]]
+    _copy_segments(connection, namespace, invert(ords, lengths, sizes, np.concatenate(packed), flat))
+    connection.execute(_SQL["fold_done"], parameters)
+    return len(forwards)
+
+
+def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+    """Remove memories and all that was derived from them; return how many whole memories."""
+    connection.execute(_SQL["postings_share"], {"namespace": namespace})
+    parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
+    rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
+    wholes = {i for i, part, _, _ in rows if part == 0}
+    if dry_run or not rows:
+        return len(wholes)
+    ords = [ord for _, _, _, ord in rows]
+    which = {"namespace": namespace, "ords": ords}
+    pending = {ord for (ord,) in connection.execute(_SQL["forget_pending"], which)}
+    forwards = connection.execute(_SQL["forget_forward"], which, binary=True).fetchall()
+    connection.execute(_SQL["forget_embedding"], which)
+    connection.execute(_SQL["forget_memory"], which)
+    folded = {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
+    _clear_postings(connection, namespace, folded)
+    if forwards:
+        total = {"namespace": namespace, "memories": -len(forwards), "length": -sum(n for _, n, _ in forwards)}
+        connection.execute(_SQL["tally_add"], total)
+    return len(wholes)
+
+
+def _clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
+    if not keys_of:
+        return
+    gone: dict[int, list[int]] = defaultdict(list)
+    for ord, keys in keys_of.items():
+        for key in keys.tolist():
+            gone[key].append(ord)
+    keys = sorted(gone)
+    parameters = {
+        "namespace": namespace,
+        "keys": keys,
+        "lows": [min(gone[k]) for k in keys],
+        "highs": [max(gone[k]) for k in keys],
+    }
+    rewritten: dict[str, list[Any]] = defaultdict(list)
+    empty: dict[str, list[int]] = {"keys": [], "segments": []}
+    for key, segment, raw in connection.execute(_SQL["posting_lock"], parameters, binary=True).fetchall():
+        entries = np.frombuffer(raw, dtype=POSTING)
+        left = entries[~np.isin(entries["ord"], gone[key])]
+        if len(left) == len(entries):
+            continue
+        if not len(left):
+            empty["keys"].append(key)
+            empty["segments"].append(segment)
+            continue
+        for column, value in zip(
+            ("keys", "segments", "entries", "n", "subjects", "lows", "highs"),
+            (key, segment, *_summary(left)),
+            strict=True,
+        ):
+            rewritten[column].append(value)
+    if empty["keys"]:
+        connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
+    if rewritten:
+        connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
+
+
+def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
+    subjects = int((entries["subject"] > 0).sum())
+    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(entries["ord"][0]), int(entries["ord"][-1])
+
+
+def compact(connection: Any, namespace: str, keys: Sequence[int]) -> int:
+    """Join the small segments of ``keys`` into rows of at most SEGMENT_FULL entries; return how many rows went."""
+    connection.execute(_SQL["postings_own"], {"namespace": namespace})
+    parameters = {"namespace": namespace, "keys": list(keys)}
+    rows = connection.execute(_SQL["compact_lock"], parameters, binary=True).fetchall()
+    joined: list[list[Segment]] = []
+    for key in keys:
+        of_key = [r for r in rows if r[0] == key]
+        if not of_key:
+            continue
+        entries = np.sort(np.concatenate([np.frombuffer(r[4], dtype=POSTING) for r in of_key]), order="ord")
+        pieces = [entries[i : i + SEGMENT_FULL] for i in range(0, len(entries), SEGMENT_FULL)]
+        for at, piece in enumerate(pieces):
+            raw, n, subjects, low, high = _summary(piece)
+            segment = Segment(key, of_key[0][2], n, subjects, low, high, of_key[0][3], raw)
+            if at == len(joined):
+                joined.append([])
+            joined[at].append(segment)
+    which = {"namespace": namespace, "keys": [r[0] for r in rows], "segments": [r[1] for r in rows]}
+    connection.execute(_SQL["posting_delete"], which)
+    for segments in joined:  # each pass has its own segment number: a key may need several rows
+        _copy_segments(connection, namespace, segments)
+    return len(rows) - sum(len(s) for s in joined)

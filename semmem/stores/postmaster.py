@@ -1,0 +1,226 @@
+"""What can be known and done about a running PostgreSQL without connecting to it; run as a script, the idle watch.
+
+Three files in the folder of a server carry the whole protocol, all by ``flock`` (so that a killed process lets go):
+
+    lock    shared: "I am about to connect", exclusive: "I start or stop the server"
+    alive   locked by every process of the server: the descriptor is inherited from the one who started it. It outlives
+            no server and no server outlives it, whatever happens to process ids (reused, zombie, in another container)
+    watch   locked by the idle watch, in the same way
+
+and the time stamp of ``used`` says when somebody last asked for the server. Only the standard library is imported, and
+little of it: the idle watch is a process of its own that lives as long as the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Postmaster", "exists", "free", "grab", "locked", "orphans", "read", "stop", "touch", "watch"]
+
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+_LONGEST_PAUSE_S = 300.0
+_LONGEST_LOG = 16 * 1024 * 1024
+_STOP_S = 120.0
+_CLIENTS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+
+class Postmaster(NamedTuple):
+    """The contents of postmaster.pid; ``ready`` is False while the server starts, recovers or stops."""
+
+    pid: int
+    socket: str
+    port: int
+    ready: bool
+
+
+def read(cluster: str) -> Postmaster | None:
+    """Return what postmaster.pid in ``cluster`` says, or None when it is absent or not yet fully written."""
+    try:
+        with open(os.path.join(cluster, "postmaster.pid"), encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        return Postmaster(int(lines[0]), lines[4], int(lines[3]), lines[7].strip() == "ready")
+    except (FileNotFoundError, IndexError, ValueError):
+        return None
+
+
+def exists(pid: int) -> bool:
+    """Return whether a process ``pid`` lives; a zombie, which kill() would take for alive, does not (on Linux)."""
+    try:
+        os.kill(pid, 0)
+        if sys.platform == "linux":
+            os.stat(f"/proc/{pid}/cwd")
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def orphans(cluster: str) -> list[int]:
+    """Return the processes that work in the folder ``cluster``; on Linux only, elsewhere none are found."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        here = os.stat(cluster)
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                if name.isdigit() and os.path.samestat(os.stat(f"/proc/{name}/cwd"), here):
+                    with open(f"/proc/{name}/comm", encoding="utf-8") as comm:
+                        if comm.read().startswith("postgres"):
+                            found.append(int(name))
+    return found
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def grab(path: str, *, exclusive: bool = True) -> int | None:
+    """Lock the file ``path`` and return its descriptor, or None when somebody else holds it; os.close lets go."""
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def free(path: str) -> bool:
+    """Return whether nobody holds the lock ``path``."""
+    descriptor = grab(path, exclusive=False)
+    if descriptor is None:
+        return False
+    # Unlocked by name and not only closed: a process forked in this very moment would keep a closed one locked.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+    return True
+
+
+@contextlib.contextmanager
+def locked(path: str, *, exclusive: bool, timeout_s: float) -> Iterator[None]:
+    """Hold the lock ``path``. Raises TimeoutError when it is not to be had within ``timeout_s`` seconds."""
+    end = time.monotonic() + timeout_s
+    while (descriptor := grab(path, exclusive=exclusive)) is None:
+        if time.monotonic() >= end:
+            raise TimeoutError(path)
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def touch(folder: str) -> None:
+    """Note that somebody is about to use the server of ``folder``."""
+    path = os.path.join(folder, "used")
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        os.close(_open(path))
+
+
+def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
+    """Signal the server of ``folder`` and wait until its last process is gone; False when none was running.
+
+    The caller holds ``lock``. Raises TimeoutError when it is still there after ``timeout_s`` seconds.
+    """
+    alive, cluster = os.path.join(folder, "alive"), os.path.join(folder, "cluster")
+    if free(alive):
+        return False
+    end, last = time.monotonic() + timeout_s, 0
+    while not free(alive):
+        server = read(cluster)
+        # Once for every postmaster seen: one that has only just forked may not have written its file yet.
+        if server is not None and server.pid != last and exists(server.pid):
+            last = server.pid
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server.pid, how)
+        if time.monotonic() >= end:
+            raise TimeoutError(folder)
+        time.sleep(0.005)
+    with contextlib.suppress(OSError):  # a socket folder elsewhere, where the path was too long; removed only if empty
+        os.rmdir(os.readlink(os.path.join(folder, "run")))
+    return True
+
+
+class _PauseOver(Exception):
+    pass
+
+
+def _over(*_: object) -> None:
+    raise _PauseOver
+
+
+def _gone_within(alive: str, seconds: float) -> bool:
+    """Sleep in flock until the server is gone or ``seconds`` have passed; this costs no processor time at all."""
+    descriptor = _open(alive)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except _PauseOver:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.close(descriptor)
+    return True
+
+
+def _clients(folder: str, psql: str, role: str) -> int:
+    server = read(os.path.join(folder, "cluster"))
+    if server is None:
+        return 0
+    conninfo = [f"--host={server.socket}", f"--port={server.port}", f"--username={role}", "--dbname=template1"]
+    try:
+        answer = subprocess.run(
+            [psql, "-XAtw", *conninfo, "-c", _CLIENTS], env=ENVIRONMENT, capture_output=True, timeout=60, check=True
+        )
+        return int(answer.stdout)
+    except FileNotFoundError:
+        return 0  # semmem was uninstalled: nobody can start from here again
+    except (subprocess.SubprocessError, ValueError):
+        return 1  # it could not say, perhaps because every connection is taken: in use, then
+
+
+def watch(folder: str, psql: str, role: str, idle_s: float) -> None:
+    """Stop the server of ``folder`` once nobody was connected or about to connect for ``idle_s`` seconds, and return.
+
+    Whoever is about to connect sets the time stamp under the shared lock, and the decision is taken under the exclusive
+    one: a server is never stopped between the two, unless they lie ``idle_s`` apart. Connections are counted every
+    quarter of ``idle_s``, at most every five minutes; a short-lived one is known by its stamp.
+    """
+    alive, log, seen = os.path.join(folder, "alive"), os.path.join(folder, "log"), 0.0
+    rest = idle_s
+    while not _gone_within(alive, min(max(rest, 0.05), max(idle_s / 4, 0.05), _LONGEST_PAUSE_S)):
+        if os.stat(log).st_size > _LONGEST_LOG:
+            os.truncate(log, 0)
+        if _clients(folder, psql, role):
+            seen = time.time()
+        rest = idle_s - _idle_for(folder, seen)
+        if rest > 0:
+            continue
+        with contextlib.suppress(TimeoutError), locked(os.path.join(folder, "lock"), exclusive=True, timeout_s=1):
+            if _idle_for(folder, seen) >= idle_s and not _clients(folder, psql, role):
+                stop(folder, signal.SIGINT, timeout_s=_STOP_S)
+
+
+def _idle_for(folder: str, seen: float) -> float:
+    idle = time.time() - max(seen, os.stat(os.path.join(folder, "used")).st_mtime)
+    if idle < 0:  # the clock was set back since; count from now
+        touch(folder)
+    return max(idle, 0.0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, _over)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted; the server notices that by itself
+        watch(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]))

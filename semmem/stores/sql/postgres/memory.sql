@@ -1,0 +1,163 @@
+-- memory_insert --
+-- Rows come sorted by (namespace, id), so that two writers of the same ids wait for each other in one order.
+INSERT INTO memory (namespace, id, part, parts, text, title, author, session, position, source, tags, metadata,
+                    importance, created_at, updated_at, content, payload)
+SELECT r.namespace, r.id, r.part, r.parts, r.text, r.title, r.author, r.session, r.position, r.source,
+       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.created_at,
+       r.content, r.payload
+FROM unnest(%(namespace)s::text[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[],
+            %(title)s::text[], %(author)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
+            %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
+            %(content)s::bytea[], %(payload)s::bytea[])
+     AS r(namespace, id, part, parts, text, title, author, session, position, source, tags, metadata, importance,
+          created_at, content, payload)
+ON CONFLICT (namespace, id, part) DO NOTHING
+RETURNING namespace, id, part, ord;
+
+-- memory_payloads --
+-- To tell "the same again" from a conflict.
+SELECT m.namespace, m.id, m.payload
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+WHERE m.part = 0;
+
+-- memory_get --
+-- By the caller's ids, whole memories.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+
+-- memory_get_parts --
+-- Parts are asked for by (id, part), because ids may contain any character.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord
+FROM memory m JOIN unnest(%(ids)s::text[], %(parts)s::int[]) AS k(id, part) USING (id, part)
+WHERE m.namespace = %(namespace)s;
+
+-- memory_by_ords --
+-- Whole rows for the hits.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- memory_parents --
+-- The whole memory behind each part that was found.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+WHERE m.part = 0;
+
+-- memory_heads --
+-- What fusion needs of a candidate, no text.
+SELECT ord, namespace, id, part, importance, content, created_at, updated_at
+FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- memory_locate --
+-- The indexed rows of one memory: itself, or its parts.
+SELECT ord FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND parts = 0 ORDER BY part;
+
+-- memory_texts --
+-- For phrase checks: title and text as stored.
+SELECT ord, coalesce(title, '') || E'\n' || text FROM memory
+WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- memory_titles --
+-- To tell a title that names from one that describes.
+SELECT ord, title FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- memory_list --
+-- Newest first, keyset paging; filters that are NULL do not restrict.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory
+WHERE namespace = %(namespace)s AND part = 0
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
+ORDER BY created_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- memory_scope --
+-- The indexed memories that a set of filters lets through, packed.
+SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea)
+FROM memory
+WHERE namespace = ANY(%(namespaces)s) AND parts = 0
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
+
+-- memory_excluded --
+-- Ids to leave out, as ords; a whole memory's id covers its parts, and a part may be left out alone.
+SELECT ord FROM memory
+WHERE namespace = ANY(%(namespaces)s) AND parts = 0
+  AND (id = ANY(%(ids)s) OR (id, part) IN (SELECT * FROM unnest(%(part_ids)s::text[], %(part_numbers)s::int[])))
+ORDER BY ord;
+
+-- memory_size --
+-- How many memories are indexed: the tally, not a count.
+SELECT coalesce(sum(memories), 0)::bigint FROM tally WHERE namespace = ANY(%(namespaces)s);
+
+-- memory_neighbours --
+-- Previous and next of the same session; two index probes a memory.
+SELECT m.ord, p.ord, n.ord
+FROM memory m
+LEFT JOIN LATERAL (
+    SELECT q.ord FROM memory q
+    WHERE q.namespace = m.namespace AND q.session = m.session AND q.parts = 0
+      AND (q.created_at, coalesce(q.position, 0), q.id, q.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
+    ORDER BY q.created_at DESC, coalesce(q.position, 0) DESC, q.id DESC, q.part DESC LIMIT 1) p ON true
+LEFT JOIN LATERAL (
+    SELECT q.ord FROM memory q
+    WHERE q.namespace = m.namespace AND q.session = m.session AND q.parts = 0
+      AND (q.created_at, coalesce(q.position, 0), q.id, q.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
+    ORDER BY q.created_at, coalesce(q.position, 0), q.id, q.part LIMIT 1) n ON true
+WHERE m.namespace = ANY(%(namespaces)s) AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
+
+-- forget_select --
+-- Which memories go, locked in one order so that two forgets do not deadlock.
+SELECT id, part, parts, ord FROM memory
+WHERE namespace = %(namespace)s
+  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+ORDER BY id, part FOR UPDATE;
+
+-- forget_memory --
+-- The text itself.
+DELETE FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- forget_pending --
+-- Waits for a fold that holds the row, and then finds it gone: the postings have it.
+DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
+
+-- forget_forward --
+-- Returns what was indexed, so that the postings can be cleared of it.
+DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, length, entries;
+
+-- forget_embedding --
+-- No vector outlives its text.
+DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- stats --
+-- Counts of one namespace, or of all of them.
+SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
+       (SELECT count(*) FROM memory WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
+       (SELECT count(DISTINCT namespace) FROM memory WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+       (SELECT count(DISTINCT key) FROM posting
+        WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
+       (SELECT coalesce(sum(n), 0)::bigint FROM posting
+        WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
+       (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+       (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+       (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+        WHERE s.nspname = 'semmem' AND c.relkind = 'r');

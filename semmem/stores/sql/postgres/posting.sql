@@ -1,0 +1,103 @@
+-- next_segment --
+-- One number a batch: two writers never touch the same posting row.
+SELECT nextval('segment_number');
+
+-- postings --
+-- Tally, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
+SELECT 0 AS what, namespace, 0::bigint AS number, sum(memories)::bigint AS n, sum(length)::bigint AS length, NULL::bytea AS entries
+FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
+UNION ALL
+SELECT 1, namespace, f.ord, 0, f.length, f.entries
+FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s)
+UNION ALL
+SELECT 2, namespace, key, sum(n)::bigint, 0, string_agg(entries, ''::bytea ORDER BY low)
+FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s)
+GROUP BY namespace, key HAVING sum(n) <= %(max_df)s;
+
+-- forwards --
+-- What each of a few memories holds.
+SELECT ord, entries FROM forward WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- known_subjects --
+-- Which names some memory is about; the pending ones are read whole, there are few.
+SELECT DISTINCT key, NULL::bytea FROM posting
+WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
+UNION ALL
+SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
+
+-- names --
+-- What people read for a key.
+SELECT DISTINCT ON (key) key, name FROM posting
+WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) ORDER BY key, segment;
+
+-- names_pending --
+-- The same, of memories that are not folded yet.
+SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
+WHERE namespace = ANY(%(namespaces)s);
+
+-- pending_count --
+-- When to fold.
+SELECT count(*) FROM pending WHERE namespace = %(namespace)s;
+
+-- pending_namespaces --
+-- What maintain has to fold.
+SELECT DISTINCT namespace FROM pending;
+
+-- fold_take --
+-- Rows that another fold holds are its business.
+SELECT ord, names FROM pending WHERE namespace = %(namespace)s ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- fold_forwards --
+-- The entries of what is being folded.
+SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY ord;
+
+-- fold_done --
+-- From here on the postings answer for them.
+DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- tally_add --
+-- A delta; folded by tally_fold.
+INSERT INTO tally (namespace, memories, length) VALUES (%(namespace)s, %(memories)s, %(length)s);
+
+-- tally_fold --
+-- Many deltas become one; a concurrent fold finds nothing left and adds nothing.
+WITH gone AS (DELETE FROM tally WHERE namespace = %(namespace)s RETURNING memories, length)
+INSERT INTO tally (namespace, memories, length)
+SELECT %(namespace)s, sum(memories), sum(length) FROM gone HAVING count(*) > 0;
+
+-- posting_lock --
+-- The segments that may hold some memories of each key, in one order for all who change postings.
+SELECT p.key, p.segment, p.entries FROM posting p
+JOIN unnest(%(keys)s::bigint[], %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, low, high) USING (key)
+WHERE p.namespace = %(namespace)s AND p.low <= k.high AND p.high >= k.low
+ORDER BY p.key, p.segment FOR UPDATE OF p;
+
+-- posting_delete --
+-- A segment that lost its last memory.
+DELETE FROM posting p USING unnest(%(keys)s::bigint[], %(segments)s::bigint[]) AS k(key, segment)
+WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
+
+-- posting_rewrite --
+-- A segment that lost some memories.
+UPDATE posting p SET entries = k.entries, n = k.n, subjects = k.subjects, low = k.low, high = k.high
+FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)s::bytea[], %(n)s::int[], %(subjects)s::int[],
+            %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, segment, entries, n, subjects, low, high)
+WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
+
+-- compact_candidates --
+-- Keys in so many small segments that reading them costs more than the bytes.
+SELECT namespace, key FROM posting GROUP BY namespace, key
+HAVING count(*) > 8 AND avg(n) < %(full)s / 2 ORDER BY namespace, key LIMIT %(limit)s;
+
+-- compact_lock --
+-- All segments of some keys.
+SELECT key, segment, kind, name, entries FROM posting
+WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) ORDER BY key, segment FOR UPDATE;
+
+-- postings_share --
+-- Held by everybody who takes memories out of segments: they may do so side by side, on locked rows.
+SELECT pg_advisory_xact_lock_shared(hashtextextended('semmem postings ' || %(namespace)s, 0));
+
+-- postings_own --
+-- Held while segments are joined: a forget that waited for the old rows would not see the new ones.
+SELECT pg_advisory_xact_lock(hashtextextended('semmem postings ' || %(namespace)s, 0));

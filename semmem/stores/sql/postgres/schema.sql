@@ -1,0 +1,39 @@
+-- migration_lock --
+-- Processes that start together migrate one after the other.
+SELECT pg_advisory_lock(hashtextextended('semmem migrations', 0));
+
+-- migration_unlock --
+-- Given back explicitly: the connection may be pooled.
+SELECT pg_advisory_unlock(hashtextextended('semmem migrations', 0));
+
+-- migration_exists --
+-- NULL in a database that semmem has not seen yet.
+SELECT to_regclass('semmem.migration');
+
+-- migration_table --
+-- What was applied and when.
+CREATE TABLE IF NOT EXISTS semmem.migration (
+    number     integer PRIMARY KEY,
+    name       text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- migration_number --
+-- The schema is as new as the last migration applied.
+SELECT coalesce(max(number), 0) FROM semmem.migration;
+
+-- migration_record --
+-- In the same transaction as the migration itself.
+INSERT INTO semmem.migration (number, name) VALUES (%(number)s, %(name)s);
+
+-- meta_get --
+-- Facts about the whole store, such as the embedder that filled it.
+SELECT value FROM meta WHERE key = %(key)s;
+
+-- meta_claim --
+-- The first writer decides; everybody reads what was decided.
+INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
+
+-- session --
+-- Every connection: our schema first, no compilation of small queries, no parallel workers for them.
+SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';

@@ -1,0 +1,78 @@
+"""Where a store lives: one URL read into one target."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from semmem.errors import InvalidInput
+
+__all__ = ["Target", "data_folder", "parse_url"]
+
+_FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A store's kind and its place.
+
+    ``path`` is absolute: the data folder of ``embedded``, the file of ``sqlite``, None for ``sqlite::memory:`` and for
+    ``postgresql``. ``dsn`` is the URL of ``postgresql`` as it was given, for libpq; it may hold a password, so it is
+    left out of the repr.
+    """
+
+    kind: Literal["embedded", "postgresql", "sqlite"]
+    path: Path | None = None
+    dsn: str | None = field(default=None, repr=False)
+
+
+def data_folder() -> Path:
+    """Return the folder in which this platform keeps a user's data, for semmem; nothing is created."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "semmem"
+    return Path.home() / ".local" / "share" / "semmem"
+
+
+def parse_url(url: str | None, *, home: Path | None) -> Target:
+    """Read a store URL.
+
+    None and ``embedded:`` mean ``home``, or the platform's folder where that is None too. A path after ``embedded:``
+    or ``sqlite:`` is absolute behind ``///`` and relative to the working folder otherwise; it is taken as written
+    (no percent-decoding), a leading ``~`` is the user's home. Raises InvalidInput for anything else; the message never
+    repeats the URL, for a password may stand in it.
+    """
+    text = "" if url is None else url.strip()
+    if "\0" in text:
+        raise InvalidInput("A store URL cannot hold a NUL character.")
+    scheme, colon, rest = text.partition(":")
+    scheme = scheme.lower()
+    if url is None or (scheme == "embedded" and not rest):
+        return Target("embedded", path=(data_folder() if home is None else home).expanduser().absolute())
+    if not text:
+        raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
+    if colon and scheme == "embedded":
+        return Target("embedded", path=_path(scheme, rest))
+    if colon and scheme == "sqlite":
+        return Target("sqlite", path=None if rest == ":memory:" else _path(scheme, rest))
+    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        return Target("postgresql", dsn=text)
+    if scheme.startswith(("postgresql", "postgres")):
+        raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
+    raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.")
+
+
+def _path(scheme: str, rest: str) -> Path:
+    if rest.startswith("//"):
+        if not rest.startswith("///"):
+            raise InvalidInput(
+                f"{scheme}:// takes no host: write {scheme}:///absolute/path with three slashes, or {scheme}:relative."
+            )
+        rest = rest[2:]
+    if not rest:
+        raise InvalidInput(f"{scheme}: needs a path: {scheme}:///absolute/path or {scheme}:relative.")
+    try:
+        return Path(rest).expanduser().absolute()
+    except RuntimeError as error:
+        raise InvalidInput(f"The folder ~ in the {scheme}: URL belongs to no user of this machine.") from error

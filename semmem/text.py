@@ -1,0 +1,212 @@
+"""Text as the legs see it: terms, phrases, sentences, parts, and when two texts count as one. Pure, safe on any string.
+
+What a token is stands in ``tokens``, whose names can be had from here too.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection
+from hashlib import blake2b
+
+from semmem.errors import InvalidInput
+from semmem.stop_words import STOP_WORDS
+from semmem.tokens import LANGUAGES, Word, fold, hashed, is_number, key, stem, tokens, vocabulary, words
+from semmem.types import Kind
+
+__all__ = [
+    "LANGUAGES",
+    "STOP_WORDS",
+    "Word",
+    "content_key",
+    "fold",
+    "hashed",
+    "key",
+    "normalise",
+    "phrases",
+    "sentence_spans",
+    "sentences",
+    "snippet",
+    "split",
+    "stem",
+    "term_key",
+    "terms",
+    "tokens",
+    "vocabulary",
+    "words",
+]
+
+
+def term_key(term: str) -> int:
+    """Return the key of one of the strings that ``terms`` returns."""
+    return key(Kind.TERM if term and is_number(term) else Kind.STEM, (term,))
+
+
+def terms(text: str, language: str = "english") -> list[str]:
+    """Return the terms of the lexical leg: folded, stemmed, without stop words, numbers kept, in order."""
+    return [word.stem for word in vocabulary(text, language) if not word.stop]
+
+
+def normalise(text: str) -> str:
+    """Return ``text`` as dedup compares it: NFKC, casefolded, white space collapsed, no punctuation at the ends."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    collapsed = " ".join(folded.replace("\x00", " ").split())
+    return collapsed.strip(" .,;:!?\"'\u2018\u2019\u201c\u201d\u2026") or collapsed
+
+
+def content_key(text: str) -> bytes:
+    """Return the 16-byte BLAKE2b hash of the normalised text."""
+    return blake2b(normalise(text).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_QUOTED = re.compile(r"\"([^\"]*)\"|\u201c([^\u201c\u201d]*)\u201d|\u00ab([^\u00ab\u00bb]*)\u00bb")
+
+
+def phrases(query: str) -> tuple[list[str], str]:
+    """Return the quoted phrases of a query and what is left without them; an unpaired quote opens none."""
+    found: list[str] = []
+
+    def take(match: re.Match[str]) -> str:
+        phrase = " ".join((match.group(1) or match.group(2) or match.group(3) or "").split())
+        if phrase:
+            found.append(phrase)
+        return " "
+
+    rest = _QUOTED.sub(take, query)
+    return found, " ".join(rest.split())
+
+
+_BOUNDARY = re.compile(
+    r"(?P<stop>[.!?\u2026]+[\"'\u201d\u2019)\]]*)(?=\s)|[\u3002\uff01\uff1f]+[\u300d\u300f]*|(?P<line>\n)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[^\W\d_]|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|[Ss]r|[Jj]r|[Nn]o|[Vv]ol|[Ff]ig|[Ee]q|[Cc]f|[Vv]s|[Cc]a|[Aa]pprox"
+    r"|[Gg]en|[Cc]ol|[Cc]apt|[Ll]t|[Ss]gt|[Rr]ev|[Hh]on|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|[Ee]tc|[Jj]an|[Ff]eb|[Aa]ug"
+    r"|[Ss]ept?|[Oo]ct|[Nn]ov|[Dd]ec)|\b(?:[^\W\d_]\.)+[^\W\d_])\.$"
+)
+
+
+def _spans(text: str, first: int, last: int) -> list[tuple[int, int]]:
+    out = []
+    start = first
+    for match in _BOUNDARY.finditer(text, first, last):
+        end = match.end()
+        if match.group("stop") == "." and _ABBREVIATION.search(text[max(start, end - 12) : end]):
+            continue
+        out.append((start, end))
+        start = end
+    out.append((start, last))
+    return out
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return the (start, end) offsets of the sentences of ``text``, without the white space around them.
+
+    A sentence ends at . ! ? before white space, at the full stop of Chinese and Japanese, and at the end of a line;
+    not after an initial or a common abbreviation.
+    """
+    out = []
+    for start, end in _spans(text, 0, len(text)):
+        piece = text[start:end]
+        left = start + len(piece) - len(piece.lstrip())
+        right = start + len(piece.rstrip())
+        if left < right:
+            out.append((left, right))
+    return out
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of ``text``."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def snippet(
+    text: str, query_terms: Collection[str], language: str = "english", *, max_chars: int = 300
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the sentence with the most distinct ``query_terms`` (as of ``terms``) and where they stand in it.
+
+    The first of equals wins. A sentence of more than ``max_chars`` is cut around its first match.
+    """
+    wanted = frozenset(query_terms)
+    hits = [(w.stem, s, e) for w, s, e in tokens(text, language) if not w.stop and w.stem in wanted]
+    best, best_found, at = (0, 0), -1, 0
+    for start, end in sentence_spans(text):
+        while at < len(hits) and hits[at][1] < start:
+            at += 1
+        found = set()
+        inside = at
+        while inside < len(hits) and hits[inside][1] < end:
+            found.add(hits[inside][0])
+            inside += 1
+        if len(found) > best_found:
+            best, best_found = (start, end), len(found)
+    start, end = best
+    if end - start > max_chars:
+        first = next((s for _, s, _ in hits if s >= start), start) if best_found > 0 else start
+        if first - start > max_chars // 3:
+            space = text.rfind(" ", start, first - max_chars // 4)
+            start = space + 1 if space >= 0 else first - max_chars // 4
+        if end - start > max_chars:
+            space = text.rfind(" ", start + max_chars // 2, start + max_chars)
+            end = space if space >= 0 else start + max_chars
+    return text[start:end], tuple((s - start, e - start) for _, s, e in hits if s >= start and e <= end)
+
+
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n\s*")
+_SPACE = re.compile(r"\s+")
+
+
+def _cut(text: str, start: int, limit: int) -> int:
+    """Return where to end a part of at most ``limit`` characters: a paragraph, a sentence, a word, or mid-word."""
+    stop = start + limit
+    if stop >= len(text):
+        return len(text)
+    paragraphs = [m.end() for m in _PARAGRAPH.finditer(text, start, stop)]
+    if paragraphs and paragraphs[-1] - start >= limit // 2:
+        return paragraphs[-1]
+    ends = [end for _, end in _spans(text, start, stop)[:-1]]
+    if ends and ends[-1] - start >= limit // 3:
+        return ends[-1]
+    if text[stop].isspace():
+        return stop
+    spaces = [m.end() for m in _SPACE.finditer(text, start, stop)]
+    return spaces[-1] if spaces else stop
+
+
+def split(
+    text: str,
+    *,
+    max_chars: int = 1400,
+    max_tokens: int | None = None,
+    count_tokens: Callable[[str], int] | None = None,
+) -> list[str]:
+    """Return ``text`` as parts of at most ``max_chars`` characters and ``max_tokens`` tokens, in order.
+
+    Cuts fall between paragraphs, else sentences, else words, else anywhere; only white space at a cut is lost. A text
+    within the limits is returned as it is. A single character is a part whatever ``count_tokens`` says of it.
+    Raises InvalidInput when a limit is below 1.
+    """
+    if max_chars < 1 or (max_tokens is not None and max_tokens < 1):
+        raise InvalidInput("A text cannot be split into parts of less than one character or token; raise the limit.")
+
+    def excess(part: str) -> float:
+        """Return by what factor a part is over the token limit; at most 1 is within."""
+        return count_tokens(part) / max_tokens if count_tokens is not None and max_tokens is not None else 0.0
+
+    if len(text) <= max_chars and excess(text) <= 1:
+        return [text]
+    parts: list[str] = []
+    start = 0
+    limit = max_chars
+    while start < len(text):
+        end = _cut(text, start, limit)
+        part = text[start:end].strip()
+        over = excess(part)
+        if over > 1 and end - start > 1:
+            limit = max(1, min(end - start - 1, int((end - start) * 0.95 / over)))
+            continue
+        if part:
+            parts.append(part)
+        start, limit = end, max_chars
+    return parts or [text]

@@ -1,0 +1,229 @@
+"""Tokens, their stems and keys. Pure, and safe on any string.
+
+A word is a run of letters, marks and digits of any script; hyphens, underscores and slashes part words, so that
+``INC-211`` is read as ``inc`` and ``211`` by the lexical leg, whichever way a question spells it (concepts join the
+parts again). Apostrophes, the dots of ``U.S.`` and the points of ``v2.3.1`` stay inside. Han, Hiragana and Katakana
+have no spaces: a run of them becomes its overlapping pairs of characters.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import threading
+import unicodedata
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import NamedTuple
+
+import Stemmer
+
+from semmem.errors import InvalidInput
+from semmem.stop_words import CONTRACTIONS, STOP_WORDS
+from semmem.types import Kind
+
+__all__ = [
+    "LANGUAGES",
+    "Word",
+    "fold",
+    "hashed",
+    "is_number",
+    "key",
+    "stem",
+    "tokens",
+    "vocabulary",
+    "words",
+]
+
+LANGUAGES: tuple[str, ...] = tuple(sorted(Stemmer.algorithms()))
+"""Names of Snowball's stemmers."""
+
+_MARK_BLOCKS = ((0x300, 0x1E00), (0x20D0, 0x20F1), (0xA66F, 0xABF0), (0xFE20, 0xFE30))
+_MARKS = "".join(
+    chr(c) for first, last in _MARK_BLOCKS for c in range(first, last) if unicodedata.category(chr(c)) in ("Mn", "Mc")
+)
+_CJK = "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+_CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_IN = f"(?:[^\\W_{_CJK}]|[{_MARKS}\u00ad\u200c\u200d])"
+_TOKEN = re.compile(
+    rf"[{_CJK}]+"
+    r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
+    rf"|[^\W_{_CJK}]{_IN}*"
+    rf"(?:['\u2019]{_IN}+|(?<=[A-Z])&(?=[A-Z]){_IN}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){_IN}+)*"
+)
+_ASCII_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z](?:\.[A-Za-z])+(?![A-Za-z0-9])"
+    r"|[A-Za-z0-9]+(?:'[A-Za-z0-9]+|(?<=[A-Z])&(?=[A-Z])[A-Za-z0-9]+|(?<=\d)(?:\.(?=\d)|,(?=\d{3}(?!\d)))[A-Za-z0-9]+)*"
+)  # the same on ASCII, in half the time
+_CJK_START = re.compile(f"[{_CJK}]")
+_POINT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
+_NOT_WORD = re.compile(r"[\W_]")
+_ACRONYMS = frozenset(("US", "IT", "WHO"))  # stop words, were they not written in capitals
+_FIRST_PERSON = frozenset(("i", "im", "ive", "ill", "id"))  # capitals that say nothing
+_CACHED_WORDS = 1 << 16
+_LONGEST_CACHED = 40
+_LONGEST_STEM = 96  # characters; what is longer is told apart by its beginning
+
+
+class Word(NamedTuple):
+    """What is known of one token: its folded form, stem and key; whether it is a stop word, and written with a capital.
+
+    ``kind`` is Kind.TERM for a number, otherwise Kind.STEM; ``key`` is the key of (kind, stem).
+    """
+
+    folded: str
+    stem: str
+    key: int
+    kind: int
+    stop: bool
+    capital: bool
+    surface: str
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    kept = (c for c in plain if unicodedata.combining(c) in (0, 8, 9))  # 8, 9: voicing marks, viramas
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def fold(token: str) -> str:
+    """Return ``token`` in lower case, without accents (NFKD), possessive 's, dots and apostrophes.
+
+    A point between digits stays, since 2.5 is not 25. Anything else that is neither letter, mark nor digit is left out.
+    """
+    if token.isascii() and token.isalnum():
+        return token.lower()
+    low = _folded(token)
+    if low.endswith(("'s", "\u2019s")):
+        low = low[:-2]
+    if low.isalnum():
+        return low
+    out = []
+    for part in _POINT_IN_NUMBER.split(low):
+        out.append("".join(c for c in part if c.isalnum() or unicodedata.category(c) in ("Mn", "Mc")))
+    return ".".join(out)
+
+
+class _Stemmers(threading.local):
+    """One Snowball stemmer a language and thread: the C object keeps state between calls."""
+
+    def __init__(self) -> None:
+        self.by_language: dict[str, Stemmer.Stemmer] = {}
+
+
+_stemmers = _Stemmers()
+
+
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    found = _stemmers.by_language.get(language)
+    if found is None:
+        if language not in LANGUAGES:
+            raise InvalidInput(f"There is no stemmer for {language!r}; take one of: {', '.join(LANGUAGES)}.")
+        found = _stemmers.by_language[language] = Stemmer.Stemmer(language, 0)
+    return found
+
+
+def stem(token: str, language: str = "english") -> str:
+    """Return the folded Snowball stem of a token.
+
+    English words are folded before they are stemmed (café is cafe); elsewhere accents guide the stemmer, so they go
+    last.
+    """
+    folded = fold(token)
+    if not folded or (folded.isascii() and not folded.isalpha()):
+        return folded  # numbers, versions, identifiers: nothing to inflect
+    stemmer = _stemmer(language)
+    if language in ("english", "porter") or folded == token:
+        return str(stemmer.stemWord(folded)) or folded
+    return fold(str(stemmer.stemWord(unicodedata.normalize("NFC", token).lower()))) or folded
+
+
+_signed = struct.Struct("<q").unpack
+
+
+def hashed(data: str) -> int:
+    """Return the first 64 bits of the BLAKE2b hash of ``data``, as a signed integer."""
+    number: int = _signed(blake2b(data.encode("utf-8", "surrogatepass"), digest_size=8).digest())[0]
+    return number
+
+
+def key(kind: int, parts: Iterable[str]) -> int:
+    """Return the signed 64-bit hash that stands for (kind, folded tokens) in a store."""
+    return hashed(f"{int(kind)}\x1f" + "\x1f".join(parts))
+
+
+def is_number(folded: str) -> bool:
+    """Return whether a folded token is digits and points alone, so that it is a term and no concept."""
+    return folded[0].isdigit() and (folded.isdigit() or folded.replace(".", "").isdigit())
+
+
+def _describe(surface: str, language: str) -> Word:
+    folded = fold(surface)
+    if not folded:
+        return Word("", "", 0, int(Kind.TERM), True, False, surface)
+    root = stem(surface, language)[:_LONGEST_STEM]
+    apostrophe = "'" in surface or "\u2019" in surface
+    stop = folded in STOP_WORDS.get(language, ()) or (apostrophe and folded in CONTRACTIONS.get(language, ()))
+    if stop and (surface in _ACRONYMS or ("." in surface and surface.isupper())):
+        stop = False  # U.S. is a name, us is not
+    first = surface[0]
+    capital = first.isupper() or first.istitle() or (len(surface) > 3 and surface != surface.lower())
+    if stop and capital and language == "english" and folded in _FIRST_PERSON:
+        capital = False
+    number = is_number(folded)
+    kind = int(Kind.TERM if number else Kind.STEM)
+    return Word(folded, root, key(kind, (root,)), kind, stop, capital, surface)
+
+
+_lexicons: dict[str, dict[str, Word]] = {}
+
+
+def _lexicon(language: str) -> dict[str, Word]:
+    lexicon = _lexicons.get(language)
+    if lexicon is None:
+        _stemmer(language)  # an unknown language is refused before it can fill a cache
+        lexicon = _lexicons.setdefault(language, {})
+    return lexicon
+
+
+def _learn(surface: str, language: str) -> Word:
+    word = _describe(surface, language)
+    if len(surface) <= _LONGEST_CACHED:
+        lexicon = _lexicon(language)
+        if len(lexicon) >= _CACHED_WORDS:
+            lexicon.clear()
+        lexicon[surface] = word
+    return word
+
+
+def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
+    """Return every token of ``text`` with its (start, end) offsets, in order; stop words are marked, not left out."""
+    known = _lexicon(language).get
+    if text.isascii():
+        return [(known(m[0]) or _learn(m[0], language), *m.span()) for m in _ASCII_TOKEN.finditer(text)]
+    out: list[tuple[Word, int, int]] = []
+    for match in _TOKEN.finditer(text):
+        surface = match[0]
+        start, end = match.span()
+        if surface.isascii() or not _CJK_START.match(surface):
+            out.append((known(surface) or _learn(surface, language), start, end))
+            continue
+        for at in range(max(1, len(surface) - 1)):
+            pair = surface[at : at + 2]
+            out.append((known(pair) or _learn(pair, language), start + at, start + at + len(pair)))
+    return [t for t in out if t[0].folded]
+
+
+def vocabulary(text: str, language: str = "english") -> list[Word]:
+    """Return the words of ``tokens`` without offsets, in less time."""
+    if not text.isascii():
+        return [word for word, _, _ in tokens(text, language)]
+    known = _lexicon(language).get
+    return [known(surface) or _learn(surface, language) for surface in _ASCII_TOKEN.findall(text)]
+
+
+def words(text: str) -> list[tuple[str, int, int]]:
+    """Return the folded tokens of ``text`` with their (start, end) offsets, in order."""
+    return [(word.folded, start, end) for word, start, end in tokens(text)]

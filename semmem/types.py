@@ -1,0 +1,319 @@
+"""The nouns of CONTEXT.md as frozen dataclasses: no behaviour beyond reading themselves.
+
+Shapes and units are in the docstrings. Nothing here does I/O or imports anything heavy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+__all__ = [
+    "Extraction",
+    "Filters",
+    "GraphSettings",
+    "Hit",
+    "IngestReport",
+    "Kind",
+    "LegRank",
+    "LexicalSettings",
+    "Memory",
+    "Page",
+    "RankConstant",
+    "Recipe",
+    "Rejected",
+    "SortBy",
+    "Stats",
+]
+
+SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
+RankConstant: TypeAlias = "float | Mapping[str, float]"
+"""One rank constant, or one per regime, such as ``{"named": 0, "unnamed": 8}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One stored text an agent may get back.
+
+    ``id`` is unique within ``namespace``. ``parent_id`` is set on a part of a split text, whose own id
+    is ``{parent_id}#{n}``. ``importance`` is in [0, 1]; times are timezone-aware.
+    """
+
+    id: str
+    namespace: str
+    text: str
+    title: str | None = None
+    author: str | None = None
+    session: str | None = None
+    position: int | None = None
+    source: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    importance: float = 0.5
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+    parent_id: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values; times as ISO 8601."""
+        out: dict[str, Any] = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, datetime):
+                value = value.isoformat()
+            elif isinstance(value, tuple):
+                value = list(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)
+            out[f.name] = value
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a recall, list or forget is narrowed to. Empty means no restriction.
+
+    A memory matches when its session is one of ``sessions``, its author one of ``authors``, it carries
+    all of ``tags``, its metadata contains ``metadata``, and ``created_after <= created_at < created_before``.
+    """
+
+    sessions: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, f.name) for f in dataclasses.fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class LegRank:
+    """Where one leg ranked a memory: ``rank`` from 1, ``score`` in the leg's own units."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One recalled memory.
+
+    ``components`` maps a leg's name (and ``exact``, ``reserve``) to its share; the shares sum to ``score``,
+    which is in [0, 1]. ``legs`` says where each leg ranked it. ``snippet`` is the best sentence and
+    ``matches`` the (start, end) offsets of question terms in it. ``duplicates`` are folded ids.
+    """
+
+    memory: Memory
+    rank: int
+    score: float
+    components: Mapping[str, float]
+    legs: Mapping[str, LegRank]
+    snippet: str = ""
+    matches: tuple[tuple[int, int], ...] = ()
+    duplicates: tuple[str, ...] = ()
+    superseded_by: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {
+            "id": self.memory.id,
+            "rank": self.rank,
+            "score": self.score,
+            "components": dict(self.components),
+            "legs": {name: {"rank": at.rank, "score": at.score} for name, at in self.legs.items()},
+            "snippet": self.snippet,
+            "matches": [list(m) for m in self.matches],
+            "duplicates": list(self.duplicates),
+            "superseded_by": self.superseded_by,
+            "memory": self.memory.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[Memory]):
+    """One page of ``list``: a sequence of memories and the ``cursor`` of the next page, None at the end."""
+
+    memories: tuple[Memory, ...]
+    cursor: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.memories[index]
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An item that was not stored: its ``position`` in the input from 0, its id if it had one, and why."""
+
+    position: int
+    id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What ``remember_many`` did. ``remembered + unchanged + len(rejected)`` is the number of items read."""
+
+    remembered: int = 0
+    unchanged: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    seconds: float = 0.0
+    degraded: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def read(self) -> int:
+        """Items read from the input."""
+        return self.remembered + self.unchanged + len(self.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of a store, or of one namespace of it. ``bytes`` is the space on disk of the whole store."""
+
+    memories: int
+    parts: int
+    namespaces: int
+    concepts: int
+    mentions: int
+    vectors: int
+    pending: int
+    bytes: int
+    embedder: str | None
+
+
+class Kind(IntEnum):
+    """What sort of thing a key stands for. A term is only a word of the lexical leg; the others are concepts too."""
+
+    TERM = 0
+    STEM = 1
+    BIGRAM = 2
+    NAME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extractor found in one memory: parallel lists, one entry a key, keys distinct and ascending.
+
+    ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` what people read. ``mentions`` is the
+    weight a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept.
+    ``counts`` is the term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is
+    the number of terms of the memory, title counted twice.
+    """
+
+    keys: list[int]
+    kinds: list[int]
+    names: list[str]
+    mentions: list[float]
+    subjects: list[float]
+    counts: list[int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSettings:
+    """BM25 (Robertson and Zaragoza 2009, Lucene's form): ``k1``, ``b``; ``match`` any, all or auto."""
+
+    k1: float = 1.2
+    b: float = 0.5
+    match: Literal["any", "all", "auto"] = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
+
+    ``seeders`` are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
+    """
+
+    seeds: int = 10
+    subject_share: float = 1.0
+    concept_share: float = 0.25
+    seed_share: float = 0.5
+    about: float = 1.0
+    co_mention: float = 2.0
+    neighbour: float = 0.5
+    gate: float = 2.0
+    decay: float = 0.5
+    hops: int = 2
+    beam: int = 30
+    fan: int = 20
+    max_df: int = 30
+    author_bonus: float = 2.0
+    walk: Literal["gated", "pagerank"] = "gated"
+    seeders: tuple[str, ...] = ()
+
+
+def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType({k: _frozen(v) if isinstance(v, Mapping) else v for k, v in value.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Named, frozen search settings; an ablation is another recipe, never another code path.
+
+    ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg that is absent from ``weights``, or
+    has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand.
+    ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``. ``exact_bonus`` is in units of
+    the score that a first place in the lexical leg earns.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+    rank_constants: Mapping[str, RankConstant]
+    depths: Mapping[str, int] = field(default_factory=lambda: {"lexical": 100, "dense": 100, "graph": 100})
+    timeouts: Mapping[str, float] = field(default_factory=lambda: {"lexical": 5.0, "dense": 10.0, "graph": 5.0})
+    reserve: Mapping[str, int] = field(default_factory=dict)
+    prior: bool = True
+    prior_floor: float = 0.7
+    exact_bonus: float = 0.0
+    dedup: bool = True
+    lexical: LexicalSettings = field(default_factory=LexicalSettings)
+    graph: GraphSettings = field(default_factory=GraphSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+
+    @property
+    def legs(self) -> tuple[str, ...]:
+        """Names of the legs that are called: weight above 0 and depth above 0."""
+        return tuple(leg for leg, w in self.weights.items() if w > 0 and self.depths.get(leg, 100) > 0)
+
+    @property
+    def regimes(self) -> tuple[str, ...]:
+        """Names of the regimes, ``("any",)`` when no rank constant depends on the question."""
+        names = {r for leg in self.legs if isinstance(c := self.rank_constants[leg], Mapping) for r in c}
+        return tuple(sorted(names)) or ("any",)
+
+    def constants(self, regime: str = "any") -> dict[str, float]:
+        """Return the rank constant of every called leg in ``regime``."""
+        out: dict[str, float] = {}
+        for leg in self.legs:
+            constant = self.rank_constants[leg]
+            out[leg] = constant[regime] if isinstance(constant, Mapping) else constant
+        return out
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {k: plain(v) for k, v in value.items()}
+            if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            return value
+
+        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}

@@ -1,0 +1,51 @@
+"""One embedded server for the whole run, in a folder of its own, and a fresh migrated database for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.migrate import migrate
+
+_TEMPLATE = "semmem_template"
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """The server that the tests share. If the run is killed, it stops by itself when idle."""
+    server = EmbeddedServer(tmp_path_factory.mktemp("server") / "data", idle_stop_s=300)
+    server.ensure_running()
+    yield server
+    server.stop("immediate")
+
+
+@pytest.fixture(scope="session")
+def _template(server: EmbeddedServer) -> str:
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
+    migrate(_url(server, _TEMPLATE))
+    return _TEMPLATE
+
+
+@pytest.fixture
+def store_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
+    """The postgresql:// URL of an empty, migrated database that no other test sees."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_template} STRATEGY file_copy")
+    yield _url(server, name)
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _url(server: EmbeddedServer, database: str) -> str:
+    where: Path | None = server.status().socket
+    assert where is not None
+    return f"postgresql://semmem@/{database}?host={quote(str(where), safe='')}"

@@ -1,0 +1,420 @@
+"""Loaders: tiny files written by the test, and counts of the shared sets where they are present."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.datasets import FORMATS, KNOWN_SHA256, Corpus, DatasetError, data_root, is_known_copy, load
+
+
+def jsonl(path: Path, *rows: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def folder(tmp_path: Path, documents: list[Any], queries: list[Any]) -> Path:
+    jsonl(tmp_path / "tiny" / "documents.jsonl", *documents)
+    jsonl(tmp_path / "tiny" / "queries.jsonl", *queries)
+    return tmp_path / "tiny"
+
+
+DOC = {"id": 1, "title": "Ports", "text": "Redis listens on 6380."}
+ASK = {"id": 9, "question": "Which port?", "gold_ids": [1], "type": "exact", "answer": "6380"}
+
+
+# --- the folder form ---------------------------------------------------------------------------------------------
+
+
+def test_integer_ids_become_strings_and_the_namespace_is_the_folder(tmp_path: Path) -> None:
+    corpus = load(folder(tmp_path, [DOC], [ASK]))
+    assert corpus.format == "folder"
+    assert corpus.memories == ({"namespace": "tiny", "id": "1", "title": "Ports", "text": "Redis listens on 6380."},)
+    query = corpus.queries[0]
+    assert (query.id, query.text, query.namespace, query.gold, query.stratum, query.apart) == (
+        "9", "Which port?", "tiny", ("1",), "exact", False,
+    )  # fmt: skip
+    assert dict(query.extra) == {"answer": "6380"}
+    assert query.grades == {"1": 1}
+
+
+def test_author_session_time_and_tags_pass_through(tmp_path: Path) -> None:
+    row = {**DOC, "author": "ada", "session": 3, "created_at": "2026-01-06T09:02:46Z", "tags": ["infra"]}
+    memory = load(folder(tmp_path, [row], [ASK])).memories[0]
+    assert memory["author"] == "ada"
+    assert memory["session"] == "3"
+    assert memory["created_at"] == datetime(2026, 1, 6, 9, 2, 46, tzinfo=UTC)
+    assert memory["tags"] == ("infra",)
+
+
+def test_a_question_without_gold_is_kept_apart_and_out_of_the_headline(tmp_path: Path) -> None:
+    none = {"id": "u", "question": "Who?", "gold_ids": [], "type": "unanswerable", "near_ids": [1]}
+    corpus = load(folder(tmp_path, [DOC], [ASK, none]))
+    assert [q.id for q in corpus.queries if q.apart] == ["u"]
+    assert [q.id for q in corpus.headline] == ["9"]
+    assert corpus.queries[1].extra["near_ids"] == ("1",)
+
+
+def test_gold_ids_that_no_memory_has_are_dropped_and_counted(tmp_path: Path) -> None:
+    lost = {"id": "l", "question": "Where?", "gold_ids": [77]}
+    corpus = load(folder(tmp_path, [DOC], [{**ASK, "gold_ids": [1, 78]}, lost]))
+    assert [q.gold for q in corpus.queries] == [("1",)]
+    assert corpus.notes == {"gold ids that do not exist": 2, "questions without any gold that exists": 1}
+
+
+@pytest.mark.parametrize(
+    ("documents", "queries", "sentence"),
+    [
+        ([DOC, {"id": 2}], [ASK], "documents.jsonl line 2 has no 'text'"),
+        ([DOC, {"id": 2, "text": "  "}], [ASK], "documents.jsonl line 2 has an empty 'text'"),
+        ([DOC, DOC], [ASK], "documents.jsonl line 2 repeats the id '1'"),
+        ([DOC, ["x"]], [ASK], "documents.jsonl line 2 must be an object, not list"),
+        ([{**DOC, "created_at": "yesterday"}], [ASK], "line 1 has a time that cannot be read: 'yesterday'"),
+        ([DOC], [ASK, ASK], "queries.jsonl line 2 repeats the question id '9'"),
+        ([DOC], [{**ASK, "gold_ids": 1}], "queries.jsonl line 1 has 'gold_ids' that is not a list"),
+        ([DOC], [{"id": 1, "gold_ids": [1]}], "queries.jsonl line 1 has an empty 'question'"),
+        ([], [ASK], "holds no memories"),
+        ([DOC], [], "holds no questions that can be scored"),
+    ],
+)
+def test_a_malformed_row_is_named_by_file_and_line(
+    tmp_path: Path, documents: list[Any], queries: list[Any], sentence: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        load(folder(tmp_path, documents, queries))
+    assert sentence in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_line_that_is_not_json_is_named_by_its_number(tmp_path: Path) -> None:
+    path = folder(tmp_path, [DOC], [ASK])
+    (path / "documents.jsonl").write_text('{"id": 1, "text": "a"}\n\n{"id": 2, "text"\n', encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"documents\.jsonl line 3 is not JSON: Expecting ':' delimiter at column"):
+        load(path)
+
+
+def test_a_file_that_is_not_utf8_is_named_by_line(tmp_path: Path) -> None:
+    path = folder(tmp_path, [DOC], [ASK])
+    (path / "documents.jsonl").write_bytes(b'{"id": 1, "text": "a"}\n{"id": 2, "text": "\xff"}\n')
+    with pytest.raises(DatasetError, match=r"line 2 is not UTF-8"):
+        load(path)
+
+
+def test_a_line_separator_inside_a_string_does_not_end_the_row(tmp_path: Path) -> None:
+    path = folder(tmp_path, [DOC], [ASK])
+    row = json.dumps({"id": 1, "text": "one\u2028two"}, ensure_ascii=False)
+    (path / "documents.jsonl").write_text(row + "\n", encoding="utf-8")
+    assert load(path).memories[0]["text"] == "one\u2028two"
+
+
+# --- finding and checking -----------------------------------------------------------------------------------------
+
+
+def test_an_absent_set_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="no data set at no-such-set; pass its path, or set SEMMEM_EVAL_DATA"):
+        load("no-such-set")
+
+
+def test_a_folder_of_no_known_form_lists_the_forms(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="beir, folder, hipporag, locomo, longmemeval, own"):
+        load(tmp_path)
+
+
+def test_an_unknown_format_lists_the_formats(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="There is no format 'csv'"):
+        load(tmp_path, format="csv")
+
+
+def test_a_set_is_found_by_name_under_the_data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path, [DOC], [ASK])
+    monkeypatch.setenv("SEMMEM_EVAL_DATA", str(tmp_path))
+    assert data_root() == tmp_path
+    assert load("tiny").name == "tiny"
+
+
+def test_the_sha256_is_over_the_bytes_read_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    import hashlib
+
+    path = folder(tmp_path, [DOC], [ASK])
+    right = hashlib.sha256((path / "documents.jsonl").read_bytes() + (path / "queries.jsonl").read_bytes()).hexdigest()
+    assert load(path, sha256=right).sha256 == right
+    with pytest.raises(DatasetError, match="has the sha256"):
+        load(path, sha256="0" * 64)
+
+
+def test_every_format_has_a_name_and_both_functions() -> None:
+    for name, module in FORMATS.items():
+        assert name == module.NAME
+        assert callable(module.recognises)
+        assert callable(module.load)
+
+
+# --- LoCoMo -------------------------------------------------------------------------------------------------------
+
+CONVERSATION = {
+    "speaker_a": "Ann",
+    "speaker_b": "Bo",
+    "session_10_date_time": "12:05 am on 1 June, 2023",
+    "session_10": [{"speaker": "Ann", "dia_id": "D10:1", "text": "Last one."}],
+    "session_2_date_time": "1:56 pm on 8 May, 2023",
+    "session_2": [
+        {"speaker": "Ann", "dia_id": "D2:1", "text": "Look!", "blip_caption": "a photo of a dog"},
+        {"speaker": "Bo", "dia_id": "D2:2", "text": "Nice."},
+    ],
+    "session_11_date_time": "1:00 pm on 2 June, 2023",
+}
+SAMPLE = {
+    "sample_id": "conv-7",
+    "conversation": CONVERSATION,
+    "qa": [
+        {"question": "What?", "answer": "a dog", "evidence": ["D2:1; D10:1"], "category": 1},
+        {"question": "Why?", "answer": "no", "evidence": [], "category": 3},
+        {"question": "Trap?", "adversarial_answer": "yes", "evidence": ["D2:2"], "category": 5},
+        {"question": "When?", "answer": "May", "evidence": ["D2:2", "D99:1"], "category": 2},
+    ],
+}
+
+
+@pytest.fixture
+def locomo(tmp_path: Path) -> Corpus:
+    path = tmp_path / "locomo_tiny.json"
+    path.write_text(json.dumps([SAMPLE, {**SAMPLE, "sample_id": "conv-8"}]), encoding="utf-8")
+    return load(path)
+
+
+def test_a_locomo_turn_is_a_memory_with_author_caption_session_time_and_order(locomo: Corpus) -> None:
+    assert locomo.format == "locomo"
+    assert locomo.memories[0] == {
+        "namespace": "conv-7",
+        "id": "conv-7:D2:1",
+        "text": "Look! [a photo of a dog]",
+        "author": "Ann",
+        "session": "2",
+        "position": 0,
+        "created_at": datetime(2023, 5, 8, 13, 56, tzinfo=UTC),
+    }
+    # 12:05 am is five past midnight; session 10 comes after session 2, by number and not by spelling.
+    assert [m["id"] for m in locomo.memories[:3]] == ["conv-7:D2:1", "conv-7:D2:2", "conv-7:D10:1"]
+    assert locomo.memories[2]["created_at"] == datetime(2023, 6, 1, 0, 5, tzinfo=UTC)
+
+
+def test_each_locomo_conversation_is_a_namespace_of_its_own(locomo: Corpus) -> None:
+    assert locomo.namespaces == ("conv-7", "conv-8")
+    assert locomo.sizes == {"conv-7": 3, "conv-8": 3}
+    assert all(g.startswith(q.namespace) for q in locomo.queries for g in q.gold)
+
+
+def test_locomo_counts_what_it_skips_and_keeps_category_five_apart(locomo: Corpus) -> None:
+    first = [q for q in locomo.queries if q.namespace == "conv-7"]
+    assert [(q.id, q.stratum, q.apart) for q in first] == [
+        ("conv-7:q0", "1 multi-hop", False),
+        ("conv-7:q2", "5 adversarial", True),
+        ("conv-7:q3", "2 temporal", False),
+    ]
+    # two turns written into one string are two gold turns; D99:1 does not exist
+    assert first[0].gold == ("conv-7:D2:1", "conv-7:D10:1")
+    assert first[2].gold == ("conv-7:D2:2",)
+    assert locomo.notes == {"questions without evidence": 2, "gold ids that do not exist": 2}
+
+
+def test_a_locomo_session_without_a_date_is_refused(tmp_path: Path) -> None:
+    sample = {"conversation": {"session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "x"}]}, "qa": []}
+    (tmp_path / "x.json").write_text(json.dumps([sample]), encoding="utf-8")
+    with pytest.raises(DatasetError, match="item 1 has 'session_1' without 'session_1_date_time'"):
+        load(tmp_path / "x.json")
+
+
+# --- LongMemEval --------------------------------------------------------------------------------------------------
+
+
+def haystack(id: str, sessions: list[str], gold: list[str]) -> dict[str, Any]:
+    return {
+        "question_id": id,
+        "question_type": "multi-session",
+        "question": f"{id}?",
+        "answer": "x",
+        "question_date": "2023/06/01 (Thu) 10:00",
+        "haystack_dates": ["2023/05/30 (Tue) 21:48" for _ in sessions],
+        "haystack_session_ids": sessions,
+        "haystack_sessions": [
+            [{"role": "user", "content": f"hello {s}"}, {"role": "assistant", "content": "yes"}] for s in sessions
+        ],
+        "answer_session_ids": gold,
+    }
+
+
+@pytest.fixture
+def longmemeval_file(tmp_path: Path) -> Path:
+    path = tmp_path / "lme.json"
+    rows = [haystack("q1", ["a", "b"], ["b"]), haystack("q2_abs", ["b", "c"], ["c"])]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def test_a_longmemeval_session_is_one_memory_of_its_turns(longmemeval_file: Path) -> None:
+    corpus = load(longmemeval_file)
+    assert corpus.memories[0] == {
+        "namespace": "q1",
+        "id": "a",
+        "text": "hello a\n\nyes",
+        "created_at": datetime(2023, 5, 30, 21, 48, tzinfo=UTC),
+    }
+
+
+def test_each_longmemeval_question_has_its_own_haystack_unless_pooled(longmemeval_file: Path) -> None:
+    assert load(longmemeval_file).sizes == {"q1": 2, "q2_abs": 2}
+    pooled = load(longmemeval_file, pooled=True)
+    assert pooled.sizes == {"lme": 3}
+    assert pooled.notes == {"sessions met again": 1}
+
+
+def test_an_abstention_question_has_no_gold_and_stands_apart(longmemeval_file: Path) -> None:
+    asked = {q.id: q for q in load(longmemeval_file).queries}
+    assert (asked["q1"].gold, asked["q1"].apart, asked["q1"].stratum) == (("b",), False, "multi-session")
+    assert (asked["q2_abs"].gold, asked["q2_abs"].apart, asked["q2_abs"].stratum) == ((), True, "abstention")
+
+
+# --- HippoRAG's form ----------------------------------------------------------------------------------------------
+
+
+def test_musique_support_is_found_by_title_and_text(tmp_path: Path) -> None:
+    passages = [
+        {"title": "Paris", "text": "Capital of  France."},
+        {"title": "Paris", "text": "A town in Texas."},
+        {"title": "Texas", "text": "A state."},
+    ]
+    asked = {
+        "id": "2hop__1_2",
+        "question": "Which state?",
+        "answer": "Texas",
+        "paragraphs": [
+            {"title": "Paris", "paragraph_text": "A town in Texas.", "is_supporting": True},
+            {"title": "Paris", "paragraph_text": "Capital of France.", "is_supporting": False},
+            {"title": "Texas", "paragraph_text": "Another wording.", "is_supporting": True},
+            {"title": "Paris", "paragraph_text": "Unheard of.", "is_supporting": True},
+        ],
+    }
+    (tmp_path / "musique_corpus.json").write_text(json.dumps(passages), encoding="utf-8")
+    (tmp_path / "musique.json").write_text(json.dumps([asked]), encoding="utf-8")
+    corpus = load(tmp_path)
+    assert (corpus.name, corpus.format) == ("musique", "hipporag")
+    # Texas has one passage, so its title is enough; "Paris" has two, so an unknown text stays lost.
+    assert corpus.queries[0].gold == ("1", "2")
+    assert corpus.queries[0].stratum == "2hop"
+    assert corpus.notes == {"supporting passages not in the corpus": 1}
+
+
+def test_hotpot_support_is_found_by_title(tmp_path: Path) -> None:
+    passages = [{"title": "A", "text": "One. Two."}, {"title": "B", "text": "Three."}]
+    asked = {
+        "_id": "x1",
+        "question": "?",
+        "answer": "y",
+        "type": "bridge",
+        "supporting_facts": [["B", 0]],
+        "context": [["A", ["One.", " Two."]], ["B", ["Three."]]],
+    }
+    (tmp_path / "hotpotqa_corpus.json").write_text(json.dumps(passages), encoding="utf-8")
+    (tmp_path / "hotpotqa.json").write_text(json.dumps([asked]), encoding="utf-8")
+    query = load(tmp_path / "hotpotqa.json").queries[0]
+    assert (query.id, query.gold, query.stratum) == ("x1", ("1",), "bridge")
+
+
+# --- BEIR ---------------------------------------------------------------------------------------------------------
+
+
+def beir(tmp_path: Path, qrels: str) -> Path:
+    path = tmp_path / "scifact"
+    jsonl(
+        path / "corpus.jsonl",
+        {"_id": "d1", "title": "T", "text": "x"},
+        {"_id": "d2", "title": "Only title", "text": ""},
+    )
+    jsonl(path / "queries.jsonl", {"_id": "q1", "text": "one?"}, {"_id": "q2", "text": "two?"})
+    (path / "qrels").mkdir()
+    (path / "qrels" / "test.tsv").write_text(qrels, encoding="utf-8")
+    return path
+
+
+def test_beir_judgements_keep_their_grades_and_zero_is_not_relevant(tmp_path: Path) -> None:
+    corpus = load(beir(tmp_path, "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td1\t0\n"))
+    assert [m["text"] for m in corpus.memories] == ["x", "Only title"]
+    assert [(q.id, q.grades) for q in corpus.queries] == [("q1", {"d1": 2, "d2": 1})]
+    assert corpus.notes == {"questions without a judgement in this split": 1}
+
+
+def test_a_beir_judgement_of_the_wrong_width_is_named_by_line(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"test\.tsv line 2 has 4 cells; it needs query-id, corpus-id and score"):
+        load(beir(tmp_path, "query-id\tcorpus-id\tscore\nq1\t0\td1\t2\n"))
+
+
+# --- a store of one's own -----------------------------------------------------------------------------------------
+
+
+def test_own_questions_and_judgements_in_use_are_read_together(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "mine.jsonl",
+        {"id": "1", "question": "Which port?", "gold_ids": ["m1"], "stratum": "exact"},
+        {"question": "who?", "memory_id": "m2", "grade": 2},
+        {"question": "who?", "memory_id": "m3", "grade": 0},
+    )
+    corpus = load(path, namespace="work")
+    assert corpus.stored
+    assert corpus.memories == ()
+    assert [(q.id, q.namespace, q.grades, q.stratum) for q in corpus.queries] == [
+        ("1", "work", {"m1": 1}, "exact"),
+        ("judged-1", "work", {"m2": 2}, "judged in use"),
+    ]
+
+
+# --- the shared sets ----------------------------------------------------------------------------------------------
+
+SHARED = {
+    # name: (memories, namespaces, questions that can be asked, questions in the headline, skipped)
+    "agentnotes_a": (283, 1, 110, 100, 0),
+    "hotpotqa100": (994, 1, 100, 100, 0),
+    "locomo3": (1451, 3, 495, 383, 2),
+    "longmemeval_mini": (74, 1, 20, 16, 0),
+    "musique100": (1890, 1, 100, 100, 0),
+    "vaswani": (11429, 1, 93, 93, 0),
+}
+
+
+def shared(name: str) -> Path:
+    path = data_root() / name
+    if not path.exists():
+        pytest.skip(f"{name} is not here; set SEMMEM_EVAL_DATA to where the shared sets lie")
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_a_shared_set_has_the_counts_its_readme_gives(name: str) -> None:
+    path = shared(name)
+    corpus = load(path)
+    if is_known_copy(path, corpus) is False:
+        pytest.skip(f"{name} is another copy than the one counted here")
+    counted = (
+        len(corpus.memories),
+        len(corpus.namespaces),
+        len(corpus.queries),
+        len(corpus.headline),
+        corpus.notes.get("questions without evidence", 0),
+    )
+    assert counted == SHARED[name]
+
+
+def test_locomos_own_file_and_its_rows_are_the_same_corpus() -> None:
+    rows, own = load(shared("locomo3")), load(shared("locomo3/locomo3.json"))
+    assert rows.memories == own.memories
+    assert rows.queries == own.queries
+    assert own.notes == {"questions without evidence": 2}
+
+
+def test_the_known_sums_are_of_full_length() -> None:
+    assert all(len(sum) == 64 and set(sum) <= set("0123456789abcdef") for sum in KNOWN_SHA256.values())

@@ -1,0 +1,196 @@
+"""The parts of the command line that need no store: reach, wrong input, streams, bars and filters."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.cli import demo_data, narrow, show
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.progress import line
+from semmem.interfaces.cli.writing import items
+
+
+def call(capfd: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    """Run the program in this process; return its exit code and its two streams."""
+    code = run(list(args))
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_the_seed_recipe_keeps_the_graph_boost_only_at_ten(capfd: pytest.CaptureFixture[str]) -> None:
+    # .35/(60 + 1) = .0057 is below 1/(60 + 10) = .0143, the least that a tenth place of a full leg earns.
+    code, out, err = call(capfd, "reach", "--recipe", "seed", "-k", "10", "--json")
+    told = json.loads(out)
+    graph = told["regimes"]["any"]["legs"]["graph"]
+    assert (code, err) == (0, "")
+    assert (told["recipe"], told["k"], graph["class"]) == ("seed", 10, "boost-only")
+    assert graph["value"] == pytest.approx(0.35 / 61)
+    assert graph["lower_bar"] == pytest.approx(1 / 70)
+
+
+def test_every_leg_of_the_default_recipe_is_possible_or_better_at_five(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capfd, "reach", "--recipe", "default", "-k", "5", "--json", "--require", "possible")
+    classes = {
+        (regime, leg): of_leg["class"]
+        for regime, legs in json.loads(out)["regimes"].items()
+        for leg, of_leg in legs["legs"].items()
+    }
+    assert code == 0
+    assert {leg for _, leg in classes} == {"lexical", "dense", "graph"}
+    assert {regime for regime, _ in classes} == {"named", "unnamed"}
+    assert set(classes.values()) <= {"possible", "guaranteed"}
+
+
+def test_bare_numbers_need_no_recipe(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(
+        capfd, *["reach", "--weights", "1,1,.35", "--rank-constants", "60,60,60", "-k", "10", "--require", "possible"]
+    )
+    assert code == 3
+    assert "boost-only" in out
+    assert err == "graph is boost-only in regime any, short of possible at k = 10.\n"
+
+
+def test_legs_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(
+        capfd,
+        *["reach", "--weights", "words=1,meaning=1", "--rank-constants", "words=60,meaning=60", "-k", "3", "--json"],
+    )
+    assert code == 0
+    assert set(json.loads(out)["regimes"]["any"]["legs"]) == {"words", "meaning"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        ("reach --recipe nope", 2, "There is no recipe named 'nope'"),
+        ("reach --weights 1,1", 2, "--weights and --rank-constants go together"),
+        ("reach --weights 1,x --rank-constants 60,60", 2, "must be numbers such as 1,1,.35, not 'x'"),
+        ("reach --weights 1,1 --rank-constants 60,60 --recipe seed", 2, "not both"),
+        ("reach -k 0", 2, "k must be 1 or more"),
+        ("forget", 2, "Say what to forget"),
+        ("remember", 2, "Give one text to remember"),
+        ("remember missing.md", 2, "There is no file missing.md"),
+        ("remember text --metadata 7", 2, "--metadata must be a JSON object"),
+        ("remember text --created-at yesterday", 2, "--created-at must be a time in ISO 8601"),
+        ("remember text --vector 7", 2, "--vector must be a JSON list of numbers"),
+        ("demo --data no-such-folder", 2, "There is no folder no-such-folder"),
+        ("server status --url postgresql://localhost/x", 2, "Only the embedded server"),
+    ],
+)
+def test_wrong_input_is_one_sentence_on_standard_error(
+    capfd: pytest.CaptureFixture[str], args: str, code: int, sentence: str
+) -> None:
+    got, out, err = call(capfd, *args.split())
+    assert (got, out) == (code, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    with pytest.raises(InvalidInput):
+        run(["--debug", "reach", "--recipe", "nope"])
+
+
+def test_an_option_after_the_command_wins_over_the_same_before_it(capfd: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capfd, *["--recipe", "seed", "reach", "--recipe", "hybrid", "--json"])
+    assert json.loads(out)["recipe"] == "hybrid"
+    _, out, _ = call(capfd, *["--recipe", "seed", "--json", "reach"])
+    assert json.loads(out)["recipe"] == "seed"
+
+
+@given(
+    st.dictionaries(st.sampled_from(["lexical", "dense", "graph", "exact", "reserve", "else"]), st.floats(0, 1)),
+    st.integers(6, 40),
+)
+def test_a_bar_is_as_wide_as_asked_and_shows_every_component(components: dict[str, float], width: int) -> None:
+    full = sum(components.values()) or 1.0
+    cells = show.bar(components, full, width).plain
+    assert len(cells) == width
+    assert cells.count("█") >= (components.get("lexical", 0) > 0)
+    assert cells.count("▒") >= (components.get("graph", 0) > 0)
+    if not any(components.values()):
+        assert cells == "·" * width
+
+
+def test_a_bar_shares_its_cells_like_the_score() -> None:
+    # .25 + .5 of a full score of 1 over 8 cells: 2 lexical, 4 graph, 2 empty.
+    assert show.bar({"lexical": 0.25, "graph": 0.5}, 1.0, 8).plain == "██▒▒▒▒··"
+
+
+def test_long_text_is_cut_to_one_line() -> None:
+    assert show.one_line("two\n  lines", 20) == "two lines"
+    assert show.one_line("abcdefgh", 5) == "abcd…"
+
+
+def test_progress_says_how_many_how_fast_and_how_long_still() -> None:
+    # 30 of 90 in 2 s are 15/s; the other 60 take 4 s.
+    assert line("notes.jsonl", 30, 90, 2.0) == "notes.jsonl: 30 of 90, 15/s, 4 s left"
+    assert line("notes.jsonl", 30, None, 2.0) == "notes.jsonl: 30, 15/s"
+
+
+def test_filters_that_were_not_given_are_absent() -> None:
+    assert narrow.filters(None, None, None, None, None, None) is None
+    assert narrow.filters(["a"], None, [], '{"x": 1}', "2026-01-02", None) == {
+        "sessions": ["a"],
+        "metadata": {"x": 1},
+        "created_after": datetime(2026, 1, 2, tzinfo=UTC),
+    }
+
+
+def test_a_broken_line_of_a_file_is_passed_on_to_be_rejected_with_its_position(tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text('{"text": "one"}\n\nnot json\n{"text": "two"}\n', encoding="utf-8")
+    assert list(items(file)) == [{"text": "one"}, "not json\n", {"text": "two"}]
+
+
+def test_the_story_is_about_sixty_notes_that_remember_many_can_take() -> None:
+    notes = demo_data.story()
+    assert 55 <= len(notes) <= 65
+    assert len({note["id"] for note in notes}) == len(notes)
+    assert {"id", "text", "author", "created_at"} <= set.intersection(*(set(note) for note in notes))
+    assert {asked.answer for asked in demo_data.QUESTIONS} <= {note["id"] for note in notes}
+
+
+def test_the_answer_of_a_question_shares_no_word_with_it() -> None:
+    from semmem.text import terms
+
+    notes = {note["id"]: note for note in demo_data.story()}
+    for asked in demo_data.QUESTIONS:
+        answer = notes[asked.answer or ""]
+        assert set(terms(asked.query)).isdisjoint(terms(f"{answer.get('title', '')} {answer['text']}")), asked.query
+
+
+def test_markdown_is_cut_at_its_headings_and_not_inside_code() -> None:
+    text = "intro\n# One *thing*\nbody\n```\n# a comment\n```\n## Empty\n## [Two](x.md)\nmore\n"
+    assert list(demo_data.sections(text, "notes")) == [
+        ("notes", "intro"),
+        ("One thing", "body\n```\n# a comment\n```"),
+        ("Two", "more"),
+    ]
+
+
+def test_a_folder_gives_its_texts_and_passes_over_what_is_hidden(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "a.md").write_text("# A\nx", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.txt").write_text("only text", encoding="utf-8")
+    (tmp_path / "c.py").write_text("x = 1", encoding="utf-8")
+    assert list(demo_data.folder(tmp_path)) == [
+        {"id": "sub/b.txt:1", "title": "b", "text": "only text", "source": "sub/b.txt", "position": 1}
+    ]
+
+
+def test_the_reach_of_bare_numbers_is_exact() -> None:
+    from semmem.rank_cap import reach_of
+
+    graph = reach_of([1, 1, 0.35], [60, 60, 60], 10).regimes["any"].legs["graph"]
+    assert graph.value == Fraction(7, 20) / 61

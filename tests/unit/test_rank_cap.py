@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semmem.config import RECIPES, recipe
+from semmem.errors import InvalidInput
+from semmem.fusion import fuse, rank
+from semmem.rank_cap import CLASSES, LegReach, Witness, describe, reach, reach_of
+
+LEGS = ("lexical", "dense", "graph")
+
+
+def graph(weight: float, constant: float, k: int, base: float = 60.0) -> LegReach:
+    return reach_of((1, 1, weight), (base, base, constant), k).regimes["any"].legs["graph"]
+
+
+def classes(name: str, k: int) -> dict[str, dict[str, str]]:
+    found = reach(RECIPES[name], k)
+    return {name: {leg: r.class_ for leg, r in regime.legs.items()} for name, regime in found.regimes.items()}
+
+
+# --- the statements the project exists for -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 10, 20, 50])
+def test_the_seed_graph_is_boost_only_for_every_cut_off_up_to_fifty(k: int) -> None:
+    assert classes("seed", k)["any"]["graph"] == "boost-only"
+
+
+def test_the_seed_reach_at_ten() -> None:
+    assert classes("seed", 10) == {"any": {"lexical": "possible", "dense": "possible", "graph": "boost-only"}}
+    leg = reach(RECIPES["seed"], 10).regimes["any"].legs["graph"]
+    assert leg.value == Fraction(35, 6100)  # .35/61
+    assert leg.lower_bar == Fraction(1, 70)
+    assert leg.certificate == (
+        "The first place of graph earns 0.35/(60 + 1) = 7/1220 = 0.00574; the first 10 of lexical earn at least "
+        "1/(60 + 10) = 1/70 = 0.01429 each, which is more."
+    )
+    assert leg.witness is None
+
+
+@pytest.mark.parametrize("k", [5, 6, 7, 8, 9, 10, 20, 50, 100])
+def test_every_leg_of_the_default_is_guaranteed_in_every_regime_from_five_on(k: int) -> None:
+    everyone = dict.fromkeys(LEGS, "guaranteed")
+    assert classes("default", k) == {"named": everyone, "unnamed": everyone}
+    assert reach(RECIPES["default"], k).worst == "guaranteed"
+
+
+def test_the_default_without_its_reserve_locks_out_what_only_a_full_leg_found() -> None:
+    bare = reach(recipe("default", reserve={}), 5)
+    # .35/(8 + 5) = .0269 > 1/61 = .0164: five memories of the graph stand above a first lexical place
+    assert {leg: r.class_ for leg, r in bare.regimes["unnamed"].legs.items()} == {
+        "lexical": "boost-only",
+        "dense": "boost-only",
+        "graph": "possible",
+    }
+    # named: .35/(0 + 1) = .35 against at most (2 x .31742 + .35 x (1/2 + .. + 1/6))/5 < .14
+    assert bare.regimes["named"].legs["graph"].class_ == "guaranteed"
+    kept = reach(RECIPES["default"], 5).regimes["unnamed"].legs["lexical"]
+    assert (kept.class_, kept.class_without_reserve) == ("guaranteed", "boost-only")
+    assert kept.certificate.startswith("The reserve gives the first memory of lexical place 4 or better of 5.")
+
+
+def test_a_reserved_place_below_the_cut_guarantees_nothing() -> None:
+    legs = reach(RECIPES["default"], 4).regimes["unnamed"].legs
+    assert (legs["dense"].class_, legs["lexical"].class_) == ("boost-only", "guaranteed")
+
+
+# --- the two tables ----------------------------------------------------------------------------------------------
+
+THRESHOLDS = {
+    1: (0.333, 0.182, 0.095, 0.039),
+    5: (0.600, 0.400, 0.240, 0.109),
+    10: (0.733, 0.550, 0.367, 0.183),
+    20: (0.840, 0.700, 0.525, 0.300),
+    60: (0.938, 0.871, 0.762, 0.555),
+    100: (0.962, 0.918, 0.842, 0.673),
+}
+
+
+@pytest.mark.parametrize("constant", list(THRESHOLDS))
+@pytest.mark.parametrize(("column", "k"), list(enumerate((5, 10, 20, 50))))
+def test_the_weight_above_which_a_first_place_can_enter(constant: int, column: int, k: int) -> None:
+    leg = graph(0.35, constant, k, base=constant)
+    assert leg.possible_above_weight == Fraction(constant + 1, constant + k)
+    assert round(float(leg.possible_above_weight), 3) == THRESHOLDS[constant][column]
+
+
+LAST_RANKS = {
+    2: {5: (20, 5, 1), 10: (22, 8, 2), 20: (25, 9, 3), 50: (36, 11, 5)},
+    4: {5: (18, 5, 0), 10: (20, 6, 1), 20: (23, 7, 2), 50: (34, 9, 4)},
+    8: {5: (14, 2, 0), 10: (16, 3, 0), 20: (19, 4, 0), 50: (30, 6, 1)},
+    10: {5: (12, 1, 0), 10: (14, 1, 0), 20: (17, 2, 0), 50: (28, 4, 0)},
+}
+
+
+@pytest.mark.parametrize("constant", list(LAST_RANKS))
+@pytest.mark.parametrize("k", [5, 10, 20, 50])
+def test_the_last_rank_over_the_bar_and_the_ranks_that_are_guaranteed(constant: int, k: int) -> None:
+    leg = graph(0.35, constant, k)
+    assert (leg.last_rank_over_bar, leg.base_guaranteed_ranks, leg.guaranteed_ranks) == LAST_RANKS[constant][k]
+    assert leg.last_possible_rank == min(k, leg.last_rank_over_bar)
+
+
+@pytest.mark.parametrize(("k", "possible", "guaranteed"), [(5, 21, 3), (10, 23, 4), (20, 26, 5), (50, 37, 8)])
+def test_the_largest_rank_constants_at_weight_35(k: int, possible: int, guaranteed: int) -> None:
+    leg = graph(0.35, 60, k)
+    assert (leg.possible_up_to_constant, leg.guaranteed_up_to_constant) == (possible, guaranteed)
+    assert [graph(0.35, c, k).class_ for c in (possible, possible + 1)] == ["possible", "boost-only"]
+    assert [graph(0.35, c, k).class_ for c in (guaranteed, guaranteed + 1)] == ["guaranteed", "possible"]
+
+
+def test_a_tie_with_the_lower_bar_is_its_own_outcome() -> None:
+    # k = 20, k_g = 27: .35/28 = 1/80 exactly, although the floats differ
+    tie = graph(0.35, 27, 20)
+    assert (tie.class_, tie.tie, tie.value) == ("boost-only", "lower_bar", Fraction(1, 80))
+    assert "exactly as much, and a tie goes by key" in tie.certificate
+    assert (graph(0.3501, 27, 20).class_, graph(0.3501, 27, 20).tie) == ("possible", None)
+
+
+def test_a_tie_with_the_upper_bar_is_not_guaranteed() -> None:
+    # one other leg, k = 1: B_max = 1/(0 + 1) + w/(0 + 2) = w/(0 + 1) at w = 2
+    tie = reach_of((1, 2), (0, 0), 1, names=("lexical", "graph")).regimes["any"].legs["graph"]
+    assert (tie.class_, tie.tie, tie.guaranteed_above_weight) == ("possible", "upper_bar", Fraction(2))
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+@pytest.mark.parametrize("constant", [0, 8, 60])
+def test_the_weight_thresholds_are_where_the_class_changes(k: int, constant: int) -> None:
+    leg = graph(0.35, constant, k)
+    assert leg.possible_above_weight is not None
+    assert leg.guaranteed_above_weight is not None
+    for threshold, below, above in (
+        (leg.possible_above_weight, "boost-only", "possible"),
+        (leg.guaranteed_above_weight, "possible", "guaranteed"),
+    ):
+        assert graph(threshold, constant, k).class_ == below  # type: ignore[arg-type]
+        assert graph(threshold + Fraction(1, 10**9), constant, k).class_ == above  # type: ignore[arg-type]
+
+
+# --- importance, bonus, depth, scope -----------------------------------------------------------------------------
+
+
+def test_importance_moves_the_threshold_from_610_to_1245() -> None:
+    # k = 60, cut-off 10: 61/70 = .871; x .7 = .610, / .7 = 1.245
+    assert graph(0.62, 60, 10).class_with_best_prior == "possible"
+    assert graph(0.60, 60, 10).class_with_best_prior == "boost-only"
+    assert graph(1.24, 60, 10).class_with_prior == "boost-only"
+    assert graph(1.25, 60, 10).class_with_prior == "possible"
+
+
+def test_a_reserved_leg_is_guaranteed_whatever_the_importance() -> None:
+    leg = reach(RECIPES["default"], 5).regimes["unnamed"].legs["lexical"]
+    assert (leg.class_with_prior, leg.class_with_prior_without_reserve) == ("guaranteed", "boost-only")
+
+
+def test_a_recipe_without_prior_has_one_class() -> None:
+    leg = reach(recipe("seed", prior=False, weights={"graph": 0.9}), 10).regimes["any"].legs["graph"]
+    assert leg.class_ == leg.class_with_prior == leg.class_with_best_prior == "possible"
+
+
+def test_the_exact_bonus_of_the_rivals_raises_the_upper_bar() -> None:
+    plain = reach(recipe("default", reserve={}), 5).regimes["named"].legs["graph"]
+    bonus = reach(recipe("default", reserve={}, exact_bonus=2.0), 5).regimes["named"].legs["graph"]
+    assert bonus.upper_bar - plain.upper_bar == Fraction(2, 61)
+    assert bonus.lower_bar == plain.lower_bar
+    assert reach(recipe("default", reserve={}, exact_bonus=10), 5).regimes["named"].legs["graph"].class_ == "guaranteed"
+    # .35 against .1333 + 10/61 = .2972; with k_g = 1 .175 against .0951 + .1639 = .259
+    one = recipe("default", reserve={}, exact_bonus=10, rank_constants={"graph": 1})
+    assert reach(one, 5).regimes["any"].legs["graph"].class_ == "possible"
+
+
+def test_a_leg_that_is_off_is_unreachable() -> None:
+    for changed in (recipe("default", weights={"graph": 0}), recipe("default", depths={"graph": 0})):
+        found = reach(changed, 10)
+        for regime in found.regimes.values():
+            assert regime.legs["graph"].class_ == "unreachable"
+            assert regime.legs["graph"].class_at(1) == "unreachable"
+        assert found.worst == "unreachable"
+    absent = reach(RECIPES["hybrid"], 10, also=("graph",)).regimes["any"].legs["graph"]
+    assert absent.class_ == "unreachable"
+    assert absent.certificate == "The leg graph is not part of the recipe, so it returns nothing."
+
+
+def test_a_depth_caps_the_ranks_that_can_enter() -> None:
+    legs = reach(recipe("seed", rank_constants={"graph": 2}, depths={"graph": 7}), 10).regimes["any"].legs
+    assert (legs["graph"].last_rank_over_bar, legs["graph"].last_possible_rank) == (7, 7)
+    assert legs["graph"].class_at(8) == "unreachable"
+    # a graph of 7 memories cannot fill the top 10, so the other legs face only each other: 1/61 > 1/70
+    assert legs["lexical"].class_ == "possible"
+
+
+@pytest.mark.parametrize("name", ["lexical", "dense", "graph"])
+def test_a_single_leg_is_guaranteed_down_to_the_cut_off(name: str) -> None:
+    leg = reach(RECIPES[name], 10).regimes["any"].legs[name]
+    assert (leg.class_, leg.guaranteed_ranks, leg.last_possible_rank, leg.sparse) == ("guaranteed", 10, 10, True)
+    assert [leg.class_at(r) for r in (10, 11)] == ["guaranteed", "boost-only"]
+    # a memory of importance 0 at rank 1 (.7/61) is behind ten of importance 1 (1/71)
+    assert leg.class_with_prior == "possible"
+
+
+def test_short_lists_let_anything_in() -> None:
+    sparse = reach(RECIPES["seed"], 10, base_sizes={"lexical": 9, "dense": 9}).regimes["any"].legs["graph"]
+    assert (sparse.class_, sparse.sparse, sparse.lower_bar) == ("possible", True, 0)
+    full = reach(RECIPES["seed"], 10, base_sizes={"lexical": 9, "dense": 10}).regimes["any"].legs["graph"]
+    assert (full.class_, full.sparse, full.class_when_sparse) == ("boost-only", False, "possible")
+    few = reach(RECIPES["seed"], 10, base_sizes={"lexical": 4, "dense": 5}).regimes["any"].legs["graph"]
+    assert few.class_ == "guaranteed"  # at most 9 others can be ahead
+    assert few.certificate == "Fewer than 10 other memories can be ahead of the first of graph."
+
+
+def test_a_scope_no_larger_than_the_cut_off_is_vacuous() -> None:
+    leg = reach(RECIPES["seed"], 10, scope_size=10).regimes["any"].legs["graph"]
+    assert (leg.class_, leg.vacuous, leg.leg_only_impossible) == ("guaranteed", True, True)
+    leg = reach(RECIPES["seed"], 10, scope_size=11).regimes["any"].legs["graph"]
+    assert (leg.class_, leg.vacuous) == ("boost-only", False)
+    assert reach(RECIPES["seed"], 10, scope_size=0).worst == "unreachable"
+
+
+def test_a_leg_that_returns_the_whole_scope_leaves_nothing_for_one_leg_alone() -> None:
+    def alone(size: int, leg: str) -> bool:
+        return reach(RECIPES["seed"], 10, scope_size=size).regimes["any"].legs[leg].leg_only_impossible
+
+    assert alone(100, "graph")
+    assert alone(100, "lexical")
+    assert not alone(101, "graph")
+    assert not alone(100, "dense")  # the lexical leg ends where nothing matches
+
+
+def test_in_a_scope_of_one_more_than_the_cut_off_the_lists_must_share_their_last_memory() -> None:
+    # 11 memories, one of them only in the graph: both legs end with the same tenth, 1/70 + 1/70
+    leg = reach(RECIPES["seed"], 10, scope_size=11).regimes["any"].legs["graph"]
+    assert leg.lower_bar == Fraction(2, 70)
+    assert reach(RECIPES["seed"], 10, scope_size=12).regimes["any"].legs["graph"].lower_bar == Fraction(1, 70)
+
+
+def test_a_place_reserved_for_another_leg_can_undo_a_guarantee() -> None:
+    used = recipe("seed", rank_constants={"graph": 4}, reserve={"lexical": 4, "dense": 5})
+    leg = reach(used, 10).regimes["any"].legs["graph"]
+    # .35/5 = .07 clears the bar of ten, (.3058 + .3530)/10 = .0659; but two places are taken, and the bar of eight is
+    # (2 (1/61 + .. + 1/68) + .35 (1/6 + .. + 1/13))/8 = (.2482 + .3138)/8 = .0703
+    assert (leg.class_without_reserve, leg.class_, leg.guaranteed_ranks) == ("guaranteed", "possible", 0)
+    assert leg.upper_bar == pytest.approx(0.0659, abs=1e-4)
+    only_place = reach(recipe("seed", rank_constants={"graph": 0}, reserve={"lexical": 1}), 1)
+    assert only_place.regimes["any"].legs["graph"].class_ == "boost-only"
+    assert only_place.regimes["any"].legs["graph"].class_without_reserve == "guaranteed"
+
+
+# --- witnesses, as fused by the real thing -----------------------------------------------------------------------
+
+
+def place(witness: Witness, weights: dict[str, float], constants: dict[str, float]) -> int:
+    lists = {leg: list(ids) for leg, ids in witness.rankings.items()}
+    return [f.key for f in fuse(lists, weights, constants)].index(witness.memory) + 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 10, 50])
+@pytest.mark.parametrize("constant", [0, 2, 8, 20, 30, 60])
+@pytest.mark.parametrize("weight", [0.35, 0.9, 1.0, 3.0])
+def test_the_witnesses_of_every_leg_do_what_they_say(k: int, constant: int, weight: float) -> None:
+    weights, constants = (
+        {"lexical": 1.0, "dense": 0.8, "graph": weight},
+        {"lexical": 60, "dense": 50, "graph": constant},
+    )
+    for leg in reach_of(weights, constants, k).regimes["any"].legs.values():
+        assert (leg.witness is not None) == (leg.class_ in ("possible", "guaranteed"))
+        if leg.witness:
+            assert place(leg.witness, weights, constants) <= k
+            assert [name for name, ids in leg.witness.rankings.items() if leg.witness.memory in ids] == [leg.leg]
+        if leg.counter_witness:
+            assert leg.class_ == "possible"
+            assert place(leg.counter_witness, weights, constants) > k
+
+
+def test_a_possible_leg_of_the_seed_is_shown_both_ways() -> None:
+    leg = reach(RECIPES["seed"], 3).regimes["any"].legs["lexical"]
+    assert leg.witness is not None
+    assert leg.witness.rankings == {
+        "dense": ("m1", "m2", "tail0"),
+        "graph": ("m1", "m2", "tail1"),
+        "lexical": ("only-lexical",),
+    }
+    assert leg.counter_witness is not None
+    assert leg.counter_witness.rankings["lexical"][0] == "only-lexical"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(["named", "unnamed"]), st.sampled_from(["default", "unreserved"]))
+def test_no_lists_keep_guaranteed_ranks_out_of_the_real_pipeline(data: st.DataObject, regime: str, which: str) -> None:
+    k = data.draw(st.integers(5, 12))
+    settings: dict[str, object] = {} if which == "default" else {"reserve": {"lexical": 4, "dense": 5}}
+    used = recipe("default", **settings)
+    memories = st.permutations([f"m{i:02d}" for i in range(16)])
+    rankings = {leg: data.draw(memories) for leg in LEGS}
+    constants = used.constants(regime)
+    fused = rank(rankings, weights=used.weights, rank_constants=constants, planned=LEGS, reserve=used.reserve)
+    top = [f.key for f in fused[:k]]
+    for name, leg in reach(used, k).regimes[regime].legs.items():
+        assert set(rankings[name][: leg.guaranteed_ranks]) <= set(top)
+
+
+# --- what is reported --------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_json_of_the_promised_shape() -> None:
+    told = json.loads(json.dumps(reach(RECIPES["default"], 10).as_dict()))
+    assert list(told) == ["recipe", "k", "regimes"]
+    assert (told["recipe"], told["k"], list(told["regimes"])) == ("default", 10, ["named", "unnamed"])
+    for regime in told["regimes"].values():
+        assert list(regime) == ["legs"]
+        assert all(leg["class"] in CLASSES for leg in regime["legs"].values())
+    graph = told["regimes"]["unnamed"]["legs"]["graph"]
+    assert (graph["value"], graph["exact"]["value"]) == (pytest.approx(0.35 / 9), "7/180")
+
+
+def test_legs_that_fall_short_of_what_is_required_are_named() -> None:
+    assert reach(RECIPES["seed"], 10).short_of("possible") == [("any", "graph", "boost-only")]
+    assert reach(RECIPES["default"], 5).short_of("guaranteed") == []
+    off = reach(recipe("default", weights={"graph": 0}, reserve={}), 10)
+    assert [leg for _, leg, _ in off.short_of()] == ["graph"]
+    assert off.short_of(called=True) == []
+
+
+def test_the_table_has_a_row_for_every_leg_of_every_regime() -> None:
+    rows = describe(reach(RECIPES["default"], 4))
+    assert [(row["regime"], row["leg"]) for row in rows] == [(r, leg) for r in ("named", "unnamed") for leg in LEGS]
+    seed = describe(reach(RECIPES["seed"], 10))[2]
+    assert seed["class"] == "boost-only"
+    assert seed["what would change it"] == ("possible: weight > 0.871 or rank constant <= 23 or a reserved place <= 10")
+
+
+def test_bare_numbers_are_checked() -> None:
+    with pytest.raises(InvalidInput, match="one rank constant per weight: 3 weights, 2 constants"):
+        reach_of((1, 1, 0.35), (60, 60), 10)
+    with pytest.raises(InvalidInput, match="The weight of dense must be 0 or more, not -1"):
+        reach_of((1, -1), (60, 60), 10)
+    with pytest.raises(InvalidInput, match="The cut-off k must be 1 or more, not 0"):
+        reach(RECIPES["seed"], 0)
+    assert list(reach_of((1, 1, 1, 1), (60, 60, 60, 60), 10).regimes["any"].legs) == [*LEGS, "leg4"]
