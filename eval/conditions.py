@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -27,14 +27,14 @@ class Condition:
     """A recipe measured in an experiment. ``fusion`` is the formula, ``excluded`` a leg whose finds are thrown away.
 
     ``excluded`` is the history's first fault: the leg is asked, and what only it found is dropped before fusion.
-    ``value`` is the number a sweep gave this condition.
+    ``values`` are the numbers a sweep gave this condition, by setting.
     """
 
     name: str
     recipe: Recipe
     fusion: str = "rrf"
     excluded: str | None = None
-    value: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -43,7 +43,7 @@ class Condition:
             "recipe": self.recipe.as_dict(),
             "fusion": self.fusion,
             "excluded": self.excluded,
-            "value": self.value,
+            "values": dict(self.values),
         }
 
 
@@ -91,16 +91,9 @@ def _without(recipe: Recipe, leg: str) -> Recipe:
         raise ConditionError(f"{recipe.name} has no leg {leg!r} to leave out; it has {', '.join(recipe.legs)}.")
     if len(recipe.legs) == 1:
         raise ConditionError(f"{recipe.name} has the leg {leg} alone; without it nothing would be asked.")
-    drop = lambda by_leg: {k: v for k, v in by_leg.items() if k != leg}  # noqa: E731
-    return replace(
-        recipe,
-        name=f"{recipe.name}~{leg}",
-        weights=drop(recipe.weights),
-        rank_constants=drop(recipe.rank_constants),
-        depths=drop(recipe.depths),
-        timeouts=drop(recipe.timeouts),
-        reserve=drop(recipe.reserve),
-    )
+    by_leg = ("weights", "rank_constants", "depths", "timeouts", "reserve")
+    kept: dict[str, Any] = {name: {k: v for k, v in getattr(recipe, name).items() if k != leg} for name in by_leg}
+    return replace(recipe, name=f"{recipe.name}~{leg}", **kept)
 
 
 def ablations(base: Condition, legs: Sequence[str] = ()) -> list[Condition]:
@@ -123,18 +116,30 @@ def fusions(base: Condition) -> list[Condition]:
     return out
 
 
-def sweep(base: Condition, setting: str) -> list[Condition]:
-    """Return the conditions of ``NAME=VALUES``; VALUES is a list ``0,1,2`` or a range ``from:to:step``, both ends in.
+def sweep(base: Condition, *settings: str) -> list[Condition]:
+    """Return the conditions of one or more ``NAME=VALUES``; several settings give every combination.
 
-    Raises ConditionError for a setting or a value that does not exist.
+    VALUES is a list ``0,1,2`` or a range ``from:to:step``, both ends in. Raises ConditionError for a setting or a
+    value that does not exist.
     """
-    name, equals, values = setting.partition("=")
-    if not equals or not values:
-        raise ConditionError(f"{setting!r} is no sweep; write it as graph.weight=0:2:.05 or k=10,20,60.")
-    return [
-        replace(base, name=f"{name}={value:g}", recipe=_set(base.recipe, name, value), value=value)
-        for value in _numbers(values)
-    ]
+    out = [replace(base, values={})]
+    for setting in settings:
+        name, equals, values = setting.partition("=")
+        if not equals or not values:
+            raise ConditionError(f"{setting!r} is no sweep; write it as graph.weight=0:2:.05 or k=10,20,60.")
+        out = [_turned(condition, name, value) for condition in out for value in _numbers(values)]
+    return out
+
+
+def _turned(condition: Condition, name: str, value: float) -> Condition:
+    values = {**condition.values, name: value}
+    recipe = condition.recipe
+    leg, _, field = name.partition(".")
+    # Once a weight of 0 has left a leg out, its other settings turn nothing.
+    if leg in recipe.legs or "." not in name or field == "weight" or leg == "lexical":
+        recipe = _set(recipe, name, value)
+    called = " ".join(f"{n}={v:g}" for n, v in values.items())
+    return replace(condition, name=called, recipe=recipe, values=values)
 
 
 def _numbers(text: str) -> list[float]:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from eval.lists import Asked, Found
+from eval.lists import Asked, Found, Key
 from eval.measures import Place
-from semmem.fusion import fold_duplicates, rank
+from semmem.fusion import rank
 from semmem.types import Recipe
 
 __all__ = ["FUSIONS", "Fused", "fused_places", "regime_of"]
 
-Scored: TypeAlias = Mapping[str, Sequence[tuple[str, float]]]
+Scored: TypeAlias = Mapping[str, Sequence[tuple[Key, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +31,67 @@ class Fused:
 
 def regime_of(recipe: Recipe, asked: Asked) -> str:
     """Return the regime whose constants a recipe uses for this question."""
-    return asked.regime if asked.regime in recipe.regimes else recipe.regimes[0]
+    return asked.regime if asked.regime in recipe.regimes else recipe.regimes[-1]
 
 
 def fused_places(
-    recipe: Recipe, asked: Asked, found: Mapping[str, Found], *, fusion: str = "rrf", limit: int = 100
+    recipe: Recipe,
+    asked: Asked,
+    found: Mapping[Key, Found],
+    *,
+    fusion: str = "rrf",
+    limit: int = 100,
+    excluded: str | None = None,
 ) -> Fused:
-    """Fuse one question's lists as ``recipe`` says, by the formula ``fusion``; return the first ``limit`` places."""
-    legs = recipe.legs
+    """Fuse one question's lists as ``recipe`` says, by the formula ``fusion``; return the first ``limit`` places.
+
+    ``excluded`` names a leg whose own finds are dropped, with its votes, before fusion: only the other legs' lists
+    are left, as when that leg's memories were never in the base set.
+    """
+    legs = [leg for leg in recipe.legs if leg != excluded]
     constants = recipe.constants(regime_of(recipe, asked))
-    importance = {id: m.importance for id, m in found.items()} if recipe.prior else None
+    rankings = asked.rankings(recipe.depths, legs)
+    importance = {key: m.importance for key, m in found.items()} if recipe.prior else None
     if fusion == "rrf":
         ranked = rank(
-            asked.rankings(recipe.depths, legs),
-            weights={leg: recipe.weights[leg] for leg in legs},
+            rankings,
+            weights={leg: recipe.weights[leg] for leg in recipe.legs},
             rank_constants=constants,
-            planned=legs,
+            planned=recipe.legs,
             importance=importance,
             prior_floor=recipe.prior_floor,
-            exact=asked.exact,
+            exact=asked.exact if recipe.exact_bonus else (),
             exact_bonus=recipe.exact_bonus,
             reserve=recipe.reserve,
         )
-        content = {id: m.content for id, m in found.items()} if recipe.dedup else {}
-        kept = fold_duplicates(ranked, content, limit=limit)
-        return Fused(
-            places=tuple((f.key, *same) if same else f.key for f, same in kept),
-            components=tuple(f.components for f, _ in kept),
-        )
-    scores = FUSIONS[fusion](asked.scored(recipe.depths, legs), recipe.weights, constants)
-    if importance is not None:
-        floor = recipe.prior_floor
-        scores = {id: s * (floor + (1 - floor) * importance.get(id, 0.5)) for id, s in scores.items()}
-    order = sorted(scores, key=lambda id: (-scores[id], id))
-    heads = {leg: pairs[0] for leg, pairs in asked.rankings(recipe.depths, legs).items() if pairs}
-    order = _reserved(order, heads, recipe.reserve)
-    return Fused(places=_folded(order, found if recipe.dedup else {}, limit), components=())
+        order = [f.key for f in ranked]
+        components = {f.key: f.components for f in ranked}
+    else:
+        scores = FUSIONS[fusion](asked.scored(recipe.depths, legs), recipe.weights, constants)
+        if importance is not None:
+            floor = recipe.prior_floor
+            scores = {key: s * (floor + (1 - floor) * importance.get(key, 0.5)) for key, s in scores.items()}
+        order = sorted(scores, key=lambda key: (-scores[key], key))
+        heads = {leg: keys[0] for leg, keys in rankings.items() if keys}
+        order, components = _reserved(order, heads, recipe.reserve), {}
+    folded = _folded(order, found if recipe.dedup else {})[:limit]
+    return Fused(
+        places=tuple(tuple(id for id, _ in keys) if len(keys) > 1 else keys[0][0] for keys in folded),
+        components=tuple(components.get(keys[0], {}) for keys in folded),
+    )
 
 
-def rank_scaled(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[str, float]:
+def rank_scaled(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[Key, float]:
     """Return 1 / (k + r/w - 1) summed over legs, ranks from 1: the weight divides the rank (Qdrant's weighted RRF)."""
-    out: dict[str, float] = {}
+    out: dict[Key, float] = {}
     for leg, pairs in lists.items():
-        for place, (id, _) in enumerate(pairs, start=1):
+        for place, (key, _) in enumerate(pairs, start=1):
             # k of at least 1: at k = 0 and w > 1 the first place would be divided by nothing.
-            out[id] = out.get(id, 0.0) + 1.0 / (max(constants[leg], 1.0) + place / weights[leg] - 1.0)
+            out[key] = out.get(key, 0.0) + 1.0 / (max(constants[leg], 1.0) + place / weights[leg] - 1.0)
     return out
 
 
-def convex(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[str, float]:
+def convex(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[Key, float]:
     """Return the weighted sum of scores scaled within each list to [0, 1] by its own minimum and maximum.
 
     A memory a leg did not return gets 0 from it, as the last of the list does.
@@ -87,7 +99,7 @@ def convex(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, 
     return _combined(lists, weights, lambda leg, scores: min(scores))
 
 
-def tm2c2(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[str, float]:
+def tm2c2(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, float]) -> dict[Key, float]:
     """Return the weighted sum of scores scaled by theoretical minimum and observed maximum.
 
     TM2C2 of Bruch, Gai and Ingber (2023): the smallest value a leg can give is -1 for a cosine and 0 for BM25 and
@@ -98,26 +110,26 @@ def tm2c2(lists: Scored, weights: Mapping[str, float], constants: Mapping[str, f
 
 def _combined(
     lists: Scored, weights: Mapping[str, float], least: Callable[[str, Sequence[float]], float]
-) -> dict[str, float]:
-    out: dict[str, float] = {}
+) -> dict[Key, float]:
+    out: dict[Key, float] = {}
     for leg, pairs in lists.items():
         if not pairs:
             continue
         values = [score for _, score in pairs]
         low, high = least(leg, values), max(values)
-        for id, score in pairs:
+        for key, score in pairs:
             # One memory, or all equal: each is the best of its list.
             scaled = (score - low) / (high - low) if high > low else 1.0
-            out[id] = out.get(id, 0.0) + weights[leg] * scaled
+            out[key] = out.get(key, 0.0) + weights[leg] * scaled
     return out
 
 
-FUSIONS: Mapping[str, Callable[[Scored, Mapping[str, float], Mapping[str, float]], dict[str, float]]] = (
+FUSIONS: Mapping[str, Callable[[Scored, Mapping[str, float], Mapping[str, float]], dict[Key, float]]] = (
     MappingProxyType({"rank-scaled": rank_scaled, "convex": convex, "tm2c2": tm2c2})
 )
 
 
-def _reserved(order: Sequence[str], heads: Mapping[str, str], reserve: Mapping[str, int]) -> list[str]:
+def _reserved(order: Sequence[Key], heads: Mapping[str, Key], reserve: Mapping[str, int]) -> list[Key]:
     out = list(order)
     for leg, place in sorted(reserve.items(), key=lambda item: item[1]):
         head = heads.get(leg)
@@ -127,15 +139,25 @@ def _reserved(order: Sequence[str], heads: Mapping[str, str], reserve: Mapping[s
     return out
 
 
-def _folded(order: Sequence[str], found: Mapping[str, Found], limit: int) -> tuple[Place, ...]:
-    first: dict[str, int] = {}
-    out: list[list[str]] = []
-    for id in order:
-        content = found[id].content if id in found else None
-        if content is not None and content in first:
-            out[first[content]].append(id)
+def _folded(order: Sequence[Key], found: Mapping[Key, Found]) -> list[list[Key]]:
+    """Keep the best part of each memory, then fold equal contents, in the order recall does both."""
+    whole: list[Key] = []
+    parents: set[str] = set()
+    for key in order:
+        id, part = key
+        if part:
+            if id in parents:
+                continue
+            parents.add(id)
+        whole.append(key)
+    at: dict[str, int] = {}
+    out: list[list[Key]] = []
+    for key in whole:
+        content = found[key].content if key in found else None
+        if content is not None and content in at:
+            out[at[content]].append(key)
             continue
         if content is not None:
-            first[content] = len(out)
-        out.append([id])
-    return tuple(tuple(ids) if len(ids) > 1 else ids[0] for ids in out[:limit])
+            at[content] = len(out)
+        out.append([key])
+    return out

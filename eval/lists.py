@@ -1,60 +1,62 @@
 """What every leg returned to every question, asked once and fused many times.
 
-The lists come through the public ``recall`` alone: one recall with everything after the legs switched off shows, on
-each hit, where each leg ranked it. So any store that semmem opens can be measured, and a whole sweep costs one pass.
+The lists are what ``Recall.candidates`` keeps for experiments that fuse again: one recall, with everything after the
+legs switched off and the deepest depths of the group, and a whole sweep costs one pass over the questions.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eval.datasets import Query
 from semmem.config import recipe as variant
-from semmem.text import content_key
 from semmem.types import Recipe
 
-__all__ = ["Asked", "Found", "asking", "ask_all", "group_key"]
+__all__ = ["Asked", "Found", "Key", "ask_all", "asking", "group_key", "shallow"]
 
-_DEEPEST = 10_000
+Key: TypeAlias = tuple[str, int]
+"""A memory's id and the number of its part, 0 for a whole one: fused and ordered as recall orders them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the harness keeps of a memory: no text, only what fusion, folding and token counts need."""
+    """What fusion and folding need of a memory: no text. ``content`` is the hash of its normalised text, as hex."""
 
     importance: float
     content: str
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question's lists: ``legs`` maps a leg to its (id, score) pairs, best first; ``exact`` earned the bonus.
+    """One question's lists: ``legs`` maps a leg to its (key, score) pairs, best first; ``exact`` earned the bonus.
 
     ``timings`` are seconds by stage as recall reports them; ``degraded`` names legs that could not answer.
     """
 
     id: str
     regime: str
-    legs: Mapping[str, Sequence[tuple[str, float]]]
-    exact: tuple[str, ...] = ()
+    legs: Mapping[str, Sequence[tuple[Key, float]]]
+    exact: tuple[Key, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
 
-    def rankings(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[str]]:
-        """Return the ids of the named legs, each cut to its depth."""
-        return {leg: [id for id, _ in self.legs.get(leg, ())[: depths.get(leg, 100)]] for leg in legs}
+    def rankings(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[Key]]:
+        """Return the keys of the named legs, each cut to its depth; a leg that did not answer is left out."""
+        return {leg: [key for key, _ in pairs] for leg, pairs in self.scored(depths, legs).items()}
 
-    def scored(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[tuple[str, float]]]:
-        """Return (id, score) pairs of the named legs, each cut to its depth."""
-        return {leg: list(self.legs.get(leg, ())[: depths.get(leg, 100)]) for leg in legs}
+    def scored(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[tuple[Key, float]]]:
+        """Return (key, score) pairs of the named legs, each cut to its depth; a leg without an answer is left out."""
+        return {leg: list(self.legs[leg][: depths.get(leg, 100)]) for leg in legs if leg in self.legs}
+
+    def ids(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[str]]:
+        """Return the memories of the named legs, each at the place of its best part."""
+        return {leg: list(dict.fromkeys(id for id, _ in keys)) for leg, keys in self.rankings(depths, legs).items()}
 
 
 def group_key(recipe: Recipe) -> str:
@@ -108,8 +110,8 @@ def ask_all(
     *,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[dict[str, Asked], dict[str, dict[str, Found]]]:
-    """Ask every question once with the lists recipe; return lists by question and memories by namespace and id.
+) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
+    """Ask every question once with the lists recipe; return lists by question and memories by namespace and key.
 
     ``cache`` is a file that grows by a line a question, so an interrupted run takes up where it stopped; a line that
     was cut short is asked again.
@@ -117,75 +119,46 @@ def ask_all(
     wide = asking(recipes)
     asked, found = _read(cache)
     todo = [q for q in queries if q.id not in asked]
-    out = None
     if cache is not None and todo:
         cache.parent.mkdir(parents=True, exist_ok=True)
         _mend(cache)
-        out = cache.open("a", encoding="utf-8")
-    try:
-        for number, query in enumerate(todo, start=1):
+    with cache.open("a", encoding="utf-8") if cache is not None else nullcontext() as out:
+        for query in todo:
             lists, met = _ask(mem, query, wide)
             asked[query.id] = lists
             space = found.setdefault(query.namespace, {})
-            new = {id: memory for id, memory in met.items() if id not in space}
+            new = {key: memory for key, memory in met.items() if key not in space}
             space.update(new)
             if out is not None:
-                row = {
-                    "asked": asdict(lists),
-                    "namespace": query.namespace,
-                    "found": {k: asdict(v) for k, v in new.items()},
-                }
-                out.write(json.dumps(row) + "\n")
+                seen = [[*key, m.importance, m.content] for key, m in new.items()]
+                out.write(json.dumps({"namespace": query.namespace, "asked": asdict(lists), "found": seen}) + "\n")
                 out.flush()
             if progress is not None:
                 progress(len(asked), len(queries))
-    finally:
-        if out is not None:
-            out.close()
     return asked, found
 
 
-def _ask(mem: Any, query: Query, wide: Recipe) -> tuple[Asked, dict[str, Found]]:
-    limit = min(_DEEPEST, sum(wide.depths.values()))
-    started = time.perf_counter()
-    recalled = mem.recall(query.text, namespace=query.namespace, limit=limit, recipe=wide)
-    seconds = time.perf_counter() - started
-    places: dict[str, list[tuple[int, str, float]]] = {leg: [] for leg in wide.legs}
-    met: dict[str, Found] = {}
-    exact = []
-    for hit in recalled:
-        memory = hit.memory
-        met[memory.id] = found_of(memory)
-        for leg, at in hit.legs.items():
-            places.setdefault(leg, []).append((at.rank, memory.id, at.score))
-        if hit.components.get("exact"):
-            exact.append(memory.id)
-    lists = {leg: tuple((id, float(score)) for _, id, score in sorted(at)) for leg, at in places.items()}
-    return (
-        Asked(
-            id=query.id,
-            regime=str(recalled.regime),
-            legs=lists,
-            exact=tuple(exact),
-            timings={k: float(v) for k, v in dict(recalled.timings).items()},
-            degraded={str(k): str(v) for k, v in dict(recalled.degraded).items()},
-            seconds=seconds,
-        ),
-        met,
+def _ask(mem: Any, query: Query, wide: Recipe) -> tuple[Asked, dict[Key, Found]]:
+    recalled = mem.recall(query.text, namespace=query.namespace, limit=1, recipe=wide)
+    lists = recalled.candidates
+    asked = Asked(
+        id=query.id,
+        regime=lists.regime,
+        legs={
+            leg: tuple(((key[0], key[1]), float(score)) for key, score in zip(keys, lists.raw[leg], strict=True))
+            for leg, keys in lists.rankings.items()
+        },
+        exact=tuple(sorted((key[0], key[1]) for key in lists.exact)),
+        timings={k: float(v) for k, v in recalled.timings.items()},
+        degraded=dict(recalled.degraded),
     )
+    met = {(key[0], key[1]): Found(head.importance, head.content.hex()) for key, head in lists.heads.items()}
+    return asked, met
 
 
-def found_of(memory: Any) -> Found:
-    """Return what the harness keeps of a memory."""
-    from eval.measures import tokens
-
-    text = f"{memory.title or ''} {memory.text}".strip()
-    return Found(importance=memory.importance, content=content_key(memory.text).hex(), tokens=tokens(text))
-
-
-def _read(cache: Path | None) -> tuple[dict[str, Asked], dict[str, dict[str, Found]]]:
+def _read(cache: Path | None) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
     asked: dict[str, Asked] = {}
-    found: dict[str, dict[str, Found]] = {}
+    found: dict[str, dict[Key, Found]] = {}
     if cache is None or not cache.is_file():
         return asked, found
     for line in cache.read_text(encoding="utf-8").split("\n"):
@@ -194,10 +167,12 @@ def _read(cache: Path | None) -> tuple[dict[str, Asked], dict[str, dict[str, Fou
         except ValueError:
             continue  # the line an interrupt cut short
         kept = row["asked"]
-        kept["legs"] = {leg: tuple((id, score) for id, score in pairs) for leg, pairs in kept["legs"].items()}
-        kept["exact"] = tuple(kept["exact"])
+        kept["legs"] = {leg: tuple(((k[0], k[1]), s) for k, s in pairs) for leg, pairs in kept["legs"].items()}
+        kept["exact"] = tuple((id, part) for id, part in kept["exact"])
         asked[kept["id"]] = Asked(**kept)
-        found.setdefault(row["namespace"], {}).update({id: Found(**m) for id, m in row["found"].items()})
+        found.setdefault(row["namespace"], {}).update(
+            {(id, part): Found(importance, content) for id, part, importance, content in row["found"]}
+        )
     return asked, found
 
 

@@ -19,8 +19,9 @@ def ingest(mem: Any, corpus: Corpus, *, progress: Any = None) -> Any:
 
 
 def place(hit: Hit) -> Place:
-    """Return what a hit stands for in a run: its memory's id, folded duplicates behind it."""
-    return (hit.memory.id, *hit.duplicates) if hit.duplicates else hit.memory.id
+    """Return what a hit stands for in a run: its memory's id (the whole's, for a part), folded ids behind it."""
+    id = hit.memory.parent_id or hit.memory.id
+    return (id, *hit.duplicates) if hit.duplicates else id
 
 
 def token_counts(corpus: Corpus) -> dict[str, dict[str, int]]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from eval.significance import ALPHA, Paired
 
-__all__ = ["REFUSED", "Kind", "Standing", "Verdict", "judge"]
+__all__ = ["REFUSED", "Kind", "Standing", "Verdict", "judge", "refusal"]
 
 Kind: TypeAlias = Literal["helps", "hurts", "no difference", "re-ranking only", "not evaluable"]
 REFUSED: tuple[Kind, ...] = ("re-ranking only", "not evaluable")
@@ -72,10 +72,9 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
     comparison is refused.
     """
     notes = tuple(_notes(standing))
-    if reason := _not_evaluable(standing):
-        return Verdict("not evaluable", f"not evaluable: {reason}", None, notes)
-    if reason := _reranking_only(standing):
-        return Verdict("re-ranking only", f"re-ranking only: {reason}", None, notes)
+    if refused := refusal(standing):
+        kind, reason = refused
+        return Verdict(kind, f"{kind}: {reason}", None, notes)
     if paired is None:
         return Verdict("not evaluable", "not evaluable: no question could be measured", None, notes)
     if paired.p_holm < alpha and paired.delta > 0:
@@ -89,6 +88,15 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
         f"minimum detectable effect {paired.mde:.3f} over {paired.n} questions"
     )
     return Verdict("no difference", sentence, paired, notes)
+
+
+def refusal(standing: Standing) -> tuple[Kind, str] | None:
+    """Return the kind and the reason why the question cannot be asked of these data, None when it can."""
+    if reason := _not_evaluable(standing):
+        return "not evaluable", reason
+    if reason := _reranking_only(standing):
+        return "re-ranking only", reason
+    return None
 
 
 def _not_evaluable(at: Standing) -> str:

@@ -4,7 +4,7 @@
 Rank Fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009; they use one constant, 60, and
 no weights). After it, in this order: exact-match bonus, importance prior, normalisation, order, reserve, folding.
 
-The one tie order of semmem is *score down, then key up*. Scores are rounded to 15 places of the largest score that
+The one tie order of semmem is *score down, then key up*. Scores are rounded to 13 places of the largest score that
 is possible, so two memories whose shares are equal on paper (.35/28 and 1/80) tie, and the key decides, not noise.
 
 Keys may be anything hashable and sortable: ids, or (namespace, id). Nothing here does I/O or reads settings.
@@ -30,7 +30,7 @@ RESERVE = "reserve"
 
 _BONUS_LEG = "lexical"
 _DEFAULT_IMPORTANCE = 0.5
-_PLACES = 15
+_PLACES = 13
 
 
 @dataclass(frozen=True, slots=True)

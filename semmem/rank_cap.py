@@ -8,7 +8,9 @@ A memory that only leg g found, at its rank r, scores ``v = w/(k_g + r)``. Two b
   memories that all beat v must share k*v, and k distinct memories cannot collect more. ``v > B_max``: guaranteed.
 
 Between them some lists let it in (the witness) and, where the upper bar is tight, some keep it out (the
-counter-witness; the averaging bar may be up to a few percent above the exact one, so it can be missing). Ties lose.
+counter-witness). The upper bar is exact for k = 1; beyond, it is above the exact one where places are worth very
+different amounts (by up to a quarter over all lists for k = 2), so ``guaranteed`` is always true, and ``possible`` with
+no counter-witness may be guaranteed in truth. Ties lose.
 
 The exact-match bonus is granted to all rivals for the upper bar and to none for the lower one; the memory itself has
 it only where the studied leg is the lexical one, since what matches word for word is a lexical find.

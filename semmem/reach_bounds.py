@@ -174,7 +174,10 @@ def _terms(constant: Fraction, count: int) -> Fraction:
 
 def last_where(most: int, holds: Callable[[int], bool]) -> int:
     """Return the last n in 1..most for which ``holds``, which is true up to some n and false after; 0 if for none."""
-    low, high = 0, most
+    low, high = 0, 1
+    while high <= most and holds(high):  # the answer is mostly small: double up to it before halving
+        low, high = high, 2 * high
+    high = min(high - 1, most)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if holds(middle) else (low, middle - 1)

@@ -39,9 +39,17 @@ LANGUAGES: tuple[str, ...] = tuple(sorted(Stemmer.algorithms()))
 """Names of Snowball's stemmers."""
 
 _MARK_BLOCKS = ((0x300, 0x1E00), (0x20D0, 0x20F1), (0xA66F, 0xABF0), (0xFE20, 0xFE30))
-_MARKS = "".join(
-    chr(c) for first, last in _MARK_BLOCKS for c in range(first, last) if unicodedata.category(chr(c)) in ("Mn", "Mc")
-)
+
+
+def _mark_ranges() -> str:
+    """Return the combining marks of the basic plane as ranges of a character class, which compile faster."""
+    marks = [c for a, b in _MARK_BLOCKS for c in range(a, b) if unicodedata.category(chr(c)) in ("Mn", "Mc")]
+    starts = [c for before, c in zip([-1, *marks], marks, strict=False) if c != before + 1]
+    ends = [c for c, after in zip(marks, [*marks[1:], -1], strict=True) if after != c + 1]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
+
+
+_MARKS = _mark_ranges()
 _CJK = "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
 _CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _IN = f"(?:[^\\W_{_CJK}]|[{_MARKS}\u00ad\u200c\u200d])"

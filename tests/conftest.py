@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -21,9 +22,13 @@ _numbers = count(1)
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """The server that the tests share. If the run is killed, it stops by itself when idle."""
     server = EmbeddedServer(tmp_path_factory.mktemp("server") / "data", idle_stop_s=300)
-    server.ensure_running()
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        # A database for each test means checkpoints for each test; they need not survive the machine.
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
     yield server
     server.stop("immediate")
+    shutil.rmtree(server.data)
 
 
 @pytest.fixture(scope="session")

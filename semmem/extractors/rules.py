@@ -153,7 +153,7 @@ class Name:
     """A run of tokens of a question that may be a name.
 
     ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
-    words all have a capital. ``span``: it is a maximal capitalised span.
+    words all have a capital. ``span``: it is a capitalised span.
     """
 
     key: int
@@ -177,8 +177,8 @@ class QuestionConcepts:
     """A question as the graph leg reads it.
 
     ``names`` are all runs of up to 8 tokens, capitals or not, that may name a subject, longest first, then from left to
-    right. ``spans`` are the maximal capitalised ones. ``keys, kinds, labels, weights`` are parallel: the concepts of
-    every kind with their weight a (spans, bigrams, stems), keys ascending.
+    right. ``spans`` are the capitalised ones (see ``capitalised_spans``). ``keys, kinds, labels, weights`` are
+    parallel: the concepts of every kind with their weight a (spans, bigrams, stems), keys ascending.
     """
 
     names: tuple[Name, ...]

@@ -78,8 +78,9 @@ io_method = sync
 dynamic_shared_memory_type = mmap
 autovacuum = on
 
-# The log holds what happened, never the text of a memory.
-log_min_messages = warning
+# The log holds what happened to the server, never the text of a memory: an error goes to the client that made it
+# (its message quotes values) and not into the log, which takes LOG, FATAL and PANIC.
+log_min_messages = log
 log_min_error_statement = panic
 log_error_verbosity = terse
 log_parameter_max_length = 0
@@ -312,6 +313,7 @@ def _socket_folder(folder: Path, who: Owner) -> Path:
     # 104 bytes on macOS, 108 on Linux, both with the final NUL; a comma would separate two folders for libpq.
     if len(os.fsencode(run / ".s.PGSQL.5432")) < 104 and re.fullmatch(r"[\w/.@ +-]+", str(run), re.ASCII):
         run.mkdir(mode=0o700, exist_ok=True)
+        run.chmod(0o700)
         place = run
     else:
         if run.is_dir():

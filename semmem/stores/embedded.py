@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ __all__ = ["EmbeddedServer", "ServerStatus"]
 
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _GRACE_S = 10  # a starter uses its start_timeout_s up and then still has to say so
+_LOG_ROOM = 65536  # bytes; with less the server cannot even write down why it does not start
 _CREATE_DATABASE = f"CREATE DATABASE {cluster.DATABASE} TEMPLATE template0"
 _VERSION_AND_CLIENTS = """SELECT current_setting('server_version'), count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
@@ -174,6 +176,8 @@ class EmbeddedServer:
             log = self._launch(programs, who, end)
             if (server := self._settle(end)) is None:
                 said = log.read_text(encoding="utf-8", errors="replace")
+                if not said and shutil.disk_usage(self._folder).free < _LOG_ROOM:
+                    said = "No space left on device"
                 raise StoreUnavailable(f"The server in {self.data} did not start: {cluster.last_words(said)}")
         self._create_database(server)
         return server
@@ -272,7 +276,7 @@ class EmbeddedServer:
 
     def _version(self) -> str | None:
         with contextlib.suppress(FileNotFoundError):
-            return (self._cluster / "PG_VERSION").read_text(encoding="ascii").strip()
+            return (self._cluster / "PG_VERSION").read_text(encoding="utf-8").strip()
         return None
 
 

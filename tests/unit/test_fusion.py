@@ -75,6 +75,9 @@ def test_scores_that_are_equal_on_paper_tie_although_floats_differ() -> None:
     assert fused[-1].score == fused[-2].score
     swapped = fuse({"lexical": [*fillers, "a"], "graph": [*fillers, "b"]}, WEIGHTS, {**SIXTY, "graph": 8.0})
     assert keys(swapped)[-2:] == ["a", "b"]
+    for lexical, graph in (("a", "b"), ("b", "a")):
+        lists = {"lexical": [*fillers, lexical], "graph": [*fillers, graph]}
+        assert keys(recall(lists, rank_constants={**SIXTY, "graph": 8.0}))[-2:] == ["a", "b"]
 
 
 def test_the_order_of_the_legs_does_not_change_a_tie() -> None:
@@ -184,7 +187,7 @@ def test_a_later_reserve_does_not_push_an_earlier_head_below_its_place() -> None
     assert keys(recall(rankings, reserve={"graph": 3, "lexical": 4})) == ["p", "q", "gra", "lex", "r", "s", "t"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(rankings_of_three, weights_of_three, constants_of_three, st.data())
 def test_components_sum_to_a_score_in_the_unit_interval_and_scores_never_rise(
     rankings: dict[str, list[str]], weights: dict[str, float], constants: dict[str, float], data: st.DataObject
@@ -216,7 +219,7 @@ def test_components_sum_to_a_score_in_the_unit_interval_and_scores_never_rise(
     assert earned == sorted(earned, key=lambda f: (-f.score, f.key))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(rankings_of_three, weights_of_three, constants_of_three, st.dictionaries(ids, st.floats(0, 1)))
 def test_every_legs_head_is_in_the_top_k_for_every_k_from_five_on(
     rankings: dict[str, list[str]], weights: dict[str, float], constants: dict[str, float], importance: dict[str, float]
@@ -227,7 +230,7 @@ def test_every_legs_head_is_in_the_top_k_for_every_k_from_five_on(
             assert rankings[leg][0] in keys(fused)[:place]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rankings_of_three, st.dictionaries(ids, st.integers(0, 5), min_size=10))
 def test_folding_keeps_every_head_or_its_twin_in_the_top_five(
     rankings: dict[str, list[str]], content: dict[str, int]

@@ -242,10 +242,10 @@ def test_in_a_scope_of_one_more_than_the_cut_off_the_lists_must_share_their_last
 def test_a_place_reserved_for_another_leg_can_undo_a_guarantee() -> None:
     used = recipe("seed", rank_constants={"graph": 4}, reserve={"lexical": 4, "dense": 5})
     leg = reach(used, 10).regimes["any"].legs["graph"]
-    # .35/5 = .07 clears the bar of ten, (.3058 + .3530)/10 = .0659; but two places are taken, and the bar of eight is
+    # .35/5 = .07 clears the bar of ten, (.3057 + .3622)/10 = .0668; but two places are taken, and the bar of eight is
     # (2 (1/61 + .. + 1/68) + .35 (1/6 + .. + 1/13))/8 = (.2482 + .3138)/8 = .0703
     assert (leg.class_without_reserve, leg.class_, leg.guaranteed_ranks) == ("guaranteed", "possible", 0)
-    assert leg.upper_bar == pytest.approx(0.0659, abs=1e-4)
+    assert leg.upper_bar == pytest.approx(0.0668, abs=1e-4)
     only_place = reach(recipe("seed", rank_constants={"graph": 0}, reserve={"lexical": 1}), 1)
     assert only_place.regimes["any"].legs["graph"].class_ == "boost-only"
     assert only_place.regimes["any"].legs["graph"].class_without_reserve == "guaranteed"
@@ -289,7 +289,7 @@ def test_a_possible_leg_of_the_seed_is_shown_both_ways() -> None:
     assert leg.counter_witness.rankings["lexical"][0] == "only-lexical"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(["named", "unnamed"]), st.sampled_from(["default", "unreserved"]))
 def test_no_lists_keep_guaranteed_ranks_out_of_the_real_pipeline(data: st.DataObject, regime: str, which: str) -> None:
     k = data.draw(st.integers(5, 12))

@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import pytest
 
@@ -41,7 +41,13 @@ def own_lists(slots: int, docs: int) -> tuple[tuple[int | None, ...], ...]:
 
 
 def bars(
-    k: int, own: Numbers, bases: list[Numbers], rank: int, sizes: list[int], docs: int | None = None, closed: bool = False
+    k: int,
+    own: Numbers,
+    bases: list[Numbers],
+    rank: int,
+    sizes: list[int],
+    docs: int | None = None,
+    closed: bool = False,
 ) -> tuple[Fraction, Fraction]:
     """Return the least and the greatest k-th best score of the rivals over all lists.
 
@@ -53,7 +59,7 @@ def bars(
     every = [share(n, i) for n in (own, *bases) for i in range(1, longest + 1)]
     scale = math.lcm(*(s.denominator for s in every))
 
-    @lru_cache(maxsize=None)
+    @cache
     def scaled(numbers: Numbers, place: int) -> int:
         return int(share(numbers, place) * scale)
 
@@ -70,6 +76,7 @@ def bars(
                     after[doc] += gain
                 added.add(tuple(sorted(after)))
         sums = added
+
     def kth(before: tuple[int, ...], order: tuple[int | None, ...]) -> int:
         after = list(before)
         for doc, place in zip(order, places, strict=False):
@@ -88,7 +95,12 @@ def bars(
 
 
 def studied(
-    k: int, own: Numbers, bases: list[Numbers], sizes: list[int] | None = None, scope: int | None = None, **settings: object
+    k: int,
+    own: Numbers,
+    bases: list[Numbers],
+    sizes: list[int] | None = None,
+    scope: int | None = None,
+    **settings: object,
 ) -> LegReach:
     names = [f"leg{i}" for i in range(len(bases))]
     weights = {**{n: float(b[0]) for n, b in zip(names, bases, strict=True)}, "own": float(own[0])}
@@ -126,8 +138,10 @@ THREE_BASES = [[("1", 5), ("1", 5), ("1", 5)], [("1", 0), ("0.5", 3), ("0.7", 9)
 @pytest.mark.parametrize("bases", TWO_BASES)
 @pytest.mark.parametrize("k", [1, 2])
 def test_two_other_legs_at_every_rank_up_to_past_the_cut_off(k: int, bases: list[Numbers]) -> None:
-    for own, rank in itertools.product(OWN, range(1, k + 2)):
-        agree(studied(k, own, bases), rank, own, *bars(k, own, bases, rank, [k, k]))
+    for own in OWN:
+        leg = studied(k, own, bases)
+        for rank in range(1, k + 2):
+            agree(leg, rank, own, *bars(k, own, bases, rank, [k, k]))
 
 
 @pytest.mark.parametrize("bases", TWO_BASES)
@@ -150,15 +164,16 @@ def test_longer_lists_of_the_other_legs_change_no_class() -> None:
 
 @pytest.mark.parametrize("sizes", [[0, 0], [0, 1], [1, 1], [1, 2], [2, 1]])
 def test_short_lists_of_the_other_legs(sizes: list[int]) -> None:
-    for bases, own, rank in itertools.product(TWO_BASES, OWN, (1, 2, 3)):
+    for bases, own in itertools.product(TWO_BASES, OWN[::3]):
         leg = studied(2, own, bases, sizes)
         assert leg.sparse == (max(sizes) < 2)
-        agree(leg, rank, own, *bars(2, own, bases, rank, sizes))
+        for rank in (1, 2, 3):
+            agree(leg, rank, own, *bars(2, own, bases, rank, sizes))
 
 
 @pytest.mark.parametrize(("k", "scope"), [(1, 2), (1, 3), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)])
 def test_small_scopes_of_two_other_legs(k: int, scope: int) -> None:
-    for bases, own in itertools.product(TWO_BASES, OWN):
+    for bases, own in itertools.product(TWO_BASES, OWN[::3]):
         leg = studied(k, own, bases, scope=scope)
         least, greatest = bars(k, own, bases, 1, [k, k], docs=scope - 1, closed=True)
         assert leg.lower_bar == least
@@ -175,22 +190,28 @@ def test_small_scopes_of_three_other_legs(k: int, scope: int, bases: list[Number
         agree(leg, 1, own, least, greatest)
 
 
-def test_the_lower_bar_is_attained_and_the_upper_bar_never_passed() -> None:
-    over = []
+def test_the_lower_bar_is_attained_and_the_upper_bar_is_never_passed() -> None:
+    possible = in_truth_guaranteed = 0
     for k, bases, own in itertools.product((1, 2), TWO_BASES, OWN):
         leg = studied(k, own, bases)
         least, greatest = bars(k, own, bases, 1, [k, k])
         assert leg.lower_bar == least
-        assert leg.upper_bar >= greatest
         if k == 1:
             assert leg.upper_bar == greatest  # one rival can be first, first and second
-        over.append(float(leg.upper_bar / greatest))
-    print(sorted(over)[-5:])
+        # the average of what k rivals can have is above what the poorest must have, where the places are worth
+        # very different amounts: here by up to a quarter
+        assert greatest <= leg.upper_bar <= greatest * Fraction(5, 4)
+        if leg.class_ == "possible":
+            possible += 1
+            in_truth_guaranteed += share(own, 1) > greatest
+        if leg.counter_witness:
+            assert share(own, 1) <= greatest
+    assert (possible, in_truth_guaranteed) == (37, 2)
 
 
-@pytest.mark.parametrize("floor", ["0.7", "0.2", "0"])
+@pytest.mark.parametrize("floor", ["0.7", "0"])
 def test_the_worst_importance_is_the_memory_at_zero_and_all_others_at_one(floor: str) -> None:
-    for k, bases, own in itertools.product((1, 2), TWO_BASES, OWN):
+    for k, bases, own in itertools.product((1, 2), TWO_BASES, OWN[1::2]):
         leg = studied(k, own, bases, prior_floor=float(floor))
         least, greatest = bars(k, own, bases, 1, [k, k])
         value = Fraction(floor) * share(own, 1)
@@ -207,7 +228,9 @@ def test_random_lists_of_any_length_never_contradict_a_class(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):
         k = rng.randint(1, 6)
-        bases = [(rng.choice(("0.2", "0.5", "1", "1.7")), rng.choice((0, 1, 4, 20, 60))) for _ in range(rng.randint(1, 4))]
+        bases = [
+            (rng.choice(("0.2", "0.5", "1", "1.7")), rng.choice((0, 1, 4, 20, 60))) for _ in range(rng.randint(1, 4))
+        ]
         own = (rng.choice(("0.1", "0.35", "1", "4")), rng.choice((0, 1, 4, 20, 60)))
         leg = studied(k, own, bases)
         rank = rng.randint(1, k + 1)
@@ -230,7 +253,7 @@ def test_random_lists_of_any_length_never_contradict_a_class(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("bases", TWO_BASES)
 def test_two_other_legs_at_a_cut_off_of_three_at_every_rank(bases: list[Numbers]) -> None:
-    for own, rank in itertools.product(OWN, range(1, 5)):
+    for own, rank in itertools.product(OWN[::2], range(1, 5)):
         agree(studied(3, own, bases), rank, own, *bars(3, own, bases, rank, [3, 3]))
 
 

@@ -148,7 +148,7 @@ def _scratch(door: Door) -> Iterator[Semmem]:
                 yield mem
             finally:
                 for namespace in (_STORY, _FOLDER):
-                    mem.forget(None, namespace=namespace, hard=True)
+                    mem.forget(namespace=namespace, filters={"created_before": "9999-12-31"})
         return
     from semmem.interfaces.cli.server import stop_server
 

@@ -99,6 +99,8 @@ def forget(
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
+    if everything and id is None and not narrow:
+        narrow = {"created_before": "9999-12-31"}
     with door.connect() as mem:
         count = mem.forget(id, namespace=door.namespace, filters=narrow, hard=hard, dry_run=not yes)
     what = f"{count} {'memory' if count == 1 else 'memories'}"

@@ -1,0 +1,177 @@
+"""Charts as inline SVG: drawn by matplotlib, no network, no fonts but the reader's own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eval.verdict import REFUSED
+
+__all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
+
+_COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "no difference": "#5f6368"}
+_LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
+_ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "semmem", "font.size": 10})
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _svg(figure: Any, title: str) -> str:
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None, "Title": title})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
+    """Return deltas with their intervals, one row a comparison; refused ones are named and have no mark."""
+    rows = [c for c in comparisons if c["metric"] == metric]
+    if not rows:
+        return ""
+    figure, axes = _figure(9, 1.2 + 0.34 * len(rows))
+    for y, c in enumerate(reversed(rows)):
+        if c["verdict"] in REFUSED:
+            axes.text(0, y, f"  {c['verdict']}", va="center", ha="left", color="#8a6d00", style="italic", fontsize=9)
+            continue
+        at, colour = c["paired"], _COLOURS[c["verdict"]]
+        axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
+        axes.plot([at["delta"]], [y], "o", color=colour, ms=6)
+    axes.axvline(0, color="#202124", lw=0.8)
+    labels = [f"{c['name']}: {c['group']}" for c in reversed(rows)]
+    axes.set_yticks(range(len(rows)), labels)
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlabel(f"difference in {metric}, bootstrap interval at 95 %")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return _svg(figure, f"Differences in {metric}")
+
+
+def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -> str:
+    """Return the curve of a one-setting sweep over its zones of reach, with the leg-only memories under it."""
+    rows = sorted((c for c in comparisons if setting in c["values"]), key=lambda c: c["values"][setting])
+    if len(rows) < 2:
+        return ""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "semmem", "font.size": 10})
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    top, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    xs = [c["values"][setting] for c in rows]
+    edges = [xs[0], *[(a + b) / 2 for a, b in zip(xs, xs[1:], strict=False)], xs[-1]]
+    named: set[str] = set()
+    for i, c in enumerate(rows):
+        zone = _strongest(c["reach"])
+        if zone is None:
+            continue
+        for axes in (top, below):
+            axes.axvspan(edges[i], edges[i + 1], color=_ZONES[zone], lw=0, label=None if zone in named else zone)
+        named.add(zone)
+    judged = [c for c in rows if c["verdict"] not in REFUSED]
+    if judged:
+        x = [c["values"][setting] for c in judged]
+        top.fill_between(
+            x,
+            [c["paired"]["low"] for c in judged],
+            [c["paired"]["high"] for c in judged],
+            color="#4c78a8",
+            alpha=0.25,
+            lw=0,
+        )
+        top.plot(x, [c["paired"]["delta"] for c in judged], "o-", color="#2b5d8a", ms=4)
+    for c in rows:
+        if c["verdict"] in REFUSED:
+            top.plot([c["values"][setting]], [0], "x", color="#8a6d00", ms=5)
+    top.axhline(0, color="#202124", lw=0.8)
+    top.set_ylabel(f"difference in {metric}")
+    handles, labels = top.get_legend_handles_labels()
+    kept = [(h, n) for h, n in zip(handles, labels, strict=True) if n in _ZONES]
+    if kept:
+        top.legend(*zip(*kept, strict=True), fontsize=8, loc="best", title="reach (x: refused)")
+    width = min(b - a for a, b in zip(xs, xs[1:], strict=False)) * 0.8
+    below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
+    below.set_ylabel("leg-only")
+    below.set_xlabel(setting)
+    return _svg(figure, f"{metric} over {setting}")
+
+
+def _strongest(reach: Mapping[str, str]) -> str | None:
+    order = list(_ZONES)
+    return max(reach.values(), key=order.index, default=None)
+
+
+def heat_map(comparisons: Sequence[Mapping[str, Any]], settings: Sequence[str], metric: str) -> str:
+    """Return a map of two settings: the difference in each cell, ``r`` where it was refused."""
+    rows = [c for c in comparisons if all(s in c["values"] for s in settings)]
+    if len(settings) != 2 or len(rows) < 4:
+        return ""
+    import numpy as np
+
+    xs, ys = (sorted({c["values"][s] for c in rows}) for s in settings)
+    grid = np.full((len(ys), len(xs)), np.nan)
+    for c in rows:
+        if c["verdict"] not in REFUSED:
+            grid[ys.index(c["values"][settings[1]]), xs.index(c["values"][settings[0]])] = c["paired"]["delta"]
+    figure, axes = _figure(2.5 + 0.55 * len(xs), 1.8 + 0.4 * len(ys))
+    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
+    image = axes.imshow(grid, cmap="RdYlGn", vmin=-most, vmax=most, aspect="auto", origin="lower")
+    for j in range(len(ys)):
+        for i in range(len(xs)):
+            text = "r" if np.isnan(grid[j, i]) else f"{grid[j, i]:+.2f}"
+            axes.text(i, j, text, ha="center", va="center", fontsize=7)
+    axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
+    axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
+    axes.set_xlabel(settings[0])
+    axes.set_ylabel(settings[1])
+    figure.colorbar(image, label=f"difference in {metric}")
+    return _svg(figure, f"{metric} over {settings[0]} and {settings[1]}")
+
+
+def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
+    """Return the mean share of each leg in the score at each of the first places, stacked."""
+    if not places:
+        return ""
+    figure, axes = _figure(6, 3)
+    bottom = [0.0] * len(places)
+    ranks = range(1, len(places) + 1)
+    for leg in sorted(
+        {leg for at in places for leg in at}, key=lambda leg: list(_LEGS).index(leg) if leg in _LEGS else 99
+    ):
+        shares = [at.get(leg, 0.0) for at in places]
+        axes.bar(ranks, shares, bottom=bottom, label=leg, color=_LEGS.get(leg))
+        bottom = [b + s for b, s in zip(bottom, shares, strict=True)]
+    axes.set_xticks(list(ranks))
+    axes.set_xlabel("place")
+    axes.set_ylabel("score, mean")
+    axes.set_title(name, fontsize=10)
+    axes.legend(fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return _svg(figure, f"Components of {name}")
+
+
+def scatter(comparison: Mapping[str, Any], base: Sequence[float], other: Sequence[float]) -> str:
+    """Return one dot a question: base across, other up; a dot's size is how many questions lie there."""
+    from collections import Counter
+
+    spots = Counter(zip((round(v, 4) for v in base), (round(v, 4) for v in other), strict=True))
+    figure, axes = _figure(4.2, 4)
+    for (x, y), n in spots.items():
+        colour = _COLOURS["helps"] if y > x else _COLOURS["hurts"] if y < x else "#9aa0a6"
+        axes.plot([x], [y], "o", color=colour, ms=3 + 2.2 * n**0.5, alpha=0.7)
+    axes.plot([0, 1], [0, 1], color="#202124", lw=0.6)
+    axes.set_xlabel(f"{comparison['metric']}: {comparison['base']}", fontsize=8)
+    axes.set_ylabel(comparison["other"], fontsize=8)
+    axes.set_title(comparison["name"], fontsize=9)
+    return _svg(figure, comparison["name"])

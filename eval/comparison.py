@@ -1,0 +1,138 @@
+"""Which two conditions are compared, what pre-flight says of it, and the verdict, group by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eval.conditions import Condition
+from eval.datasets import Query
+from eval.lists import Asked, Found, Key
+from eval.measures import CUTOFFS, Measured, Run
+from eval.preflight import standing
+from eval.significance import ALPHA, Paired, family, holm, paired
+from eval.turnover import turnover
+from eval.verdict import Standing, judge, refusal
+
+__all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of"]
+
+
+class ExperimentError(Exception):
+    """An experiment cannot be run or trusted; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``other`` against ``base``; above 0 means ``other`` is better. ``leg`` is what is studied, None: another setting.
+
+    For an ablation ``base`` lacks the leg and ``other`` has it, so the delta is what the leg is worth.
+    """
+
+    name: str
+    base: str
+    other: str
+    leg: str | None = None
+
+
+@dataclass(slots=True)
+class Lists:
+    """The lists of one group of recipes: what was asked, and what fusion knows of the memories met."""
+
+    asked: dict[str, Asked]
+    found: dict[str, dict[Key, Found]]
+
+
+def compare(
+    comparisons: Sequence[Comparison],
+    metric: str,
+    conditions: Mapping[str, Condition],
+    runs: Mapping[str, Run],
+    measured: Mapping[str, Measured],
+    lists: Mapping[str, Lists],
+    queries: Sequence[Query],
+    sizes: Mapping[str, int],
+    *,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Judge every comparison in the headline and in every stratum; Holm runs across the comparisons of a group.
+
+    A comparison that is refused takes no part in the correction and gets no statistics.
+    """
+    k = cutoff(metric)
+    out = []
+    any_measured = next(iter(measured.values()))
+    for group in any_measured.groups:
+        chosen = [q for q in queries if (not q.apart if group == "headline" else q.stratum == group)]
+        if not chosen:
+            continue
+        standings: dict[str, Standing] = {}
+        asked_by_base: dict[str, list[Comparison]] = defaultdict(list)
+        for c in comparisons:
+            holder = holder_of(c, conditions)
+            standings[c.name] = standing(holder, c.leg, k, chosen, lists[holder.name].asked, sizes)
+            if refusal(standings[c.name]) is None:
+                asked_by_base[c.base].append(c)
+        paired = _paired(asked_by_base, measured, metric, group, seed)
+        for c in comparisons:
+            holder = holder_of(c, conditions)
+            verdict = judge(standings[c.name], paired.get(c.name), metric=metric)
+            moved = turnover(
+                chosen, runs[c.base], runs[c.other], k, leg=c.leg, holder=holder.recipe, asked=lists[holder.name].asked
+            )
+            if verdict.refused:
+                # How much moved is a fact; how much gold moved would be a delta by another name.
+                moved = {what: n for what, n in moved.items() if not what.endswith("gold")}
+            out.append(
+                {
+                    "name": c.name,
+                    "base": c.base,
+                    "other": c.other,
+                    "leg": c.leg,
+                    "group": group,
+                    "metric": metric,
+                    "values": dict(conditions[c.other].values),
+                    "reach": dict(standings[c.name].reach),
+                    **verdict.as_dict(),
+                    "turnover": moved,
+                }
+            )
+    return out
+
+
+def _paired(
+    asked: Mapping[str, Sequence[Comparison]], measured: Mapping[str, Measured], metric: str, group: str, seed: int
+) -> dict[str, Any]:
+    """Compare all evaluable comparisons of a group as one family, also where their bases differ."""
+    every = [c for some in asked.values() for c in some]
+    if not every:
+        return {}
+    if len(asked) == 1:
+        base = measured[every[0].base].of(metric, group)
+        return dict(family(base, {c.name: measured[c.other].of(metric, group) for c in every}, seed=seed))
+    alpha = ALPHA / len(every)
+    found = {
+        c.name: paired(measured[c.base].of(metric, group), measured[c.other].of(metric, group), seed=seed, alpha=alpha)
+        for c in every
+    }
+    corrected = holm([at.p for at in found.values()])
+    return {
+        name: Paired(**{**at.as_dict(), "p_holm": p}) for (name, at), p in zip(found.items(), corrected, strict=True)
+    }
+
+
+def holder_of(comparison: Comparison, conditions: Mapping[str, Condition]) -> Condition:
+    """Return the condition that has the studied leg: ``other``, unless only ``base`` has it."""
+    other, base = conditions[comparison.other], conditions[comparison.base]
+    return base if comparison.leg in base.recipe.legs and comparison.leg not in other.recipe.legs else other
+
+
+def cutoff(metric: str) -> int:
+    """Return the k of ``R@10`` and the like. Raises ExperimentError for a metric without one."""
+    _, at, k = metric.partition("@")
+    if not at or not k.isdigit() or int(k) not in CUTOFFS:
+        raise ExperimentError(
+            f"A verdict needs a metric with a cut-off out of {', '.join(map(str, CUTOFFS))}, such as R@10."
+        )
+    return int(k)

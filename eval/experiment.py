@@ -1,0 +1,265 @@
+"""One experiment: conditions on a corpus, compared pairwise, judged, and written down as aggregates.
+
+Everything with a text or a question's own result in it goes under ``private/`` of the output folder; ``result.json``
+holds aggregate numbers only and is what an ADR may cite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from eval import SCHEMA
+from eval.baselines import BASELINES
+from eval.ceilings import ceilings
+from eval.comparison import Comparison, ExperimentError, Lists, compare
+from eval.conditions import Condition
+from eval.cost import cost, environment
+from eval.datasets import Corpus, Query
+from eval.fusings import fused_places
+from eval.linkage import linkage
+from eval.lists import ask_all, asking, group_key, shallow
+from eval.measures import Measured, Run, measure, write_qrels, write_run
+from eval.preflight import preflight
+from eval.runner import ingest, place, token_counts
+
+__all__ = ["Experiment", "conduct"]
+
+DEEP = 100
+SAMPLE = 20
+_DETAILED = 12  # conditions of a long sweep get no ceilings and components of their own
+
+
+@dataclass(slots=True)
+class Experiment:
+    """What an experiment found: ``result`` is aggregate and JSON-ready, the rest stays on this machine."""
+
+    result: dict[str, Any]
+    runs: dict[str, Run] = field(default_factory=dict)
+    measured: dict[str, Measured] = field(default_factory=dict)
+    lists: dict[str, Lists] = field(default_factory=dict)
+    comparisons: Sequence[Comparison] = ()
+
+    @property
+    def refused(self) -> list[str]:
+        """Names of the comparisons whose headline was refused, by the first metric."""
+        first = self.result["metrics"][0]
+        judged = [c for c in self.result["comparisons"] if c["group"] == "headline" and c["metric"] == first]
+        return [c["name"] for c in judged if "paired" not in c]
+
+
+Progress = Callable[[str, int, int], None]
+
+
+def conduct(
+    mem: Any,
+    corpus: Corpus,
+    conditions: Sequence[Condition],
+    comparisons: Sequence[Comparison],
+    *,
+    out: Path,
+    metrics: Sequence[str] = ("R@10",),
+    seed: int = 0,
+    baselines: bool = True,
+    command: str = "",
+    progress: Progress | None = None,
+    remember: bool = True,
+) -> Experiment:
+    """Ingest, ask, fuse, measure, compare, judge; write ``result.json`` and private files under ``out``.
+
+    Interrupted, it takes up where it stopped when called again with the same ``out``. Raises ExperimentError when the
+    folder belongs to another corpus, or when the fast path and recall disagree.
+    """
+    say = progress or (lambda what, done, of: None)
+    private = out / "private"
+    private.mkdir(parents=True, exist_ok=True)
+    _claim(private, corpus)
+    report = None
+    if remember:
+        read = len(corpus.memories)
+        report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, read))
+    sizes = dict(corpus.sizes) if not corpus.stored else {n: mem.stats(namespace=n).memories for n in corpus.namespaces}
+    smallest = min((n for n in sizes.values() if n), default=0)
+    conditions = [replace(c, recipe=shallow(c.recipe, smallest)) for c in conditions]
+    lists = _lists(mem, corpus, conditions, private, say)
+    checked = check_fast_path(mem, corpus, conditions, lists)
+    tokens = token_counts(corpus) if not corpus.stored else stored_tokens(mem, corpus)
+    runs: dict[str, Run] = {}
+    for number, condition in enumerate(conditions, start=1):
+        runs[condition.name] = fuse_all(condition, corpus.queries, lists[condition.name])
+        say("fusing", number, len(conditions))
+    if baselines and not corpus.stored:
+        runs |= {name: baseline(corpus, limit=DEEP, seed=seed) for name, baseline in BASELINES.items()}
+    measured = {name: measure(corpus.queries, run, token_counts=tokens) for name, run in runs.items()}
+    by_name = {c.name: c for c in conditions}
+    scored = [q for q in corpus.queries if q.gold]
+    headline = list(corpus.headline)
+    result: dict[str, Any] = {
+        "schema": SCHEMA,
+        "command": command,
+        "corpus": corpus.describe(),
+        "environment": environment(mem, seed),
+        "metrics": list(metrics),
+        "seed": seed,
+        "fast path agreed with recall on": checked,
+        "conditions": {},
+        "baselines": {n: _means(m) for n, m in measured.items() if n not in by_name},
+        "comparisons": [],
+        "linkage": {} if corpus.stored else _remembered(private / "linkage.json", corpus),
+        "cost": cost(mem, report, [a for some in lists.values() for a in some.asked.values()]),
+    }
+    for name, condition in by_name.items():
+        own = lists[name].asked
+        result["conditions"][name] = {
+            **condition.as_dict(),
+            "preflight": preflight(condition, scored, own, sizes),
+            "measures": _means(measured[name]),
+            "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
+            "ceilings": {
+                str(k): ceilings(condition.recipe, headline, own, k).as_dict()
+                for k in (5, 10)
+                if len(by_name) <= _DETAILED
+            },
+        }
+    for metric in metrics:
+        result["comparisons"] += compare(comparisons, metric, by_name, runs, measured, lists, scored, sizes, seed=seed)
+    experiment = Experiment(result, runs, measured, lists, comparisons)
+    _write(out, experiment, corpus)
+    return experiment
+
+
+def fuse_all(condition: Condition, queries: Sequence[Query], lists: Lists, *, limit: int = DEEP) -> Run:
+    """Fuse the cached lists of every question as the condition says."""
+    return {
+        q.id: fused_places(
+            condition.recipe,
+            lists.asked[q.id],
+            lists.found.get(q.namespace, {}),
+            fusion=condition.fusion,
+            limit=limit,
+            excluded=condition.excluded,
+        ).places
+        for q in queries
+    }
+
+
+def component_means(condition: Condition, queries: Sequence[Query], lists: Lists, places: int = 10) -> list[Any]:
+    """Return the mean share of every component at each of the first places, over the questions."""
+    sums: list[dict[str, float]] = [defaultdict(float) for _ in range(places)]
+    for query in queries:
+        fused = fused_places(
+            condition.recipe,
+            lists.asked[query.id],
+            lists.found.get(query.namespace, {}),
+            fusion=condition.fusion,
+            limit=places,
+            excluded=condition.excluded,
+        )
+        for at, components in enumerate(fused.components):
+            for name, share in components.items():
+                sums[at][name] += share / len(queries)
+    return [dict(sorted(at.items())) for at in sums if at]
+
+
+def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], lists: Mapping[str, Lists]) -> int:
+    """Recall a sample of questions under a sample of conditions; return how many lists were equal, all of them.
+
+    Raises ExperimentError at the first list that differs: then every number of the experiment is in doubt.
+    """
+    plain = [c for c in conditions if c.fusion == "rrf" and c.excluded is None]
+    spread = plain if len(plain) <= 4 else [plain[0], plain[len(plain) // 2], plain[-2], plain[-1]]
+    step = max(1, len(corpus.queries) // SAMPLE)
+    agreed = 0
+    for query in corpus.queries[::step][:SAMPLE]:
+        for condition in spread:
+            own = lists[condition.name]
+            recalled = mem.recall(query.text, namespace=query.namespace, limit=20, recipe=condition.recipe)
+            if recalled.degraded or own.asked[query.id].degraded:
+                continue
+            fused = fused_places(condition.recipe, own.asked[query.id], own.found.get(query.namespace, {}), limit=20)
+            if tuple(place(hit) for hit in recalled) != fused.places:
+                raise ExperimentError(
+                    f"Question {query.id} under {condition.name} comes out of recall in another order than out of the "
+                    "cached lists; delete the output folder and run again, and report it if it stays."
+                )
+            agreed += 1
+    return agreed
+
+
+def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
+    """Return the tokens of every memory of the corpus's namespaces, read page by page from the store."""
+    from eval.measures import tokens
+
+    out: dict[str, dict[str, int]] = {}
+    for namespace in corpus.namespaces:
+        cursor = None
+        of_space = out.setdefault(namespace, {})
+        while True:
+            page = mem.list(namespace=namespace, limit=1_000, cursor=cursor)
+            of_space |= {m.id: tokens(f"{m.title or ''} {m.text}".strip()) for m in page}
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return out
+
+
+def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
+    groups: dict[str, list[Condition]] = defaultdict(list)
+    for condition in conditions:
+        groups[group_key(condition.recipe)].append(condition)
+    out: dict[str, Lists] = {}
+    for key, members in groups.items():
+        recipes = [c.recipe for c in members]
+        depths = "-".join(str(d) for d in asking(recipes).depths.values())
+        legs = "".join(leg[0] for leg in asking(recipes).legs)
+        asked, found = ask_all(
+            mem,
+            corpus.queries,
+            recipes,
+            cache=private / f"lists-{key}-{legs}-{depths}.jsonl",
+            progress=lambda done, of: say("asking", done, of),
+        )
+        out |= {c.name: Lists(asked, found) for c in members}
+    return out
+
+
+def _means(measured: Measured) -> dict[str, dict[str, float]]:
+    return {
+        group: {"questions": len(measured.rows(group)), **{n: measured.mean(n, group) for n in measured.values}}
+        for group in measured.groups
+        if len(measured.rows(group))
+    }
+
+
+def _remembered(cache: Path, corpus: Corpus) -> dict[str, Any]:
+    """Return the linkage of the corpus, computed once a folder: it reads every text."""
+    if not cache.is_file():
+        cache.write_text(json.dumps({group: at.as_dict() for group, at in linkage(corpus).items()}), encoding="utf-8")
+    kept: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8"))
+    return kept
+
+
+def _claim(private: Path, corpus: Corpus) -> None:
+    mark = private / "corpus.sha256"
+    if mark.is_file() and mark.read_text(encoding="utf-8") != corpus.sha256:
+        raise ExperimentError(f"{private.parent} holds results of another corpus; pass another --out, or delete it.")
+    mark.write_text(corpus.sha256, encoding="utf-8")
+
+
+def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
+    text = json.dumps(experiment.result, indent=1, sort_keys=False, allow_nan=False)
+    (out / "result.json").write_text(text + "\n", encoding="utf-8")
+    private = out / "private"
+    write_qrels(private / "qrels.txt", corpus.queries)
+    for name, run in experiment.runs.items():
+        safe = "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
+        write_run(private / f"{safe}.run", run, corpus.queries, name)
+    with (private / "per-question.jsonl").open("w", encoding="utf-8") as lines:
+        for name, measured in experiment.measured.items():
+            for i, id in enumerate(measured.ids):
+                values = {m: float(v[i]) for m, v in measured.values.items()}
+                lines.write(json.dumps({"condition": name, "id": id, "stratum": measured.strata[i], **values}) + "\n")

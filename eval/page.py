@@ -1,0 +1,134 @@
+"""A result as one HTML page that opens without a network: inline SVG, no script, no link out."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from eval import charts
+from eval.summary import headline, markdown
+from eval.verdict import REFUSED
+
+__all__ = ["page", "write_reports"]
+
+_STYLE = """
+:root{color-scheme:light}
+body{font:16px/1.5 system-ui,sans-serif;color:#202124;background:#fff;max-width:64rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.4rem;margin:0 0 .6rem}h2{font-size:1.15rem;margin:2.2rem 0 .5rem;border-bottom:1px solid #dadce0}
+.verdict{font-size:1.25rem;line-height:1.4;padding:1rem 1.2rem;border-left:6px solid #5f6368;background:#f4f5f6;margin:0}
+.helps{border-color:#1a7f4b;background:#e8f5ee}.hurts{border-color:#b3261e;background:#fbeae9}
+.refused{border-color:#b58900;background:#fdf6e3}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.6rem 0}
+th,td{padding:.25rem .6rem;border-bottom:1px solid #e8eaed;text-align:left;vertical-align:top}
+td{font-variant-numeric:tabular-nums}th{background:#f8f9fa}svg{max-width:100%;height:auto}
+.row{display:flex;flex-wrap:wrap;gap:1rem}code{background:#f1f3f4;padding:0 .25rem;overflow-wrap:anywhere}
+"""
+
+
+def write_reports(out: Path) -> tuple[Path, Path]:
+    """Write ``summary.md`` and ``report.html`` from ``result.json`` (and, where it is, the private per-question file)."""
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    (out / "summary.md").write_text(markdown(result), encoding="utf-8")
+    (out / "report.html").write_text(
+        page(result, _values(out / "private" / "per-question.jsonl", result)), encoding="utf-8"
+    )
+    return out / "summary.md", out / "report.html"
+
+
+def page(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequence[float]] | None = None) -> str:
+    """Return the page. ``values`` maps (condition, metric) to per-question values, for the scatter plots."""
+    title = f"{result['corpus']['name']}: {result['command'] or 'experiment'}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f'<h1>{escape(title)}</h1><p class="verdict {_tone(result)}">{escape(headline(result))}</p>'
+        + "".join(_drawings(result, values or {}))
+        + _html(markdown(result))
+        + "</body></html>\n"
+    )
+
+
+def _tone(result: Mapping[str, Any]) -> str:
+    first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
+    kinds = {c["verdict"] for c in first}
+    if kinds and kinds <= set(REFUSED):
+        return "refused"
+    if "helps" in kinds and "hurts" not in kinds:
+        return "helps"
+    return "hurts" if "hurts" in kinds and "helps" not in kinds else ""
+
+
+def _drawings(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequence[float]]) -> list[str]:
+    out = []
+    for metric in result["metrics"]:
+        own = [c for c in result["comparisons"] if c["metric"] == metric]
+        whole = [c for c in own if c["group"] == "headline"]
+        settings = list(dict.fromkeys(s for c in whole for s in c["values"]))
+        if len(settings) == 1:
+            out += _section(f"{metric} over {settings[0]}", charts.sweep(whole, settings[0], metric))
+        elif len(settings) == 2:
+            out += _section(f"{metric} over two settings", charts.heat_map(whole, settings, metric))
+        rows = own if len(own) <= 40 else whole
+        if not settings:
+            out += _section(f"Differences in {metric}", charts.forest(rows, metric))
+    shown = [(n, c["components"]) for n, c in result["conditions"].items() if c["components"]]
+    out += _section("What the score of the first places is made of", *(charts.components(n, c) for n, c in shown[:6]))
+    metric = result["metrics"][0]
+    judged = [
+        c
+        for c in result["comparisons"]
+        if c["group"] == "headline" and c["metric"] == metric and c["verdict"] not in REFUSED and not c["values"]
+    ]
+    dots = [
+        charts.scatter(c, values[c["base"], metric], values[c["other"], metric])
+        for c in judged[:6]
+        if (c["base"], metric) in values and (c["other"], metric) in values
+    ]
+    return out + _section("Question by question", *dots)
+
+
+def _section(title: str, *drawings: str) -> list[str]:
+    drawn = [d for d in drawings if d]
+    return [f'<h2>{escape(title)}</h2><div class="row">{"".join(drawn)}</div>'] if drawn else []
+
+
+def _values(path: Path, result: Mapping[str, Any]) -> dict[tuple[str, str], list[float]]:
+    """Return headline values by condition and metric; the file is absent where only the aggregates were kept."""
+    out: dict[tuple[str, str], list[float]] = defaultdict(list)
+    if not path.is_file():
+        return out
+    apart = {"5 adversarial", "abstention", "unanswerable", "adversarial"}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["stratum"] not in apart:
+            for metric in result["metrics"]:
+                out[row["condition"], metric].append(row[metric])
+    return out
+
+
+def _html(text: str) -> str:
+    """Turn the few forms of the summary (headings, tables, paragraphs, code) into HTML; its title is left out."""
+    out, rows = [], list[list[str]]()
+    for line in [*text.split("\n"), ""]:
+        if line.startswith("|"):
+            cells = [c.strip().replace("\\|", "|") for c in line.strip("|").split(" | ")]
+            if not set(line) <= set("|-"):
+                rows.append(cells)
+            continue
+        if rows:
+            head, *body = rows
+            table = "<tr>" + "".join(f"<th>{escape(c.strip('| '))}</th>" for c in head) + "</tr>"
+            table += "".join("<tr>" + "".join(f"<td>{escape(c.strip('| '))}</td>" for c in r) + "</tr>" for r in body)
+            out.append(f'<div class="wide"><table>{table}</table></div>')
+            rows = []
+        if line.startswith("## "):
+            out.append(f"<h2>{escape(line[3:])}</h2>")
+        elif line and not line.startswith(("# ", "**")):
+            pieces = escape(line).split("`")
+            out.append("<p>" + "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)) + "</p>")
+    return "".join(out)

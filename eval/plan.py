@@ -1,0 +1,60 @@
+"""From what a person asks for to conditions and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval.comparison import Comparison
+from eval.conditions import Condition, ConditionError, ablations, fusions, named, sweep
+
+__all__ = ["of_ablation", "of_fusions", "of_run", "of_sweep"]
+
+Plan = tuple[list[Condition], list[Comparison]]
+
+
+def of_run(recipes: Sequence[str]) -> Plan:
+    """Compare every recipe after the first to the first; a leg that only one of the two has is what is studied."""
+    conditions = [named(name) for name in dict.fromkeys(recipes)]
+    base = conditions[0]
+    return conditions, [
+        Comparison(f"{c.name} against {base.name}", base.name, c.name, _studied(base, c)) for c in conditions[1:]
+    ]
+
+
+def of_ablation(recipe: str, legs: Sequence[str]) -> Plan:
+    """Compare the recipe to itself without each leg: above 0 is what the leg is worth."""
+    base = named(recipe)
+    lesser = ablations(base, legs)
+    names = legs or base.recipe.legs
+    return [base, *lesser], [
+        Comparison(f"{leg} in {base.name}", without.name, base.name, leg)
+        for leg, without in zip(names, lesser, strict=True)
+    ]
+
+
+def of_sweep(recipe: str, settings: Sequence[str]) -> Plan:
+    """Compare every turn of the settings to the recipe without the leg they turn, or to the recipe as it is."""
+    base = named(recipe)
+    turned = sweep(base, *settings)
+    legs = {leg for setting in settings if (leg := setting.partition("=")[0].partition(".")[0]) in base.recipe.legs}
+    if len(legs) > 1:
+        raise ConditionError(f"One sweep turns one leg, not {' and '.join(sorted(legs))}; run one for each.")
+    if not legs or len(base.recipe.legs) == 1:
+        return [base, *turned], [Comparison(c.name, base.name, c.name) for c in turned]
+    leg = legs.pop()
+    without = ablations(base, [leg])[0]
+    # A weight of 0 leaves the leg out: that is the base, not something to compare to it.
+    compared = [c for c in turned if leg in c.recipe.legs]
+    return [without, *compared], [Comparison(c.name, without.name, c.name, leg) for c in compared]
+
+
+def of_fusions(recipe: str) -> Plan:
+    """Compare every other formula, at the same leg weights, to the recipe's own, with and without the reserve."""
+    base = named(recipe)
+    others = fusions(base)
+    return [base, *others], [Comparison(f"{c.name} against {base.name}", base.name, c.name) for c in others]
+
+
+def _studied(base: Condition, other: Condition) -> str | None:
+    differ = set(base.recipe.legs) ^ set(other.recipe.legs)
+    return differ.pop() if len(differ) == 1 else other.excluded

@@ -1,0 +1,184 @@
+"""A result in Markdown, ready for an ADR: the verdict first, then what it rests on; no text of a corpus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eval.verdict import REFUSED
+
+__all__ = ["headline", "markdown", "plain_sentence"]
+
+_SHOWN = ("R@1", "R@2", "R@5", "R@10", "R@20", "AllGold@5", "AllGold@10", "nDCG@10", "RR@10", "Success@5",
+          "R<=500tok", "R<=1000tok", "R<=2000tok")  # fmt: skip
+
+
+def headline(result: Mapping[str, Any]) -> str:
+    """Return the one sentence a manager understands: first metric, all questions, largest comparison."""
+    first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
+    if not first:
+        return f"{result['corpus']['name']}: measured, nothing compared."
+    judged = [c for c in first if c["verdict"] not in REFUSED]
+    if not judged:
+        return plain_sentence(first[0], result)
+    best = max(judged, key=lambda c: (c["verdict"] != "no difference", abs(c["paired"]["delta"])))
+    sentence = plain_sentence(best, result)
+    if len(first) > 1:
+        counts = {kind: sum(c["verdict"] == kind for c in first) for kind in dict.fromkeys(c["verdict"] for c in first)}
+        sentence += f" Of {len(first)} comparisons: {', '.join(f'{n} {kind}' for kind, n in counts.items())}."
+    return sentence
+
+
+def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """Return one comparison in everyday words; a refused one says what could not be asked, and no number."""
+    what = f"the {comparison['leg']} leg in {comparison['other']}" if comparison["leg"] else comparison["other"]
+    where = f"On {result['corpus']['name']}"
+    if comparison["group"] != "headline":
+        where += f" ({comparison['group']})"
+    kind, metric = comparison["verdict"], comparison["metric"]
+    if kind == "re-ranking only":
+        return f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+    if kind == "not evaluable":
+        return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
+    at = comparison["paired"]
+    if kind == "no difference":
+        return f"{where}, {what} makes {comparison['sentence'].split(':')[0]} to {metric}, over {at['n']} questions."
+    verb = "raises" if kind == "helps" else "lowers"
+    return (
+        f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
+        f"({at['delta']:+.3f}, 95 % interval {at['low']:+.3f} to {at['high']:+.3f}, {at['n']} questions)."
+    )
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """Return the whole summary."""
+    corpus, env = result["corpus"], result["environment"]
+    parts = [f"# {corpus['name']}: {result['command'] or 'experiment'}", "", f"**{headline(result)}**", ""]
+    for metric in result["metrics"]:
+        parts += [f"## {metric}", "", *_verdicts([c for c in result["comparisons"] if c["metric"] == metric]), ""]
+    parts += ["## Measures, all questions of the headline", "", *_measures(result), ""]
+    parts += ["## Before the numbers", "", *_preflight(result), ""]
+    parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
+    if result["linkage"]:
+        parts += ["## Are the gold memories of a question tied in the graph?", "", *_linkage(result["linkage"]), ""]
+    parts += ["## Cost", "", *_cost(result["cost"]), ""]
+    notes = "; ".join(f"{n} {what}" for what, n in corpus["notes"].items())
+    parts += [
+        "## What was run",
+        "",
+        f"{corpus['memories']} memories in {corpus['namespaces']} namespaces, {corpus['queries']} questions, "
+        f"{corpus['headline']} in the headline{'; ' + notes if notes else ''}. sha256 `{corpus['sha256']}`.",
+        "",
+        f"Python {env['python']}, {env['machine']}, embedder {env['embedder']}, seed {env['seed']}, commit "
+        f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}. The fast path agreed with "
+        f"recall on {result['fast path agreed with recall on']} lists.",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the lines of a Markdown table; numbers to three places."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(_cell(c) for c in row) + " |" for row in rows]
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value).replace("|", "\\|")
+
+
+def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = []
+    for c in comparisons:
+        moved = c["turnover"]
+        leg_only = f"{moved['leg-only']} ({moved['leg-only gold']})" if c["leg"] else ""
+        row = [c["name"], c["group"], c["sentence"]]
+        if c["verdict"] in REFUSED:
+            # nothing that could be read as a result stands beside a refusal
+            rows.append([*row, "", "", ""])
+            continue
+        rows.append(
+            [
+                *row,
+                leg_only,
+                f"{moved['boosted in']} ({moved['boosted in gold']})",
+                f"{moved['demoted out']} ({moved['demoted out gold']})",
+            ]
+        )
+    return table(["comparison", "questions", "verdict", "leg-only (gold)", "in (gold)", "out (gold)"], rows)
+
+
+def _measures(result: Mapping[str, Any]) -> list[str]:
+    rows = []
+    every = {n: c["measures"] for n, c in result["conditions"].items()} | dict(result["baselines"])
+    for name, groups in every.items():
+        means = groups.get("headline", {})
+        rows.append([name, *(means.get(m) for m in _SHOWN)])
+    return table(["condition", *_SHOWN], rows)
+
+
+def _preflight(result: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for name, condition in result["conditions"].items():
+        before = condition["preflight"]
+        for regime, share in before["regimes"].items():
+            for leg, facts in before["legs"].items():
+                reach = [before["reach"][k][regime][leg] for k in ("5", "10", "20")]
+                lists = [f"{facts['empty']:.0%}", facts["depth"], facts["memories only it returned"]]
+                rows.append([name, f"{regime} ({share})", leg, *reach, *lists])
+    head = [
+        "condition",
+        "regime (questions)",
+        "leg",
+        "reach at 5",
+        "at 10",
+        "at 20",
+        "empty",
+        "depth",
+        "only it returned",
+    ]
+    return table(head, rows[:60])
+
+
+def _ceilings(result: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for name, condition in result["conditions"].items():
+        for k, at in condition["ceilings"].items():
+            weights = ", ".join(f"{leg} {w:g}" for leg, w in at["weights"].items())
+            row = [at["union"], at["undominated"], at["oracle"], at["single"]]
+            rows.append([name, k, *row, weights, at["as_set"]])
+    head = ["condition", "k", "in any list", "not dominated", "oracle per question", "best one setting", "its weights"]
+    return table([*head, "as set, bare sum"], rows)
+
+
+def _linkage(linkage: Mapping[str, Any]) -> list[str]:
+    rows = [
+        [group, at["questions"], at["pairs"], at["share"], at["named"], at["concept"], at["neighbour"], at["chance"]]
+        for group, at in linkage.items()
+        if at["pairs"]
+    ]
+    head = [
+        "questions",
+        "with 2 or more",
+        "pairs",
+        "linked",
+        "by a name",
+        "by a concept",
+        "neighbours",
+        "linked by chance",
+    ]
+    return table(head, rows)
+
+
+def _cost(cost: Mapping[str, Any]) -> list[str]:
+    rows: list[list[Any]] = [
+        [f"recall, {stage}, ms p50 / p95", f"{ms['p50']} / {ms['p95']}"] for stage, ms in cost["recall ms"].items()
+    ]
+    if "ingest" in cost:
+        rows.append(["memories per second", cost["ingest"]["memories per second"]])
+    rows.append(["store, MB", round(cost["store bytes"] / 1e6, 1)])
+    rows.append(["peak memory, MB", round(cost["peak memory bytes"] / 1e6)])
+    return table(["what", "how much"], rows)
