@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,7 +32,8 @@ def _svg(figure: Any, title: str) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Title": title})
     text = out.getvalue()
-    return text[text.index("<svg") :]
+    # matplotlib's metadata is a page of links to vocabularies; a report names no address at all
+    return re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
 
 
 def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
@@ -41,7 +44,8 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     figure, axes = _figure(9, 1.2 + 0.34 * len(rows))
     for y, c in enumerate(reversed(rows)):
         if c["verdict"] in REFUSED:
-            axes.text(0, y, f"  {c['verdict']}", va="center", ha="left", color="#8a6d00", style="italic", fontsize=9)
+            words = {"va": "center", "ha": "left", "color": "#8a6d00", "style": "italic", "fontsize": 9}
+            axes.text(0.01, y, c["verdict"], transform=axes.get_yaxis_transform(), **words)
             continue
         at, colour = c["paired"], _COLOURS[c["verdict"]]
         axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
@@ -70,7 +74,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     figure = Figure(figsize=(9, 5), layout="constrained")
     top, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     xs = [c["values"][setting] for c in rows]
-    edges = [xs[0], *[(a + b) / 2 for a, b in zip(xs, xs[1:], strict=False)], xs[-1]]
+    edges = [xs[0], *[(a + b) / 2 for a, b in itertools.pairwise(xs)], xs[-1]]
     named: set[str] = set()
     for i, c in enumerate(rows):
         zone = _strongest(c["reach"])
@@ -93,16 +97,18 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         top.plot(x, [c["paired"]["delta"] for c in judged], "o-", color="#2b5d8a", ms=4)
     for c in rows:
         if c["verdict"] in REFUSED:
-            top.plot([c["values"][setting]], [0], "x", color="#8a6d00", ms=5)
+            # at the foot of the chart, not at 0: a refusal has no place on the scale
+            top.plot([c["values"][setting]], [0.03], "x", color="#8a6d00", ms=5, transform=top.get_xaxis_transform())
     top.axhline(0, color="#202124", lw=0.8)
     top.set_ylabel(f"difference in {metric}")
     handles, labels = top.get_legend_handles_labels()
     kept = [(h, n) for h, n in zip(handles, labels, strict=True) if n in _ZONES]
     if kept:
         top.legend(*zip(*kept, strict=True), fontsize=8, loc="best", title="reach (x: refused)")
-    width = min(b - a for a, b in zip(xs, xs[1:], strict=False)) * 0.8
+    width = min(b - a for a, b in itertools.pairwise(xs)) * 0.8
     below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
     below.set_ylabel("leg-only")
+    below.set_ylim(bottom=0)
     below.set_xlabel(setting)
     return _svg(figure, f"{metric} over {setting}")
 

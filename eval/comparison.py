@@ -71,7 +71,15 @@ def compare(
         asked_by_base: dict[str, list[Comparison]] = defaultdict(list)
         for c in comparisons:
             holder = holder_of(c, conditions)
-            standings[c.name] = standing(holder, c.leg, k, chosen, lists[holder.name].asked, sizes)
+            standings[c.name] = standing(
+                holder,
+                c.leg,
+                k,
+                chosen,
+                lists[holder.name].asked,
+                sizes,
+                legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
+            )
             if refusal(standings[c.name]) is None:
                 asked_by_base[c.base].append(c)
         paired = _paired(asked_by_base, measured, metric, group, seed)

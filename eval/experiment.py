@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from eval.cost import cost, environment
 from eval.datasets import Corpus, Query
 from eval.fusings import fused_places
 from eval.linkage import linkage
-from eval.lists import ask_all, asking, group_key, shallow
+from eval.lists import ask_all, asking, group_key, grouped, shallow
 from eval.measures import Measured, Run, measure, write_qrels, write_run
 from eval.preflight import preflight
 from eval.runner import ingest, place, token_counts
@@ -208,23 +209,34 @@ def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
 
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
-    groups: dict[str, list[Condition]] = defaultdict(list)
-    for condition in conditions:
-        groups[group_key(condition.recipe)].append(condition)
+    recipes = {c.name: c.recipe for c in conditions}
+    code = fingerprint()
     out: dict[str, Lists] = {}
-    for key, members in groups.items():
-        recipes = [c.recipe for c in members]
-        depths = "-".join(str(d) for d in asking(recipes).depths.values())
-        legs = "".join(leg[0] for leg in asking(recipes).legs)
+    for names in grouped(recipes):
+        members = [recipes[name] for name in names]
+        wide = asking(members)
+        # Lists belong to the code that made them: another version of semmem asks anew.
+        about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
         asked, found = ask_all(
             mem,
             corpus.queries,
-            recipes,
-            cache=private / f"lists-{key}-{legs}-{depths}.jsonl",
+            members,
+            cache=private / f"lists-{about}.jsonl",
             progress=lambda done, of: say("asking", done, of),
         )
-        out |= {c.name: Lists(asked, found) for c in members}
+        out |= {name: Lists(asked, found) for name in names}
     return out
+
+
+def fingerprint() -> str:
+    """Return a short hash of semmem's own source."""
+    import semmem
+
+    root = Path(semmem.__file__).parent
+    total = blake2b(digest_size=4)
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.sql")]):
+        total.update(path.read_bytes())
+    return total.hexdigest()
 
 
 def _means(measured: Measured) -> dict[str, dict[str, float]]:
@@ -262,4 +274,5 @@ def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
         for name, measured in experiment.measured.items():
             for i, id in enumerate(measured.ids):
                 values = {m: float(v[i]) for m, v in measured.values.items()}
-                lines.write(json.dumps({"condition": name, "id": id, "stratum": measured.strata[i], **values}) + "\n")
+                row = {"condition": name, "id": id, "stratum": measured.strata[i], "apart": measured.apart[i], **values}
+                lines.write(json.dumps(row) + "\n")

@@ -18,7 +18,7 @@ from eval.datasets import Query
 from semmem.config import recipe as variant
 from semmem.types import Recipe
 
-__all__ = ["Asked", "Found", "Key", "ask_all", "asking", "group_key", "shallow"]
+__all__ = ["Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 
 Key: TypeAlias = tuple[str, int]
 """A memory's id and the number of its part, 0 for a whole one: fused and ordered as recall orders them."""
@@ -76,6 +76,24 @@ def group_key(recipe: Recipe) -> str:
     return blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
+def grouped(recipes: Mapping[str, Recipe]) -> list[list[str]]:
+    """Return names of recipes by the lists they can share; one without the graph is served by a group that has it."""
+    groups: dict[str, list[str]] = {}
+    for name, recipe in recipes.items():
+        groups.setdefault(group_key(recipe), []).append(name)
+    with_graph = [g for g in groups.values() if "graph" in recipes[g[0]].legs]
+    for names in [g for g in groups.values() if g not in with_graph]:
+        one = recipes[names[0]]
+        wanted = {leg for name in names for leg in recipes[name].legs}
+        for host in with_graph:
+            theirs = recipes[host[0]]
+            if theirs.lexical == one.lexical and one.lexical.match == "any" and wanted <= set(theirs.legs):
+                host.extend(names)
+                names.clear()
+                break
+    return [g for g in groups.values() if g]
+
+
 def asking(recipes: Sequence[Recipe]) -> Recipe:
     """Return the recipe that shows the whole lists of a group: no prior, folding or reserve, and the deepest depths.
 
@@ -129,7 +147,8 @@ def ask_all(
             space = found.setdefault(query.namespace, {})
             new = {key: memory for key, memory in met.items() if key not in space}
             space.update(new)
-            if out is not None:
+            # A leg that failed is asked again next time: a failure must not be kept as a finding.
+            if out is not None and not lists.degraded:
                 seen = [[*key, m.importance, m.content] for key, m in new.items()]
                 out.write(json.dumps({"namespace": query.namespace, "asked": asdict(lists), "found": seen}) + "\n")
                 out.flush()

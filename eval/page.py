@@ -19,7 +19,7 @@ _STYLE = """
 :root{color-scheme:light}
 body{font:16px/1.5 system-ui,sans-serif;color:#202124;background:#fff;max-width:64rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.4rem;margin:0 0 .6rem}h2{font-size:1.15rem;margin:2.2rem 0 .5rem;border-bottom:1px solid #dadce0}
-.verdict{font-size:1.25rem;line-height:1.4;padding:1rem 1.2rem;border-left:6px solid #5f6368;background:#f4f5f6;margin:0}
+.verdict{font-size:1.25rem;line-height:1.4;padding:1rem 1.2rem;border-left:6px solid #5f6368;background:#f4f5f6}
 .helps{border-color:#1a7f4b;background:#e8f5ee}.hurts{border-color:#b3261e;background:#fbeae9}
 .refused{border-color:#b58900;background:#fdf6e3}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.6rem 0}
@@ -30,7 +30,7 @@ td{font-variant-numeric:tabular-nums}th{background:#f8f9fa}svg{max-width:100%;he
 
 
 def write_reports(out: Path) -> tuple[Path, Path]:
-    """Write ``summary.md`` and ``report.html`` from ``result.json`` (and, where it is, the private per-question file)."""
+    """Write ``summary.md`` and ``report.html`` from ``result.json`` and, where it is, the per-question file."""
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     (out / "summary.md").write_text(markdown(result), encoding="utf-8")
     (out / "report.html").write_text(
@@ -102,10 +102,9 @@ def _values(path: Path, result: Mapping[str, Any]) -> dict[tuple[str, str], list
     out: dict[tuple[str, str], list[float]] = defaultdict(list)
     if not path.is_file():
         return out
-    apart = {"5 adversarial", "abstention", "unanswerable", "adversarial"}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        if row["stratum"] not in apart:
+        if not row["apart"]:
             for metric in result["metrics"]:
                 out[row["condition"], metric].append(row[metric])
     return out

@@ -7,7 +7,7 @@ the lists themselves show: empty legs, legs as deep as the store, memories only 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -61,11 +61,17 @@ def standing(
     queries: Sequence[Query],
     asked: Mapping[str, Asked],
     sizes: Mapping[str, int],
+    *,
+    legs: Collection[str] | None = None,
 ) -> Standing:
-    """Return what the verdict on a comparison must know; ``holder`` is the condition that has the studied leg."""
+    """Return what the verdict on a comparison must know; ``holder`` is the condition that has the studied leg.
+
+    ``legs`` are those that either condition calls (default: the holder's): none of them may have failed to answer.
+    """
+    failed = _failed(queries, asked, legs or holder.recipe.legs)
     vacuous = _share([sizes[q.namespace] <= k for q in queries if sizes.get(q.namespace)])
     if leg is None:
-        return Standing(k=k, vacuous=vacuous, questions=len(queries))
+        return Standing(k=k, vacuous=vacuous, degraded=failed, questions=len(queries))
     recipe = holder.recipe
     smallest = min((sizes[q.namespace] for q in queries if sizes.get(q.namespace)), default=0)
     found = reach(recipe, k, scope_size=smallest or None)
@@ -80,8 +86,18 @@ def standing(
         empty=empty,
         leg_only=sum(len(leg_only(recipe, leg, asked[q.id])) for q in queries),
         dropped="the base set of this condition" if holder.excluded == leg else None,
+        degraded=failed,
         questions=len(queries),
     )
+
+
+def _failed(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collection[str]) -> str | None:
+    for leg in sorted(legs):
+        reasons = Counter(asked[q.id].degraded[leg] for q in queries if leg in asked[q.id].degraded)
+        if reasons:
+            reason, _ = reasons.most_common(1)[0]
+            return f"{leg} could not answer {sum(reasons.values())} of {len(queries)} questions ({reason.rstrip('.')})"
+    return None
 
 
 def leg_only(recipe: Recipe, leg: str, asked: Asked) -> set[str]:

@@ -94,12 +94,12 @@ def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = []
     for c in comparisons:
         moved = c["turnover"]
-        leg_only = f"{moved['leg-only']} ({moved['leg-only gold']})" if c["leg"] else ""
         row = [c["name"], c["group"], c["sentence"]]
         if c["verdict"] in REFUSED:
             # nothing that could be read as a result stands beside a refusal
             rows.append([*row, "", "", ""])
             continue
+        leg_only = f"{moved['leg-only']} ({moved['leg-only gold']})" if c["leg"] else ""
         rows.append(
             [
                 *row,

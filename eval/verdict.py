@@ -26,7 +26,8 @@ class Standing:
     ``leg`` is the leg under study, None when the condition changes something else. ``reach`` is its class in every
     regime. Shares are of the questions measured: ``vacuous`` where k is not below the candidates in scope, ``empty``
     where the leg returned nothing. ``leg_only`` counts, over all questions, memories only this leg returned.
-    ``dropped`` says which later stage drops what only the leg found, if one does.
+    ``dropped`` says which later stage drops what only the leg found, if one does. ``degraded`` says which leg failed to
+    answer how many questions, and why: a leg that did not answer was not measured.
     """
 
     k: int
@@ -36,6 +37,7 @@ class Standing:
     empty: float = 0.0
     leg_only: int | None = None
     dropped: str | None = None
+    degraded: str | None = None
     questions: int = 0
 
 
@@ -100,6 +102,8 @@ def refusal(standing: Standing) -> tuple[Kind, str] | None:
 
 
 def _not_evaluable(at: Standing) -> str:
+    if at.degraded:
+        return at.degraded
     if at.vacuous > _MOST:
         return f"k = {at.k} is not below the number of candidates for {at.vacuous:.0%} of the questions"
     if at.leg is None:

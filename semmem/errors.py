@@ -5,7 +5,7 @@
     │   ├── UnknownRecipe
     │   └── BadItem             one item of remember_many; carries its position
     ├── NotFound                no memory of that id in that namespace (also a KeyError)
-    ├── Conflict                the same id is already stored with other content
+    ├── Conflict                the same id is already stored with other content; carries (namespace, id) of all such
     ├── EmbedderMismatch        the store was filled by another embedder
     ├── EmbedderUnavailable     no embedder could be loaded
     ├── MissingExtra            an optional package is not installed (also an ImportError)
@@ -73,6 +73,10 @@ class NotFound(SemmemError, KeyError):
 
 class Conflict(SemmemError):
     """That id is already stored with other content; call update to change it."""
+
+    def __init__(self, message: str | None = None, *, names: frozenset[tuple[str, str]] = frozenset()) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class EmbedderMismatch(SemmemError):

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from semmem.config import Settings, recipe as find_recipe
 from semmem.embedders import load as load_embedder
 from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
-from semmem.explanation import Explanation, explain
 from semmem.extractors.rules import Rules
 from semmem.ingest import Ingest
 from semmem.legs.dense import Dense
@@ -178,7 +177,6 @@ class Semmem:
             sort_by=sort_by,
             vector=vector,
             fold_parts=fold_parts,
-            explain=self._explain,
         )
 
     def get(self, id: str, *, namespace: str = "default") -> Memory:
@@ -256,9 +254,6 @@ class Semmem:
         self.close()
 
     # ------------------------------------------------------------------ wiring
-
-    def _explain(self, recall: Recall, id: str) -> Explanation:
-        return explain(recall, id, self.store)
 
     def _embedder(self) -> Embedder | str:
         """Return the embedder, or in one sentence why there is none; found once, when first needed."""

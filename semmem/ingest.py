@@ -54,6 +54,7 @@ class Ingest:
     def remember(self, item: Mapping[str, Any]) -> Memory:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
         draft = _check(0, item, "default")
+        self._check_vector(draft, None)
         rows, _ = self._rows([draft])
         self._store.write(rows, on_conflict="abort")
         stored = self._store.get(draft.memory.namespace, [draft.memory.id])
@@ -91,6 +92,7 @@ class Ingest:
     def _batch(self, batch: Sequence[tuple[int, Any]], namespace: str, on_error: OnError) -> IngestReport:
         drafts: dict[tuple[str, str], _Draft] = {}
         rejected: list[Rejected] = []
+        recorded: Mapping[str, Any] | None = None
         repeated = 0
 
         def refuse(at: int, id: str | None, reason: str) -> None:
@@ -101,7 +103,7 @@ class Ingest:
         for at, item in batch:
             try:
                 draft = _check(at, item, namespace)
-                self._check_vector(draft)
+                recorded = self._check_vector(draft, recorded)
             except InvalidInput as error:
                 refuse(at, _id_of(item), error.message)
                 continue
@@ -128,17 +130,21 @@ class Ingest:
             len(written.new), len(written.unchanged) + repeated, tuple(rejected), degraded=degraded
         )
 
-    def _check_vector(self, draft: _Draft) -> None:
-        """Refuse a given vector in a store that an embedder fills, or of another length."""
+    def _check_vector(self, draft: _Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Refuse a given vector in a store that an embedder fills, or of another length; return who fills the store.
+
+        ``recorded`` is what an earlier item of the batch has found out, so that a batch asks the store once.
+        """
         if draft.vector is None:
-            return
+            return recorded
         offered = {"name": f"external:{len(draft.vector)}", "dimensions": len(draft.vector), "fingerprint": "given"}
-        recorded = self._store.claim_embedder(offered)
+        recorded = recorded or self._store.claim_embedder(offered)
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
                 f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
                 f"{offered['name']}; give no vector, use another store, or re-embed this one with `semmem rebuild`."
             )
+        return recorded
 
     def _rows(self, drafts: Sequence[_Draft]) -> tuple[list[Row], dict[str, str]]:
         """Split, extract and embed; return the rows and why vectors are missing, if they are."""

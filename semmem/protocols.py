@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Embedder",
     "Extractor",
+    "Forwards",
     "Head",
     "Leg",
     "Postings",
@@ -88,13 +89,36 @@ class Scope:
 class Postings:
     """What a store knows of some keys in one namespace.
 
-    ``by_key`` maps a key to a structured array (ord, count, length, mention, subject), sorted by ord; its length is
-    the key's df. ``memories`` and ``length`` are the number and the summed length of the indexed memories.
+    ``keys`` are those found, ascending, and ``sizes`` how many entries each has; ``entries`` is one structured array
+    (ord, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
+    length of the indexed memories.
     """
 
     memories: int
     length: int
-    by_key: Mapping[int, NDArray[Any]]
+    keys: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    entries: NDArray[Any]
+
+    def items(self) -> list[tuple[int, NDArray[Any]]]:
+        """Return each key with its entries, keys ascending."""
+        ends = self.sizes.cumsum()
+        starts = ends - self.sizes
+        return [
+            (key, self.entries[start:end])
+            for key, start, end in zip(self.keys.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Forwards:
+    """What some memories hold: ``ords`` ascending, ``sizes`` how many entries each has, ``entries`` one structured array
+    (key, count, mention, subject, kind), memory after memory.
+    """
+
+    ords: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    entries: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +209,16 @@ class Store(Protocol):
         ...
 
     def postings(
-        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None
+        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
     ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace; keys with more than ``max_df`` entries are left out."""
+        """Return the postings of ``keys`` in each namespace.
+
+        Keys that more than ``max_df`` memories mention are left out, and with ``shared`` those that only one memory has.
+        """
         ...
 
-    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, NDArray[Any]]:
-        """Return the packed entries (key, count, mention, subject, kind) of each memory."""
+    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
+        """Return what each memory holds."""
         ...
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:

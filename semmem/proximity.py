@@ -1,7 +1,7 @@
 """The walk over memories and concepts, in bounded work: pure arithmetic on the edges of a few memories.
 
 A restart spreads mass over memories the question names or the legs found; each hop carries the mass of the heaviest ones
-along three channels (graph-leg.md, "Edges"), each normalised by itself:
+along three channels (graph-leg recipe), each normalised by itself:
 
 - *about*: from a memory to the memories whose subject it mentions;
 - *co-mention*: to the memories that mention the same rare concepts;
@@ -13,7 +13,7 @@ form over the same edges. Nothing here does I/O; arrays in, arrays out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,38 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Edges", "Mass", "combine", "edges", "gate", "hop", "idf", "personalised_pagerank", "strongest"]
+    from semmem.protocols import Forwards, Postings
 
-Mass = dict[int, float]
-"""ord -> mass, at least 0."""
+__all__ = ["Edges", "Mass", "combine", "edges", "gate", "gather", "hop", "idf", "personalised_pagerank", "strongest"]
+
 _DIGITS = 12
 """Mass is compared to this many significant digits, so that the order in which sums were taken cannot decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mass:
+    """How much mass stands on each memory: ``ords`` ascending and distinct, ``values`` at least 0."""
+
+    ords: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.ords)
+
+    def as_dict(self) -> dict[int, float]:
+        """Return ord -> mass."""
+        return dict(zip(self.ords.tolist(), self.values.tolist(), strict=True))
+
+    def at(self, ords: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mass of ``ords``, all of which must be held."""
+        import numpy as np
+
+        found: NDArray[np.float64] = self.values[np.searchsorted(self.ords, ords)]
+        return found
+
+    def scaled(self, factor: float) -> Mass:
+        """Return every mass times ``factor``."""
+        return Mass(self.ords, self.values * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +60,21 @@ class Edges:
     """Edges from a few memories through concepts: parallel arrays, one element an edge source → key → target.
 
     ``weight`` is the share of the source's mass that passes over the edge; of one source the weights sum to at most
-    the channels' sum.
+    the channels' sum. Neighbours of a session have key 0.
     """
 
     source: NDArray[np.int64]
     key: NDArray[np.int64]
     target: NDArray[np.int64]
     weight: NDArray[np.float64]
+
+
+def gather(ords: Any, values: Any) -> Mass:
+    """Sum ``values`` by ord."""
+    import numpy as np
+
+    where, slot = np.unique(np.asarray(ords, dtype=np.int64), return_inverse=True)
+    return Mass(where, np.bincount(slot, weights=np.asarray(values, dtype=np.float64), minlength=len(where)))
 
 
 def idf(memories: int, df: NDArray[Any] | int) -> Any:
@@ -50,105 +84,75 @@ def idf(memories: int, df: NDArray[Any] | int) -> Any:
     counts = np.asarray(df, dtype=np.float64)
     if memories < 1:
         return np.zeros_like(counts)
-    with np.errstate(divide="ignore"):
-        raw = np.log1p(memories / counts) / np.log1p(memories)
-    return np.where(counts > 0, raw, 0.0)
+    return np.where(counts > 0, np.log1p(memories / np.maximum(counts, 1)) / np.log1p(memories), 0.0)
 
 
-def combine(parts: Sequence[tuple[Mapping[int, float], float, float]]) -> tuple[Mass, Mass]:
+def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
     """Return the restart and its part of the score from (mass, share, factor in the score) parts.
 
     Each part is scaled to its share, parts without mass are left out, the whole sums to 1.
     """
-    present = [(mass, share, factor, sum(mass.values())) for mass, share, factor in parts if share > 0]
-    present = [part for part in present if part[3] > 0]
-    shares = sum(share for _, share, _, _ in present)
-    restart: Mass = {}
-    score: Mass = {}
-    for mass, share, factor, total in present:
-        for ord, value in mass.items():
-            part = value / total * share / shares
-            restart[ord] = restart.get(ord, 0.0) + part
-            score[ord] = score.get(ord, 0.0) + part * factor
-    return restart, score
+    import numpy as np
+
+    present = [(m, share, factor) for m, share, factor in parts if share > 0 and len(m) and m.values.sum() > 0]
+    if not present:
+        nothing = Mass(np.zeros(0, dtype=np.int64), np.zeros(0))
+        return nothing, nothing
+    shares = sum(share for _, share, _ in present)
+    ords = np.concatenate([m.ords for m, _, _ in present])
+    pieces = [m.values / m.values.sum() * (share / shares) for m, share, _ in present]
+    factors = np.repeat([factor for _, _, factor in present], [len(p) for p in pieces])
+    values = np.concatenate(pieces)
+    return gather(ords, values), gather(ords, values * factors)
 
 
 def edges(
-    forwards: Mapping[int, NDArray[Any]],
-    postings: Mapping[int, NDArray[Any]],
-    memories: int,
-    *,
-    about: float,
-    co_mention: float,
-    fan: int,
-    max_df: int,
+    forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int
 ) -> Edges:
     """Return the about and co-mention edges of the memories in ``forwards``.
 
-    ``forwards`` maps an ord to its entries (key, mention, subject); ``postings`` a key to its entries (ord, mention,
-    subject), and holds no key of more than ``max_df`` mentions. Weights of entries are in any one unit.
+    ``postings`` are those of the keys they mention; keys of more than ``max_df`` mentions carry nothing.
     """
     import numpy as np
 
-    keys = np.array(sorted(postings), dtype=np.int64)
-    if not len(keys) or not forwards:
-        return _no_edges()
-    lists = [postings[k] for k in keys.tolist()]
-    sizes = np.array([len(p) for p in lists])
-    held = np.concatenate(lists)
+    keys, sizes, held = postings.keys, postings.sizes, postings.entries
+    if not len(keys) or not len(forwards.ords):
+        none = np.zeros(0, dtype=np.int64)
+        return Edges(none, none, none, np.zeros(0))
     at_key = np.repeat(np.arange(len(keys)), sizes)
     mention, subject = held["mention"].astype(np.float64), held["subject"].astype(np.float64)
-    df = np.bincount(at_key, weights=(mention > 0), minlength=len(keys))
-    subjects = np.bincount(at_key, weights=(subject > 0), minlength=len(keys))
-    weight = np.where(df <= max_df, idf(memories, df), 0.0)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
+    df = np.bincount(at_key, weights=mention > 0, minlength=len(keys))
+    subjects = np.bincount(at_key, weights=subject > 0, minlength=len(keys))
+    weight = np.where(df <= max_df, idf(postings.memories, df), 0.0)
+    starts = np.cumsum(sizes) - sizes
 
-    ords = np.array(sorted(forwards), dtype=np.int64)
-    entries = np.concatenate([forwards[o] for o in ords.tolist()])
-    owner = np.repeat(np.arange(len(ords)), [len(forwards[o]) for o in ords.tolist()])
-    slot = np.searchsorted(keys, entries["key"])
-    found = (slot < len(keys)) & (keys[np.minimum(slot, len(keys) - 1)] == entries["key"])
-    entries, owner, slot = entries[found], owner[found], slot[found]
-    load = entries["mention"].astype(np.float64) * weight[slot]
+    entry_keys = forwards.entries["key"]
+    owner = np.repeat(np.arange(len(forwards.ords)), forwards.sizes)
+    slot = np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)
+    load = np.where(keys[slot] == entry_keys, forwards.entries["mention"] * weight[slot], 0.0)
 
-    channels = []
-    others = subjects[slot] - (entries["subject"] > 0)
-    kept = (load > 0) & (others > 0)
-    channels.append((kept, about, subject, load))
-    shared = (load > 0) & (df[slot] >= 2)
-    channels.append((_heaviest(owner, load, entries["key"], shared, fan), co_mention, mention, load))
-
+    others = subjects[slot] - (forwards.entries["subject"] > 0) > 0
+    shared = _heaviest(owner, load, entry_keys, (load > 0) & (df[slot] >= 2), fan)
     pieces = []
-    for kept, strength, value, load in channels:
-        if strength <= 0 or not kept.any():
-            continue
+    for kept, strength, value in (((load > 0) & others, about, subject), (shared, co_mention, mention)):
         which = np.flatnonzero(kept)
-        out = load[which] / np.bincount(owner[which], weights=load[which], minlength=len(ords))[owner[which]]
-        totals = np.bincount(at_key, weights=value, minlength=len(keys))
+        if strength <= 0 or not len(which):
+            continue
+        out = load[which] / np.bincount(owner[which], weights=load[which], minlength=len(forwards.ords))[owner[which]]
+        total = np.bincount(at_key, weights=value, minlength=len(keys))[slot[which]]
         counts = sizes[slot[which]]
         entry = np.repeat(np.arange(len(which)), counts)
         offset = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
-        held_at = starts[slot[which]][entry] + offset
-        share = value[held_at] / np.maximum(totals[slot[which]][entry], 1e-300)
+        place = starts[slot[which]][entry] + offset
+        share = strength * (out / np.maximum(total, 1e-300))[entry] * value[place]
         alive = share > 0
-        pieces.append(
-            Edges(
-                ords[owner[which]][entry][alive],
-                keys[slot[which]][entry][alive],
-                held["ord"][held_at].astype(np.int64)[alive],
-                (strength * out[entry] * share)[alive],
-            )
-        )
+        entry, place = entry[alive], place[alive]
+        pieces.append((forwards.ords[owner[which][entry]], keys[slot[which][entry]], held["ord"][place], share[alive]))
     if not pieces:
-        return _no_edges()
-    return Edges(*(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight")))
-
-
-def _no_edges() -> Edges:
-    import numpy as np
-
-    none = np.zeros(0, dtype=np.int64)
-    return Edges(none, none, none, np.zeros(0))
+        none = np.zeros(0, dtype=np.int64)
+        return Edges(none, none, none, np.zeros(0))
+    source, key, target, share = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return Edges(source, key, target.astype(np.int64), share)
 
 
 def _heaviest(
@@ -168,59 +172,68 @@ def _heaviest(
 
 
 def hop(
-    mass: Mapping[int, float], along: Edges, neighbours: Mapping[int, tuple[int | None, int | None]], neighbour: float
+    mass: Mass, along: Edges, neighbours: Mapping[int, tuple[int | None, int | None]], neighbour: float
 ) -> tuple[Mass, Edges]:
-    """Return where ``mass`` goes, and the edges with the mass each one carried (neighbours have key 0)."""
+    """Return where ``mass`` goes, and the edges with the mass each one carried. ``along`` starts at held memories only."""
     import numpy as np
 
-    if len(along.source):
-        carriers = np.array(sorted(mass), dtype=np.int64)
-        values = np.array([mass[o] for o in carriers.tolist()])
-        carried = along.weight * values[np.searchsorted(carriers, along.source)]
-    else:
-        carried = along.weight
+    carried = along.weight * mass.at(along.source) if len(along.source) else along.weight
     side = [
-        (ord, other, neighbour * mass[ord])
-        for ord in sorted(mass)
+        (ord, other, neighbour * value)
+        for ord, value in zip(mass.ords.tolist(), mass.values.tolist(), strict=True)
         for other in neighbours.get(ord, ())
         if other is not None and neighbour > 0
     ]
-    source = np.concatenate([along.source, np.array([s for s, _, _ in side], dtype=np.int64)])
-    key = np.concatenate([along.key, np.zeros(len(side), dtype=np.int64)])
-    target = np.concatenate([along.target, np.array([t for _, t, _ in side], dtype=np.int64)])
-    carried = np.concatenate([carried, np.array([m for _, _, m in side])])
-    where, slot = np.unique(target, return_inverse=True)
-    total = np.bincount(slot, weights=carried, minlength=len(where))
-    arrived = dict(zip(where.tolist(), total.tolist(), strict=True))
-    return arrived, Edges(source, key, target, carried)
+    moved = Edges(
+        np.concatenate([along.source, np.array([s for s, _, _ in side], dtype=np.int64)]),
+        np.concatenate([along.key, np.zeros(len(side), dtype=np.int64)]),
+        np.concatenate([along.target, np.array([t for _, t, _ in side], dtype=np.int64)]),
+        np.concatenate([carried, np.array([m for _, _, m in side], dtype=np.float64)]),
+    )
+    return gather(moved.target, moved.weight), moved
 
 
-def gate(mass: Mapping[int, float], similarity: Mapping[int, float], strength: float) -> Mass:
+def gate(mass: Mass, similarity: Mapping[int, float], strength: float) -> Mass:
     """Return mass × exp(strength × similarity to the question), rescaled to its old sum; no similarity counts as 0."""
-    import math
+    import numpy as np
 
-    gated = {o: m * math.exp(strength * similarity.get(o, 0.0)) for o, m in mass.items()}
-    before, after = math.fsum(mass.values()), math.fsum(gated.values())
-    return {o: m * before / after for o, m in gated.items()} if after > 0 else gated
+    near = np.array([similarity.get(o, 0.0) for o in mass.ords.tolist()])
+    gated = mass.values * np.exp(strength * near)
+    total = gated.sum()
+    return Mass(mass.ords, gated * (mass.values.sum() / total)) if total > 0 else mass
 
 
-def strongest(mass: Mapping[int, float], n: int, names: Any = None) -> list[int]:
-    """Return the ``n`` ords of largest mass above 0, ties in the order of ``names`` (a function from ords to sort keys).
+def strongest(
+    mass: Mass, n: int, names: Callable[[list[int]], Mapping[int, tuple[Any, ...]]] | None = None
+) -> NDArray[np.int64]:
+    """Return the ``n`` ords of largest mass above 0, best first.
 
-    ``names`` is called only when a tie straddles the cut, with the ords that tie there.
+    ``names`` maps ords to sort keys; it is asked only when a tie straddles the cut, so that insertion order decides
+    nothing. Ties elsewhere stand by ord.
     """
-    ranked = sorted(((-float(f"{m:.{_DIGITS}g}"), o) for o, m in mass.items() if m > 0))
-    if len(ranked) > n and names is not None and ranked[n - 1][0] == ranked[n][0]:
-        cut = ranked[n][0]
-        tied = [o for m, o in ranked if m == cut]
+    import numpy as np
+
+    alive = mass.values > 0
+    ords, values = mass.ords[alive], _rounded(mass.values[alive])
+    order = np.lexsort((ords, -values))
+    if len(order) > n and names is not None and values[order[n - 1]] == values[order[n]]:
+        cut = values[order[n]]
+        ahead, tied = ords[order][values[order] > cut], ords[values == cut].tolist()
         keys = names(tied)
-        ahead = [o for m, o in ranked if m < cut]
-        return ahead + sorted(tied, key=lambda o: keys.get(o, (o,)))[: n - len(ahead)]
-    return [o for _, o in ranked[:n]]
+        tied.sort(key=lambda o: keys.get(o, ()))
+        return np.concatenate([ahead, np.array(tied[: n - len(ahead)], dtype=np.int64)])
+    return ords[order[:n]]
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    unit = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.maximum(values, 1e-300))))
+    return np.round(values * unit) / unit
 
 
 def personalised_pagerank(
-    restart: Mapping[int, float], along: Edges, *, damping: float = 0.5, tolerance: float = 1e-10, rounds: int = 100
+    restart: Mass, along: Edges, *, damping: float = 0.5, tolerance: float = 1e-10, rounds: int = 100
 ) -> Mass:
     """Return the stationary mass of a walk that restarts with probability 1 - ``damping`` (Haveliwala 2002).
 
@@ -229,20 +242,21 @@ def personalised_pagerank(
     """
     import numpy as np
 
-    nodes = np.unique(np.concatenate([along.source, along.target, np.array(sorted(restart), dtype=np.int64)]))
-    start = np.array([restart.get(o, 0.0) for o in nodes.tolist()])
+    nodes = np.unique(np.concatenate([along.source, along.target, restart.ords]))
+    start = np.zeros(len(nodes))
+    start[np.searchsorted(nodes, restart.ords)] = restart.values
     if start.sum() <= 0:
-        return {}
+        return restart
     start = start / start.sum()
     source, target = np.searchsorted(nodes, along.source), np.searchsorted(nodes, along.target)
     out = np.bincount(source, weights=along.weight, minlength=len(nodes))
-    share = along.weight / out[source] if len(source) else along.weight
+    share = along.weight / out[source]
     mass = start
     for _ in range(rounds):
-        moved = np.bincount(target, weights=mass[source] * share, minlength=len(nodes)) if len(source) else 0 * start
-        moved = damping * (moved + mass[out == 0].sum() * start) + (1 - damping) * start
+        arrived = np.bincount(target, weights=mass[source] * share, minlength=len(nodes))
+        moved = damping * (arrived + mass[out == 0].sum() * start) + (1 - damping) * start
         done = np.abs(moved - mass).sum() < tolerance
         mass = moved
         if done:
             break
-    return dict(zip(nodes.tolist(), mass.tolist(), strict=True))
+    return Mass(nodes, mass)

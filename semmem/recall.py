@@ -8,45 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from semmem.candidates import Candidates, Cut, confidence, cut, gather, settle, total
 from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
-from semmem.fusion import Fused, fold_duplicates, rank
+from semmem.explanation import Explanation, explain
 from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Scope
 from semmem.rank_cap import Reach, reach
 from semmem.text import phrases, snippet, terms
 from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy
 
-if TYPE_CHECKING:
-    from semmem.explanation import Explanation
-
 __all__ = ["Candidates", "Recall", "Recaller"]
 
-Key = tuple[str, int, str]
-"""(id, part, namespace): what a candidate is fused and ordered by."""
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
-_FIRST = ("lexical", "dense")
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
-
-    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew of it.
-    """
-
-    question: Question
-    scope: Scope
-    recipe: Recipe
-    regime: str
-    rankings: Mapping[str, tuple[Key, ...]]
-    raw: Mapping[str, tuple[float, ...]]
-    traces: Mapping[str, Any]
-    heads: Mapping[Key, Head]
-    exact: frozenset[Key]
-    ranked: tuple[Fused[Key], ...]
-    degraded: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,8 +41,8 @@ class Recall(Sequence[Hit]):
     timings: Mapping[str, float]
     confidence: float
     candidates: Candidates = field(repr=False)
-    limit: int = 10
-    _explain: Callable[[Recall, str], Explanation] | None = field(default=None, repr=False)
+    cut: Cut = field(default_factory=Cut)
+    _store: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -79,15 +54,18 @@ class Recall(Sequence[Hit]):
         return iter(self.hits)
 
     @property
+    def limit(self) -> int:
+        """The most hits this recall was to return."""
+        return self.cut.limit
+
+    @property
     def reach(self) -> Reach:
         """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
-        return reach(self.candidates.recipe, max(self.limit, 1), scope_size=self.candidates.scope.size)
+        return reach(self.candidates.recipe, self.limit, scope_size=self.candidates.scope.size)
 
     def explain(self, id: str) -> Explanation:
         """Say why the memory ``id`` is where it is, or what would let it in. Raises NotFound for an unknown id."""
-        if self._explain is None:
-            raise LegFailed("This recall was made without a store and cannot explain.")
-        return self._explain(self, id)
+        return explain(self.candidates, self.cut, id, self._store)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -130,21 +108,18 @@ class Recaller:
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
-        explain: Callable[[Recall, str], Explanation] | None = None,
     ) -> Recall:
         """Answer one question; see Semmem.recall."""
         started = time.perf_counter()
         text = _checked(query, limit, offset, sort_by)
+        how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
-        kept = _fold(found.ranked, found.heads, fold_parts, recipe.dedup)
-        if sort_by != "relevance":
-            kept.sort(key=lambda k: _sorting(found.heads[k[0].key], sort_by), reverse=True)
-        hits = self._hits(found, kept[offset : offset + limit], offset, terms(query, self._language))
-        total, is_exact = _total(found)
-        timings["total"] = time.perf_counter() - started
+        hits = self._hits(found, how, terms(query, self._language))
+        matched, is_exact = total(found)
+        timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         return Recall(
-            hits, total, is_exact, found.degraded, found.regime, timings, _confidence(found), found, limit, explain
+            hits, matched, is_exact, found.degraded, found.regime, timings, confidence(found), found, how, self._store
         )
 
     def candidates(
@@ -168,7 +143,7 @@ class Recaller:
             called |= set(recipe.graph.seeders)
         rankings = self._ask([n for n in called if n != "graph"], question, scope, recipe, degraded, timings)
         heads = self._heads(scope, rankings.values(), {})
-        rankings = {leg: _settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
+        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
         regime = "unnamed"
         if "graph" in called:
             seeded = replace(question, heads=rankings)
@@ -176,9 +151,9 @@ class Recaller:
             if "graph" in graph:
                 regime = graph["graph"].regime or regime
                 heads = self._heads(scope, graph.values(), heads)
-                rankings["graph"] = _settle(graph["graph"], heads, recipe.depths.get("graph", 100))
+                rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
-        return _fused(question, scope, recipe, regime, rankings, heads, degraded)
+        return gather(question, scope, recipe, regime, rankings, heads, degraded)
 
     def _ask(
         self,
@@ -212,6 +187,7 @@ class Recaller:
             try:
                 answers[name] = future.result(timeout=max(0.0, began + limit - time.perf_counter()))
             except TimedOut:
+                future.cancel()
                 degraded[name] = f"no answer within {limit:g} s"
             except EmbedderMismatch:
                 raise
@@ -262,22 +238,20 @@ class Recaller:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)
         return {**known, **(self._store.heads(scope.namespaces, sorted(missing)) if missing else {})}
 
-    def _hits(
-        self, found: Candidates, kept: Sequence[tuple[Fused[Key], tuple[Key, ...]]], offset: int, asked: Sequence[str]
-    ) -> tuple[Hit, ...]:
-        ords = [found.heads[fused.key].ord for fused, _ in kept]
+    def _hits(self, found: Candidates, how: Cut, asked: Sequence[str]) -> tuple[Hit, ...]:
+        shown = cut(found, how)[how.offset : how.offset + how.limit]
+        ords = [found.heads[fused.key].ord for fused, _ in shown]
         memories: Mapping[int, Memory] = self._store.memories(found.scope.namespaces, ords) if ords else {}
         hits = []
-        for fused, folded in kept:
+        for fused, folded in shown:
             memory = memories.get(found.heads[fused.key].ord)
             if memory is None:  # forgotten since the legs answered
                 continue
             best, matches = snippet(memory.text, asked, self._language)
             legs = {leg: LegRank(r, found.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
-            duplicates = tuple(id for id, _, _ in folded)
-            hits.append(
-                Hit(memory, offset + len(hits) + 1, fused.score, fused.components, legs, best, matches, duplicates)
-            )
+            duplicates = tuple(f"{id}#{part}" if part and not how.fold_parts else id for id, part, _ in folded)
+            place = how.offset + len(hits) + 1
+            hits.append(Hit(memory, place, fused.score, fused.components, legs, best, matches, duplicates))
         return tuple(hits)
 
 
@@ -285,7 +259,8 @@ def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
     """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
     if not isinstance(query, str):
         raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
-    if not query.strip():
+    plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
+    if not plain.strip():
         raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit}.")
@@ -293,107 +268,4 @@ def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
         raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {offset}.")
     if sort_by not in ("relevance", "importance", "created", "updated"):
         raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
-    plain = query.replace("\x00", " ").encode("utf-8", "replace").decode()
-    return plain[:_LONGEST_QUERY]
-
-
-def _settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
-    """Order ties by id, drop what was forgotten meanwhile, cut to the depth: the same list in any insertion order."""
-    rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
-    rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
-    rows = rows[:depth]
-    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows))
-
-
-def _fused(
-    question: Question,
-    scope: Scope,
-    recipe: Recipe,
-    regime: str,
-    answers: Mapping[str, Ranking],
-    by_ord: Mapping[int, Head],
-    degraded: Mapping[str, str],
-) -> Candidates:
-    names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
-    heads = {names[o]: h for o, h in by_ord.items()}
-    rankings = {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in recipe.legs}
-    lexical = answers.get("lexical")
-    full = lexical.trace.full if lexical is not None and lexical.trace is not None else frozenset()
-    exact = frozenset(names[o] for o in full if o in names) if recipe.exact_bonus else frozenset()
-    ranked = rank(
-        rankings,
-        weights={leg: recipe.weights[leg] for leg in recipe.legs},
-        rank_constants=recipe.constants(regime),
-        planned=recipe.legs,
-        importance={k: h.importance for k, h in heads.items()} if recipe.prior else None,
-        prior_floor=recipe.prior_floor,
-        exact=exact,
-        exact_bonus=recipe.exact_bonus,
-        reserve=recipe.reserve,
-    )
-    return Candidates(
-        question,
-        scope,
-        recipe,
-        regime,
-        rankings,
-        {leg: answers[leg].scores for leg in rankings},
-        {leg: r.trace for leg, r in answers.items()},
-        heads,
-        exact,
-        tuple(ranked),
-        dict(degraded),
-    )
-
-
-def _fold(
-    ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], fold_parts: bool, dedup: bool
-) -> list[tuple[Fused[Key], tuple[Key, ...]]]:
-    """Keep the best part of each memory, then the first of each normalised content; return those with what they took in."""
-    if fold_parts:
-        parents: set[tuple[str, str]] = set()
-        whole = []
-        for fused in ranked:
-            id, part, namespace = fused.key
-            if part and (namespace, id) in parents:
-                continue
-            if part:
-                parents.add((namespace, id))
-            whole.append(fused)
-        ranked = whole
-    if not dedup:
-        return [(fused, ()) for fused in ranked]
-    return fold_duplicates(ranked, {fused.key: heads[fused.key].content for fused in ranked})
-
-
-def _sorting(head: Head, sort_by: SortBy) -> Any:
-    return {"importance": head.importance, "created": head.created_at, "updated": head.updated_at}[sort_by]
-
-
-def _total(found: Candidates) -> tuple[int, bool]:
-    """Return how many memories any leg matched, and whether no leg was cut at its depth."""
-    ords = {found.heads[key].ord for ranking in found.rankings.values() for key in ranking}
-    trace = found.traces.get("lexical")
-    if trace is not None and "lexical" in found.rankings:
-        import numpy as np
-
-        matched = trace.matched
-        beyond = len(matched) - int(np.isin(np.array(sorted(ords), dtype=np.int64), matched).sum())
-    else:
-        beyond = 0
-    whole = all(
-        len(ranking) < found.recipe.depths.get(leg, 100) or leg == "lexical" for leg, ranking in found.rankings.items()
-    )
-    return len(ords) + beyond, whole and not found.degraded
-
-
-def _confidence(found: Candidates) -> float:
-    """Return the mean of what the text legs think of their own first: share of the best BM25 possible, and cosine."""
-    parts = []
-    trace = found.traces.get("lexical")
-    if "lexical" in found.rankings:
-        best = found.raw["lexical"][0] if found.raw["lexical"] else 0.0
-        parts.append(min(1.0, best / trace.most) if trace is not None and trace.most > 0 else 0.0)
-    if found.raw.get("dense"):
-        parts.append(min(1.0, max(0.0, found.raw["dense"][0])))
-    return sum(parts) / len(parts) if parts else 0.0
+    return plain

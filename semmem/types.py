@@ -248,7 +248,8 @@ class GraphSettings:
     gate: float = 2.0
     decay: float = 0.5
     hops: int = 2
-    beam: int = 30
+    beam: int = 20
+    targets: int = 100
     fan: int = 20
     max_df: int = 30
     author_bonus: float = 2.0

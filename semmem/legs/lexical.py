@@ -92,12 +92,11 @@ class Lexical:
         candidates = set(ords[order].tolist())
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
+            complete: set[int] = set()
             for postings in self._store.postings(scope.namespaces, keys).values():
-                ours = set(ords.tolist()) & set().union(*(v["ord"].tolist() for v in postings.by_key.values()))
-                for key in keys:
-                    found = postings.by_key.get(key)
-                    ours &= set(found["ord"].tolist()) if found is not None else set()
-                candidates = (candidates & ours) if len(scope.namespaces) == 1 else candidates
+                if len(postings.keys) == len(keys):
+                    complete |= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items()))
+            candidates &= complete
         texts = self._store.texts(scope.namespaces, sorted(candidates))
         patterns = [re.compile(rf"(?<!\w){re.escape(p)}(?!\w)") for p in wanted]
         holds = {o for o, text in texts.items() if all(p.search(normalise(text)) for p in patterns)}
@@ -108,8 +107,9 @@ def _most(postings: Postings, counts: Mapping[int, int]) -> float:
     """Return the BM25 score of a memory that repeats every term of the question without end."""
     import numpy as np
 
-    dfs = [(n, len(postings.by_key[k])) for k, n in counts.items() if k in postings.by_key]
-    missing = sum(n for k, n in counts.items() if k not in postings.by_key)
+    found = dict(zip(postings.keys.tolist(), postings.sizes.tolist(), strict=True))
+    dfs = [(n, found[k]) for k, n in counts.items() if k in found]
+    missing = sum(n for k, n in counts.items() if k not in found)
     unseen = np.log(1 + (postings.memories + 0.5) / 0.5)
     return float(sum(n * np.log(1 + (postings.memories - df + 0.5) / (df + 0.5)) for n, df in dfs) + missing * unseen)
 
@@ -124,8 +124,7 @@ def bm25(
     """
     import numpy as np
 
-    found = [(key, postings.by_key[key]) for key in sorted(counts) if key in postings.by_key]
-    found = [(key, entries[entries["count"] > 0]) for key, entries in found]
+    found = [(key, entries[entries["count"] > 0]) for key, entries in postings.items()]
     found = [(key, entries) for key, entries in found if len(entries)]
     if not found:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)

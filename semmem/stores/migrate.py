@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from semmem.errors import SchemaTooNew, StoreUnavailable
+from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores.statements import migrations, statements
 
 __all__ = ["migrate"]
@@ -14,8 +14,8 @@ def migrate(conninfo: str) -> int:
     """Bring the schema at ``conninfo`` up to date and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
-    query. Raises SchemaTooNew when a newer semmem migrated it and StoreUnavailable when pgvector is missing or the
-    rights are.
+    query. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached, pgvector
+    is missing or the rights are, and InvalidInput when libpq cannot read ``conninfo``.
     """
     import psycopg
 
@@ -23,13 +23,23 @@ def migrate(conninfo: str) -> int:
         with psycopg.connect(conninfo, autocommit=True) as connection:
             return _migrate(connection)
     except psycopg.OperationalError as error:
-        reason = " ".join(str(error).split())
-        raise StoreUnavailable(f"The database server cannot be reached: {reason}") from error
+        raise StoreUnavailable(f"The database server cannot be reached: {_reason(error)}") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(
+            f"This database user may not use or create semmem's tables ({error.diag.message_primary}); grant CREATE on "
+            "the database and USAGE on the schema semmem, or let an administrator run the first connect."
+        ) from error
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is not None:
+            raise
+        raise InvalidInput(f"The store URL cannot be used: {_reason(error)}.") from error
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _migrate(connection: Any) -> int:
-    import psycopg
-
     known = migrations("postgres")
     newest = known[-1][0]
     if (number := _number(connection)) == newest:
@@ -51,11 +61,6 @@ def _migrate(connection: Any) -> int:
                     connection.execute(body)
                     connection.execute(sql["migration_record"], {"number": step, "name": name})
         return newest
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreUnavailable(
-            f"This database user may not create semmem's tables ({error.diag.message_primary}); grant CREATE on the "
-            "database, or let an administrator run the first connect."
-        ) from error
     finally:
         connection.execute(sql["migration_unlock"])
 
@@ -77,6 +82,11 @@ def _prepare(connection: Any) -> None:
             "This PostgreSQL server has no pgvector extension; install pgvector on it (0.8 or newer), or leave out the "
             "URL to use the embedded server."
         ) from error
+    if connection.execute(statements("postgres")["vector_exists"]).fetchone()[0] is None:
+        raise StoreUnavailable(
+            "The pgvector extension of this database is in another schema than public; move it with: "
+            "ALTER EXTENSION vector SET SCHEMA public"
+        )
     with connection.transaction():
         connection.execute("CREATE SCHEMA IF NOT EXISTS semmem")
         connection.execute(statements("postgres")["migration_table"])

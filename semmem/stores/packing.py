@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from semmem.types import Extraction
 
-__all__ = ["FORWARD", "POSTING", "WEIGHT_UNIT", "Segment", "forward_entries", "invert", "mentions", "pack_forward"]
+__all__ = ["FORWARD", "POSTING", "WEIGHT_UNIT", "Segment", "forward_entries", "invert", "join_groups", "mentions", "pack_forward", "pending_keys", "unpack_forwards", "unpack_postings"]
 
 FORWARD = np.dtype(
     [("key", "<i8"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1"), ("kind", "u1"), ("pad", "V3")]
@@ -66,6 +66,78 @@ def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
     return out
 
 
+Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
+"""(ids, sizes, entries): ids ascending, how many entries each has, and the entries one id after the other."""
+
+
+def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
+    """Return the forward entries that SQL packed as (ord, length in bytes) pairs, ords ascending, and one run of entries."""
+    pairs = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1] // FORWARD.itemsize, np.frombuffer(raw, dtype=FORWARD)
+
+
+def unpack_postings(
+    heads: bytes, raw: bytes, pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64], max_df: int
+) -> Groups:
+    """Return the postings of the ``wanted`` keys that at most ``max_df`` memories mention.
+
+    ``heads`` are (key, n, length in bytes) of segments and ``raw`` their entries; a segment of more than ``max_df``
+    mentions comes without. ``pending`` are (ord, length, packed forward) of memories that are in no segment yet.
+    """
+    triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
+    owner = np.repeat(triples[:, 0], triples[:, 2] // POSTING.itemsize)
+    keys, mentioned = triples[:, 0], triples[:, 1]
+    if pending:
+        added_keys, added = _pending_entries(pending, wanted)
+        raw += added.tobytes()
+        owner = np.concatenate([owner, added_keys])
+        keys = np.concatenate([keys, added_keys])
+        mentioned = np.concatenate([mentioned, mentions(added).astype(np.int64)])
+    entries = np.frombuffer(raw, dtype=POSTING)
+    distinct, slot = np.unique(keys, return_inverse=True)
+    few = distinct[np.bincount(slot, weights=mentioned, minlength=len(distinct)) <= max_df]
+    at = np.searchsorted(few, owner)
+    kept = (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner) if len(few) else np.zeros(len(owner), bool)
+    entries, owner = entries[kept], owner[kept]
+    if len(owner) and (owner[1:] < owner[:-1]).any():
+        order = np.argsort(owner, kind="stable")
+        entries, owner = entries[order], owner[order]
+    ids, sizes = np.unique(owner, return_counts=True)
+    return ids, sizes.astype(np.int64), entries
+
+
+def join_groups(one: Groups, other: Groups) -> Groups:
+    """Return the union of two sets of groups; the groups of ``other`` replace those of the same id in ``one``."""
+    ids, sizes, entries = one
+    stays = ~np.isin(ids, other[0])
+    entries = entries[np.repeat(stays, sizes)]
+    owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
+    order = np.argsort(owner, kind="stable")
+    joined = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)[order]
+    ids, sizes = np.unique(owner, return_counts=True)
+    return ids, sizes.astype(np.int64), joined
+
+
+def pending_keys(pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which of the ``wanted`` keys some pending memory has."""
+    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    return np.intersect1d(held["key"], wanted)
+
+
+def _pending_entries(
+    pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    sizes = [len(raw) // FORWARD.itemsize for _, _, raw in pending]
+    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    kept = np.isin(held["key"], wanted)
+    added = np.zeros(int(kept.sum()), dtype=POSTING)
+    added["ord"] = np.repeat([ord for ord, _, _ in pending], sizes)[kept]
+    added["length"] = np.repeat(np.minimum([length for _, length, _ in pending], _LARGEST), sizes)[kept]
+    for field in ("count", "mention", "subject"):
+        added[field] = held[field][kept]
+    return held["key"][kept].astype(np.int64), added
+
+
 def invert(
     ords: NDArray[np.int64], lengths: NDArray[np.int64], sizes: NDArray[np.int64], entries: NDArray[Any], names: Sequence[str]
 ) -> Iterator[Segment]:
@@ -73,6 +145,8 @@ def invert(
 
     ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an entry.
     """
+    if not len(entries):  # nothing but punctuation, such as a memory that is one emoji
+        return
     owner = np.repeat(np.arange(len(ords)), sizes)
     order = np.lexsort((ords[owner], entries["key"]))
     entries, owner = entries[order], owner[order]
@@ -82,10 +156,10 @@ def invert(
     for field in ("count", "mention", "subject"):
         packed[field] = entries[field]
     keys = entries["key"]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     ends = np.r_[starts[1:], len(keys)]
-    subjects = np.add.reduceat((entries["subject"] > 0).astype(np.int64), starts) if len(keys) else starts
-    mentioned = np.add.reduceat(mentions(entries).astype(np.int64), starts) if len(keys) else starts
+    subjects = np.add.reduceat((entries["subject"] > 0).astype(np.int64), starts)
+    mentioned = np.add.reduceat(mentions(entries).astype(np.int64), starts)
     raw = packed.tobytes()
     width = POSTING.itemsize
     lows, highs = packed["ord"][starts].tolist(), packed["ord"][ends - 1].tolist()

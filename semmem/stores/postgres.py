@@ -18,10 +18,11 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
-from semmem.protocols import Head, Postings, Ranking, Row, Scope, Written
+from semmem.protocols import Forwards, Head, Postings, Ranking, Row, Scope, Written
 from semmem.stores import postgres_write
 from semmem.stores.migrate import migrate
-from semmem.stores.packing import FORWARD, POSTING, mentions
+from semmem.stores.arrays import register_arrays
+from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.statements import statements
 from semmem.types import Filters, Memory, Page, Stats
 
@@ -219,26 +220,37 @@ class PostgresStore:
     # ------------------------------------------------------------------ reading what the legs need
 
     def postings(
-        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None
+        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
     ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace, pending memories included."""
-        wanted = np.array(sorted(keys), dtype=np.int64)
-        parameters = {"namespaces": list(namespaces), "keys": wanted.tolist(), "max_df": max_df or _NO_LIMIT}
+        """Return the postings of ``keys`` in each namespace, pending memories included.
+
+        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work.
+        """
+        wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+        limit = _NO_LIMIT if max_df is None else max_df
+        parameters = {"namespaces": list(namespaces), "keys": wanted, "max_df": limit}
         totals: dict[str, tuple[int, int]] = {}
         pending: dict[str, list[tuple[int, int, bytes]]] = {}
-        found: dict[str, dict[int, NDArray[Any]]] = {n: {} for n in namespaces}
-        for what, namespace, number, n, length, raw in self._rows("postings", parameters):
+        folded: dict[str, tuple[bytes, bytes]] = {}
+        for what, namespace, n, length, heads, raw in self._rows("postings_shared" if shared else "postings", parameters):
             if what == 0:
                 totals[namespace] = (n, length)
             elif what == 1:
-                pending.setdefault(namespace, []).append((number, length, raw))
+                pending.setdefault(namespace, []).append((n, length, raw))
             else:
-                found[namespace][number] = np.frombuffer(raw, dtype=POSTING)
-        for namespace, rows in pending.items():
-            _add_pending(found[namespace], rows, wanted)
-        if max_df is not None:
-            found = {n: {k: v for k, v in by.items() if mentions(v).sum() <= max_df} for n, by in found.items()}
-        return {n: Postings(*totals.get(n, (0, 0)), found[n]) for n in namespaces}
+                folded[namespace] = (heads, raw)
+        found = {}
+        for namespace in namespaces:
+            waiting = sorted(pending.get(namespace, []))
+            met = pending_keys(waiting, wanted) if shared and waiting else wanted[:0]
+            groups = unpack_postings(
+                *folded.get(namespace, (b"", b"")), [] if shared else waiting, np.setdiff1d(wanted, met), limit
+            )
+            if len(met):  # a key of one folded memory and one pending one is shared after all
+                whole = self.postings([namespace], met, max_df=max_df)[namespace]
+                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries))
+            found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
+        return found
 
     def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
         """Return, for each namespace, which of the name keys some memory has as its subject."""
@@ -253,9 +265,10 @@ class PostgresStore:
             known[namespace] &= set(wanted)
         return known
 
-    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, NDArray[Any]]:
-        """Return the packed entries (key, count, mention, subject, kind) of each memory."""
-        return {o: np.frombuffer(raw, dtype=FORWARD) for o, raw in self._rows("forwards", _in(namespaces, ords))}
+    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
+        """Return what each memory holds."""
+        heads, raw = self._rows("forwards", _in(namespaces, ords))[0]
+        return Forwards(*unpack_forwards(heads or b"", raw or b""))
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
         """Return what people read for each key."""
@@ -274,7 +287,7 @@ class PostgresStore:
         if scope.allowed is None:
             rows = self._rows("nearest", parameters)
         else:
-            rows = self._rows("nearest_within", {**parameters, "ords": scope.allowed.tolist()})
+            rows = self._rows("nearest_within", {**parameters, "ords": scope.allowed})
         if excluded:
             gone = set(scope.excluded.tolist()) if scope.excluded is not None else set()
             rows = [r for r in rows if r[0] not in gone]
@@ -312,6 +325,7 @@ class PostgresStore:
 
 def _configure(connection: Any) -> None:
     connection.execute(_SQL["session"])
+    register_arrays(connection)
     connection.prepare_threshold = 3
 
 
@@ -322,30 +336,11 @@ def _set_timeout(connection: Any, seconds: float) -> None:
 
 
 def _in(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
-    return {"namespaces": list(namespaces), "ords": list(ords)}
+    return {"namespaces": list(namespaces), "ords": np.fromiter(ords, np.int64, len(ords))}
 
 
 def _vector(vector: NDArray[np.float32]) -> str:
     return "[" + ",".join(map(repr, vector.tolist())) + "]"
-
-
-def _add_pending(by_key: dict[int, NDArray[Any]], rows: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]) -> None:
-    """Append the entries of pending memories to the postings of the wanted keys, in place."""
-    rows = sorted(rows)
-    packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in rows]
-    sizes = [len(p) for p in packed]
-    entries = np.concatenate(packed)
-    keep = np.isin(entries["key"], wanted)
-    added = np.zeros(int(keep.sum()), dtype=POSTING)
-    added["ord"] = np.repeat(np.array([o for o, _, _ in rows], dtype=np.int64), sizes)[keep]
-    added["length"] = np.repeat(np.minimum([n for _, n, _ in rows], 65_535), sizes)[keep]
-    entries = entries[keep]
-    for field in ("count", "mention", "subject"):
-        added[field] = entries[field]
-    order = np.argsort(entries["key"], kind="stable")
-    keys, first = np.unique(entries["key"][order], return_index=True)
-    for key, piece in zip(keys.tolist(), np.split(added[order], first[1:]), strict=False):
-        by_key[key] = np.concatenate([by_key[key], piece]) if key in by_key else piece
 
 
 def _memory(row: Any) -> Memory:

@@ -7,10 +7,13 @@ Every function takes an open connection inside a transaction and holds no state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
 from semmem.errors import Conflict
@@ -22,12 +25,13 @@ from semmem.types import Filters
 
 __all__ = ["FOLD_AT", "compact", "filter_parameters", "fold", "forget", "write"]
 
-FOLD_AT = 256
+FOLD_AT = 64
 """Pending memories of a namespace at which a writer folds them into the postings."""
 SEGMENT_FULL = 4_096
 """Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
 _SQL = statements("postgres")
-_POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries")
+_POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
+_TRUE, _FALSE = b"\x01", b"\x00"
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
@@ -52,7 +56,8 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     if conflicts and on_conflict == "abort":
         first = min(conflicts)
         raise Conflict(
-            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to change it."
+            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to change it.",
+            names=frozenset(conflicts),
         )
     ords |= _insert(connection, [r for r in ordered if r.part > 0 and _name(r) in new])
     by_namespace: dict[str, list[tuple[int, Row]]] = defaultdict(list)
@@ -93,7 +98,9 @@ def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]]
     names = [_name(r) for r in rows]
     parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
     stored = {(n, i): bytes(p) for n, i, p in connection.execute(_SQL["memory_payloads"], parameters)}
-    same = {_name(r) for r in rows if stored.get(_name(r)) == r.payload}
+    if len(stored) < len(rows):  # forgotten after our insert had found it: nothing is wrong, so try again
+        raise SerializationFailure("A memory was forgotten while it was remembered again.")
+    same = {_name(r) for r in rows if stored[_name(r)] == r.payload}
     return same, set(names) - same
 
 
@@ -129,9 +136,15 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
     _copy_segments(connection, namespace, invert(ords, lengths, sizes, entries, names))
 
 
-def _copy_segments(connection: Any, namespace: str, segments: Any) -> None:
+def _copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
+    segments = list(segments)
+    connection.execute(_SQL["segments_own"], {"namespace": namespace})
+    keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
+    connection.execute(_SQL["segments_meet"], keys)
+    known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
     number = int8(connection.execute(_SQL["next_segment"]).fetchone()[0])
     name = text(namespace)
+    alone = POSTING.itemsize
     copy_rows(
         connection,
         "posting",
@@ -148,13 +161,14 @@ def _copy_segments(connection: Any, namespace: str, segments: Any) -> None:
                 int8(s.high),
                 text(s.name),
                 s.entries,
+                _TRUE if len(s.entries) == alone and s.key not in known else _FALSE,
             )
             for s in segments
         ),
     )
 
 
-def fold(connection: Any, namespace: str, limit: int = 4 * FOLD_AT) -> int:
+def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many."""
     taken = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
     connection.execute(_SQL["tally_fold"], {"namespace": namespace})
@@ -240,13 +254,12 @@ def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
 def compact(connection: Any, namespace: str, keys: Sequence[int]) -> int:
     """Join the small segments of ``keys`` into rows of at most SEGMENT_FULL entries; return how many rows went."""
     connection.execute(_SQL["postings_own"], {"namespace": namespace})
+    connection.execute(_SQL["segments_own"], {"namespace": namespace})  # before the rows, as a fold takes them
     parameters = {"namespace": namespace, "keys": list(keys)}
     rows = connection.execute(_SQL["compact_lock"], parameters, binary=True).fetchall()
     joined: list[list[Segment]] = []
-    for key in keys:
-        of_key = [r for r in rows if r[0] == key]
-        if not of_key:
-            continue
+    for key, group in groupby(rows, key=itemgetter(0)):
+        of_key = list(group)
         entries = np.sort(np.concatenate([np.frombuffer(r[4], dtype=POSTING) for r in of_key]), order="ord")
         pieces = [entries[i : i + SEGMENT_FULL] for i in range(0, len(entries), SEGMENT_FULL)]
         for at, piece in enumerate(pieces):

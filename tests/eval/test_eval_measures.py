@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -138,9 +137,7 @@ def test_every_measure_agrees_with_its_definition(cases: list[tuple[list[str], d
         assert values.tolist() == pytest.approx(expected, abs=1e-9), name
 
 
-@pytest.mark.skipif(
-    not os.environ.get("SEMMEM_SLOW_TESTS"), reason="ranx compiles for a minute; set SEMMEM_SLOW_TESTS=1 to run it"
-)
+@pytest.mark.slow  # ranx compiles itself for a minute
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_every_measure_agrees_with_ranx() -> None:

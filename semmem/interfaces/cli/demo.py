@@ -60,18 +60,19 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
     from semmem.rank_cap import reach
 
     report = mem.remember_many(story(), namespace=_STORY)
+    mem.maintain()
     show.opening(report, mem.stats(namespace=_STORY))
     questions = [_ask(mem, _STORY, number, asked, show) for number, asked in enumerate(QUESTIONS, 1)]
-    first = QUESTIONS[0]
-    why = mem.recall(first.query, namespace=_STORY, limit=_LIMIT, recipe="hybrid").explain(first.answer)
-    show.why_not(first, why)
+    first, missed = QUESTIONS[0].query, QUESTIONS[0].answer or ""
+    why = mem.recall(first, namespace=_STORY, limit=_LIMIT, recipe="hybrid").explain(missed)
+    show.why_not(missed, why)
     reaches = [reach(recipe(name), _LIMIT) for name in ("seed", "default")]
     show.reaches(reaches)
     return {
         "memories": report.read,
         "degraded": report.degraded,
         "questions": questions,
-        "why_not": {"query": first.query, "recipe": "hybrid", "id": first.answer, "explanation": why},
+        "why_not": {"query": first, "recipe": "hybrid", "id": missed, "explanation": why},
         "reach": {one.recipe: one for one in reaches},
     }
 
@@ -119,8 +120,10 @@ def _ask(mem: Semmem, namespace: str, number: int, asked: Asked, show: Any) -> d
 
 def _new(hybrid: Recall, default: Recall) -> list[str]:
     """Return the ids that `default` has and `hybrid` has not, those that the graph ranked."""
-    known = {hit.memory.id for hit in hybrid}
-    return [hit.memory.id for hit in default if hit.memory.id not in known and "graph" in hit.legs]
+    known = {hit.memory.parent_id or hit.memory.id for hit in hybrid}
+    return [
+        hit.memory.id for hit in default if (hit.memory.parent_id or hit.memory.id) not in known and "graph" in hit.legs
+    ]
 
 
 def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[Asked], int]:

@@ -29,10 +29,10 @@ class Asked:
 
 QUESTIONS = (
     Asked("In which town did the designer of the Kestrel logger grow up?", "petra"),
-    Asked("Who repairs the engine of the boat that carries the spare turbine blades?", "sandpiper"),
-    Asked("On which day is the building closed where the old tide books are kept?", "heron-house"),
-    Asked("How does the supplier of the copper mesh want to be paid?", "orrin"),
-    Asked("Which instrument does the person who calibrates the flow meters play?", "yusuf"),
+    Asked("Who repairs the engine of the boat that carries the spare Marlin blades?", "sandpiper"),
+    Asked("On which day is the building closed where the Corrigan tide books are kept?", "heron-house"),
+    Asked("How does the supplier of the Vellamo mesh want to be paid?", "orrin"),
+    Asked("Which instrument does the person who calibrates the Tarka flow meters play?", "yusuf"),
 )
 """Each needs two memories: the first is found by its words, the second shares nothing with the question."""
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.interfaces.cli.demo_data import Asked
 from semmem.interfaces.cli.door import Door
-from semmem.interfaces.cli.show import bar, full_score, legend, one_line
+from semmem.interfaces.cli.show import bar, degraded_lines, full_score, legend, one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from semmem.explanation import Explanation
     from semmem.rank_cap import Reach
     from semmem.recall import Recall
     from semmem.types import Hit, IngestReport, Stats
@@ -51,7 +52,7 @@ class Show:
         line.append("★ the answer   ", style="bold").append("+ not among hybrid's five", style="green")
         self._out.print(line)
 
-    def question(self, number: int, asked: Asked, hybrid: Recall, default: Recall, why: Any) -> None:
+    def question(self, number: int, asked: Asked, hybrid: Recall, default: Recall, why: Explanation | None) -> None:
         """Print one question: the hits of both recipes beside each other, and the path of the graph."""
         from rich.table import Table
 
@@ -62,18 +63,19 @@ class Show:
         table.add_column(
             f"default: with the graph ({default.regime} question)", width=_SIDE, no_wrap=True, header_style="dim"
         )
-        known = {hit.memory.id for hit in hybrid}
+        known = {hit.memory.parent_id or hit.memory.id for hit in hybrid}
         for place in range(max(len(hybrid), len(default))):
             left = _cell(hybrid[place], asked, full_score([hybrid]), None) if place < len(hybrid) else ""
             right = _cell(default[place], asked, full_score([default]), known) if place < len(default) else ""
             table.add_row(left, right)
         self._out.print(table)
+        self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
-            self._out.print(f"   {why}", style="green", markup=False)
+            self._out.print(_path(why))
 
-    def why_not(self, asked: Asked, why: Any) -> None:
+    def why_not(self, missed: str, why: Explanation) -> None:
         """Print why hybrid does not return the answer of the first question."""
-        self._rule(f"Why not? Recipe hybrid, question 1, the memory {asked.answer}")
+        self._rule(f"Why not? Recipe hybrid, question 1, the memory {missed}")
         self._out.print(str(why), markup=False)
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
@@ -132,9 +134,33 @@ def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
     mark, style = " ", ""
     if hit.memory.id == asked.answer:
         mark, style = "★", "bold"
-    elif known is not None and hit.memory.id not in known:
+    elif known is not None and (hit.memory.parent_id or hit.memory.id) not in known:
         mark, style = "+", "green"
     cell = Text(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
-    cell.append(f" {one_line(hit.memory.title or hit.memory.text, _SIDE - 12 - _BAR)}", style=style)
+    cell.append(f" {one_line(_name(hit), _SIDE - 12 - _BAR)}", style=style)
     return cell
+
+
+def _name(hit: Hit) -> str:
+    """Return what a person would call the memory: its title, with the file where it comes from one, else its text."""
+    memory = hit.memory
+    if memory.title is None:
+        return memory.text
+    return f"{memory.title} · {Path(memory.source).stem}" if memory.source else memory.title
+
+
+def _path(why: Explanation) -> Text:
+    """Return the way the graph took to a memory, and where the other legs had it."""
+    from rich.text import Text
+
+    line = Text("  ")
+    if why.path:
+        line.append(why.path[0].start)
+        for step in why.path:
+            line.append(" → ", style="dim").append(step.by, style="green").append(" → ", style="dim")
+            line.append(step.to, style="bold")
+    others = [leg for leg in why.legs.values() if leg.leg != "graph"]
+    places = ", ".join(f"{leg.leg} {f'rank {leg.rank}' if leg.rank else 'has it not at all'}" for leg in others)
+    line.append(f"   ({places})", style="dim")
+    return line

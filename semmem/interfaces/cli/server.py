@@ -33,7 +33,7 @@ def server_of(url: str | None) -> EmbeddedServer:
     from semmem.stores.embedded import EmbeddedServer
     from semmem.stores.url import parse_url
 
-    settings = Settings()
+    settings = Settings.load()
     target = parse_url(url or settings.url, home=settings.home)
     if target.kind != "embedded" or target.path is None:
         raise InvalidInput("Only the embedded server can be looked at or stopped here; this URL names another store.")

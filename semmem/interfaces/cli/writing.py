@@ -1,10 +1,11 @@
-"""The commands that change a store: remember and forget."""
+"""The commands that change a store: remember, forget, rebuild and maintain."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,10 +23,19 @@ _TEXT = (".txt", ".md", ".markdown")
 _ITEMS = (".jsonl", ".ndjson")
 
 
+class OnError(StrEnum):
+    """What becomes of the batch of a bad item."""
+
+    abort = "abort"
+    skip = "skip"
+
+
 def register(app: typer.Typer) -> None:
-    """Add remember and forget to the program."""
+    """Add the writing commands to the program."""
     command(app, "remember", "url", "namespace")(remember)
     command(app, "forget", "url", "namespace")(forget)
+    command(app, "rebuild", "url")(rebuild)
+    command(app, "maintain", "url")(maintain)
 
 
 def remember(
@@ -48,8 +58,10 @@ def remember(
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its vector as a JSON list, instead of an embedder.")] = None,
-    on_error: Annotated[str, typer.Option(help="For .jsonl: abort the batch with a bad item, or skip it.")] = "abort",
-    batch_size: Annotated[int | None, typer.Option(help="For .jsonl: items a transaction.")] = None,
+    on_error: Annotated[
+        OnError, typer.Option(help="For .jsonl: store nothing of a batch with a bad item, or skip that item.")
+    ] = OnError.abort,
+    batch_size: Annotated[int, typer.Option(help="For .jsonl: items a transaction.")] = 500,
 ) -> None:
     """Remember a text, standard input, or a file.
 
@@ -60,23 +72,24 @@ def remember(
     if path is not None and path.suffix.lower() in _ITEMS:
         _remember_lines(door, path, on_error, batch_size)
         return
-    given = {
-        "namespace": door.namespace,
-        "id": id,
-        "title": title or (path.stem if path else None),
-        "author": author,
-        "session": session,
-        "position": position,
-        "source": source or (str(path) if path else None),
-        "tags": tuple(tags or ()),
-        "metadata": pairs(metadata),
-        "importance": importance,
-        "created_at": moment(created_at, "--created-at"),
-        "vector": _vector(vector),
-    }
-    whole = _read(text, path)
+    whole, extra, numbers = _read(text, path), pairs(metadata), _vector(vector)
+    when = moment(created_at, "--created-at")
     with door.connect() as mem:
-        memory = mem.remember(whole, **given)
+        memory = mem.remember(
+            whole,
+            namespace=door.namespace,
+            id=id,
+            title=title or (path.stem if path else None),
+            author=author,
+            session=session,
+            position=position,
+            source=source or (str(path) if path else None),
+            tags=tuple(tags or ()),
+            metadata=extra,
+            importance=importance,
+            created_at=when,
+            vector=numbers,
+        )
     door.give(memory, lambda: _show_memory(door, memory))
 
 
@@ -106,6 +119,25 @@ def forget(
     what = f"{count} {'memory' if count == 1 else 'memories'}"
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
+
+
+def rebuild(door: Door) -> None:
+    """Make the vectors that are missing, such as those of memories stored without an embedder."""
+    from semmem.interfaces.cli.progress import counting
+
+    with door.connect() as mem:
+        waiting = mem.stats().memories
+        with counting(door, "embedding", None) as advance:
+            made = mem.rebuild(progress=advance) if waiting else 0
+    door.give({"embedded": made}, lambda: door.out.print(f"Made {made:,} vectors that were missing."))
+
+
+def maintain(door: Door) -> None:
+    """Tidy the store: fold what is pending, join small segments, index vectors. Answers stay the same."""
+    with door.connect() as mem:
+        done = mem.maintain()
+    shown = ", ".join(f"{name} {count:,}" for name, count in done.items()) or "nothing to do"
+    door.give(done, lambda: door.out.print(f"Done: {shown}."))
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
@@ -162,14 +194,22 @@ def items(path: Path) -> Iterator[Any]:
                 yield line
 
 
-def _remember_lines(door: Door, path: Path, on_error: str, batch_size: int | None) -> None:
+def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
     from semmem.interfaces.cli.progress import counting
 
-    with path.open("rb") as lines:
-        total = sum(1 for line in lines if line.strip())
-    sizes = {} if batch_size is None else {"batch_size": batch_size}
+    total = None
+    if path.is_file():  # a pipe can be read only once
+        with path.open("rb") as lines:
+            total = sum(1 for line in lines if line.strip())
+    skip = on_error is OnError.skip
     with door.connect() as mem, counting(door, path.name, total) as advance:
-        report = mem.remember_many(items(path), namespace=door.namespace, on_error=on_error, progress=advance, **sizes)
+        report = mem.remember_many(
+            items(path),
+            namespace=door.namespace,
+            batch_size=batch_size,
+            on_error="skip" if skip else "abort",
+            progress=advance,
+        )
     door.give(report, lambda: _show_report(door, report))
 
 

@@ -29,4 +29,5 @@ SELECT m.namespace, m.ord, k.vector::public.vector
 FROM unnest(%(namespaces)s::text[], %(ords)s::bigint[], %(vectors)s::text[]) AS k(namespace, ord, vector)
 JOIN memory m ON m.namespace = k.namespace AND m.ord = k.ord
 ORDER BY m.namespace, m.ord
+FOR KEY SHARE OF m
 ON CONFLICT (namespace, ord) DO NOTHING;

@@ -4,19 +4,38 @@ SELECT nextval('segment_number');
 
 -- postings --
 -- Tally, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
-SELECT 0 AS what, namespace, 0::bigint AS number, sum(memories)::bigint AS n, sum(length)::bigint AS length, NULL::bytea AS entries
+-- One row a namespace: thousands of segments arrive as two long values. What too many mention comes without entries.
+SELECT 0 AS what, namespace, sum(memories)::bigint AS n, sum(length)::bigint AS length,
+       NULL::bytea AS heads, NULL::bytea AS entries
 FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
 UNION ALL
-SELECT 1, namespace, f.ord, 0, f.length, f.entries
+SELECT 1, namespace, f.ord, f.length, NULL, f.entries
 FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s)
 UNION ALL
-SELECT 2, namespace, key, sum(n)::bigint, 0, string_agg(entries, ''::bytea ORDER BY low)
-FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s)
-GROUP BY namespace, key HAVING sum(n) <= %(max_df)s;
+SELECT 2, namespace, 0, 0,
+       string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
+       string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
+FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) GROUP BY namespace;
+
+-- postings_shared --
+-- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys.
+SELECT 0 AS what, namespace, sum(memories)::bigint AS n, sum(length)::bigint AS length,
+       NULL::bytea AS heads, NULL::bytea AS entries
+FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
+UNION ALL
+SELECT 1, namespace, f.ord, f.length, NULL, f.entries
+FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s)
+UNION ALL
+SELECT 2, namespace, 0, 0,
+       string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
+       string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
+FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) AND NOT lone GROUP BY namespace;
 
 -- forwards --
--- What each of a few memories holds.
-SELECT ord, entries FROM forward WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+-- What each of a few memories holds, as two long values.
+SELECT string_agg(int8send(ord) || int8send(length(entries)), ''::bytea ORDER BY ord),
+       string_agg(entries, ''::bytea ORDER BY ord)
+FROM forward WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 
 -- known_subjects --
 -- Which names some memory is about; the pending ones are read whole, there are few.
@@ -60,10 +79,10 @@ DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 INSERT INTO tally (namespace, memories, length) VALUES (%(namespace)s, %(memories)s, %(length)s);
 
 -- tally_fold --
--- Many deltas become one; a concurrent fold finds nothing left and adds nothing.
+-- Many deltas become one, and none when nothing is left; a concurrent fold finds nothing and adds nothing.
 WITH gone AS (DELETE FROM tally WHERE namespace = %(namespace)s RETURNING memories, length)
 INSERT INTO tally (namespace, memories, length)
-SELECT %(namespace)s, sum(memories), sum(length) FROM gone HAVING count(*) > 0;
+SELECT %(namespace)s, sum(memories), sum(length) FROM gone HAVING sum(memories) <> 0 OR sum(length) <> 0;
 
 -- posting_lock --
 -- The segments that may hold some memories of each key, in one order for all who change postings.
@@ -101,3 +120,15 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('semmem postings ' || %(nam
 -- postings_own --
 -- Held while segments are joined: a forget that waited for the old rows would not see the new ones.
 SELECT pg_advisory_xact_lock(hashtextextended('semmem postings ' || %(namespace)s, 0));
+
+-- segments_own --
+-- Writers of segments of one namespace go one after the other from here to their commit, so that lone is true.
+SELECT pg_advisory_xact_lock(hashtextextended('semmem segments ' || %(namespace)s, 0));
+
+-- segments_meet --
+-- Keys that one memory alone had until now, and no longer.
+UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone;
+
+-- segments_known --
+-- Keys that are not new to the namespace.
+SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);

@@ -10,6 +10,10 @@ SELECT pg_advisory_unlock(hashtextextended('semmem migrations', 0));
 -- NULL in a database that semmem has not seen yet.
 SELECT to_regclass('semmem.migration');
 
+-- vector_exists --
+-- NULL when pgvector's type is not where our statements look for it.
+SELECT to_regtype('public.vector');
+
 -- migration_table --
 -- What was applied and when.
 CREATE TABLE IF NOT EXISTS semmem.migration (
@@ -35,5 +39,7 @@ SELECT value FROM meta WHERE key = %(key)s;
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
 
 -- session --
--- Every connection: our schema first, no compilation of small queries, no parallel workers for them.
+-- Every connection: our schema first, no compilation of small queries, no parallel workers for them, and no planning
+-- anew for every long list of keys.
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
+SET plan_cache_mode TO force_generic_plan;

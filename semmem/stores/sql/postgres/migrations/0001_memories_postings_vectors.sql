@@ -68,8 +68,10 @@ CREATE TABLE posting (
     high      bigint NOT NULL,
     name      text NOT NULL,
     entries   bytea NOT NULL,
+    lone      boolean NOT NULL,              -- the only entry of its key, so it ties no two memories
     PRIMARY KEY (namespace, key, segment)
 );
+CREATE INDEX posting_shared ON posting (namespace, key) WHERE NOT lone;
 ALTER TABLE posting ALTER entries SET STORAGE EXTERNAL;
 
 -- Number and length of the indexed memories, as deltas that are folded later, so that writers never queue.

@@ -1,0 +1,59 @@
+"""Two results on the same questions, paired: what changed from one run of the harness to another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eval import SCHEMA
+from eval.comparison import ExperimentError, cutoff
+from eval.significance import family, holm
+from eval.verdict import Standing, judge
+
+__all__ = ["between"]
+
+
+def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[dict[str, Any]]:
+    """Compare condition B to condition A, each ``FOLDER`` or ``FOLDER:CONDITION`` (the first condition of the folder).
+
+    Holm runs across the metrics. Raises ExperimentError when the folders are of different corpora or hold no
+    per-question values.
+    """
+    (one, name_a, values_a), (two, name_b, values_b) = _read(a), _read(b)
+    if one["corpus"]["sha256"] != two["corpus"]["sha256"]:
+        raise ExperimentError("A and B are of different corpora; only results on the same questions can be paired.")
+    shared = [id for id in values_a if id in values_b and not values_a[id]["apart"]]
+    if not shared:
+        raise ExperimentError("A and B share no question; nothing can be paired.")
+    rows, found = [], []
+    for metric in metrics:
+        k = cutoff(metric)
+        base = [values_a[id][metric] for id in shared]
+        other = [values_b[id][metric] for id in shared]
+        found.append((metric, k, family(base, {"b": other}, seed=seed)["b"]))
+    corrected = holm([at.p for _, _, at in found])
+    for (metric, k, at), p in zip(found, corrected, strict=True):
+        before = one["conditions"][name_a]["preflight"]["vacuous"][str(k)]
+        verdict = judge(Standing(k=k, vacuous=before), type(at)(**{**at.as_dict(), "p_holm": p}), metric=metric)
+        rows.append({"metric": metric, "a": name_a, "b": name_b, **verdict.as_dict()})
+    return rows
+
+
+def _read(spec: str) -> tuple[dict[str, Any], str, dict[str, dict[str, Any]]]:
+    folder, colon, name = spec.rpartition(":")
+    path = Path(folder if colon and not Path(spec).exists() else spec)
+    if not (path / "result.json").is_file():
+        raise ExperimentError(f"{path} holds no result.json; pass a result folder, or FOLDER:CONDITION.")
+    result: dict[str, Any] = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    if result["schema"] > SCHEMA:
+        raise ExperimentError(f"{path} was written by a newer harness; use that one.")
+    wanted = name if path != Path(spec) else next(iter(result["conditions"]))
+    if wanted not in result["conditions"]:
+        raise ExperimentError(f"{path} has no condition {wanted!r}; it has {', '.join(result['conditions'])}.")
+    lines = path / "private" / "per-question.jsonl"
+    if not lines.is_file():
+        raise ExperimentError(f"{path} holds no per-question values; they are private and were not kept. Run it again.")
+    rows = (json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines())
+    return result, wanted, {row["id"]: row for row in rows if row["condition"] == wanted}

@@ -1,0 +1,181 @@
+"""What a recall found before it is cut, and how it is fused, folded, cut and counted. Pure: no store, no clock.
+
+Kept apart from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from semmem.fusion import Fused, fold_duplicates, rank
+from semmem.protocols import Head, Question, Ranking, Scope
+from semmem.types import Recipe, SortBy
+
+__all__ = ["Candidates", "Cut", "Key", "Kept", "confidence", "cut", "fold", "gather", "settle", "total"]
+
+Key: TypeAlias = "tuple[str, int, str]"
+"""(id, part, namespace): what a candidate is fused and ordered by."""
+Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
+"""A candidate that stays, and the keys folded into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
+
+    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew of it.
+    """
+
+    question: Question
+    scope: Scope
+    recipe: Recipe
+    regime: str
+    rankings: Mapping[str, tuple[Key, ...]]
+    raw: Mapping[str, tuple[float, ...]]
+    traces: Mapping[str, Any]
+    heads: Mapping[Key, Head]
+    exact: frozenset[Key]
+    degraded: Mapping[str, str]
+    ranked: tuple[Fused[Key], ...] = field(default=())
+
+    def fuse(
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        rank_constants: Mapping[str, float] | None = None,
+        rankings: Mapping[str, Sequence[Key]] | None = None,
+        heads: Mapping[Key, Head] | None = None,
+    ) -> tuple[Fused[Key], ...]:
+        """Fuse again, with some numbers, lists or heads replaced by others; what is not given stays as it was."""
+        recipe = self.recipe
+        known = {**self.heads, **(heads or {})}
+        return tuple(
+            rank(
+                {**self.rankings, **(rankings or {})},
+                weights={leg: recipe.weights[leg] for leg in recipe.legs} | dict(weights or {}),
+                rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
+                planned=recipe.legs,
+                importance={k: h.importance for k, h in known.items()} if recipe.prior else None,
+                prior_floor=recipe.prior_floor,
+                exact=self.exact,
+                exact_bonus=recipe.exact_bonus,
+                reserve=recipe.reserve,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which of the ranked candidates are shown: the arguments of recall that act after fusion."""
+
+    limit: int = 10
+    offset: int = 0
+    sort_by: SortBy = "relevance"
+    fold_parts: bool = True
+
+
+def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
+    """Order ties by id, drop what was forgotten meanwhile, cut to the depth: the same list in any insertion order."""
+    rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
+    rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
+    rows = rows[:depth]
+    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows))
+
+
+def gather(
+    question: Question,
+    scope: Scope,
+    recipe: Recipe,
+    regime: str,
+    answers: Mapping[str, Ranking],
+    by_ord: Mapping[int, Head],
+    degraded: Mapping[str, str],
+) -> Candidates:
+    """Turn the legs' answers into fused candidates; a leg without a vote of its own, such as a seeder, has no share."""
+    names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
+    lexical = answers.get("lexical")
+    full = lexical.trace.full if lexical is not None and lexical.trace is not None else frozenset()
+    found = Candidates(
+        question,
+        scope,
+        recipe,
+        regime,
+        {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in recipe.legs},
+        {leg: r.scores for leg, r in answers.items() if leg in recipe.legs},
+        {leg: r.trace for leg, r in answers.items()},
+        {names[o]: h for o, h in by_ord.items()},
+        frozenset(names[o] for o in full if o in names) if recipe.exact_bonus else frozenset(),
+        dict(degraded),
+    )
+    return replace(found, ranked=found.fuse())
+
+
+def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
+    """Keep the first of each normalised content, then the best part of each memory; return those with what they took in.
+
+    In this order, because two long memories that share one paragraph are not the same: the later one stays, with
+    its next best part. It is a duplicate only when all its parts that were found are.
+    """
+    kept: Sequence[Kept]
+    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked}) if dedup else [(f, ()) for f in ranked]
+    if not fold_parts:
+        return list(kept)
+    places: dict[tuple[str, str], int] = {}
+    whole: list[tuple[Fused[Key], list[Key]]] = []
+    for fused, folded in kept:
+        id, _, namespace = fused.key
+        at = places.setdefault((id, namespace), len(whole))
+        if at == len(whole):
+            whole.append((fused, []))
+        whole[at][1].extend(folded)
+    out: list[Kept] = []
+    for fused, folded_ in whole:
+        first = {(id, namespace): (id, part, namespace) for id, part, namespace in reversed(folded_)}
+        once = [key for key in folded_ if first[key[0], key[2]] == key and (key[0], key[2]) not in places]
+        out.append((fused, tuple(once)))
+    return out
+
+
+def cut(found: Candidates, how: Cut) -> list[Kept]:
+    """Return all candidates in the order of ``how``, folded; the hits are ``[offset : offset + limit]`` of them."""
+    kept = fold(found.ranked, found.heads, dedup=found.recipe.dedup, fold_parts=how.fold_parts)
+    if how.sort_by != "relevance":
+        field = {"importance": "importance", "created": "created_at", "updated": "updated_at"}[how.sort_by]
+        kept.sort(key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
+    return kept
+
+
+def total(found: Candidates) -> tuple[int, bool]:
+    """Return how many memories any leg matched, and whether that is exact: no leg failed or was cut at its depth.
+
+    The lexical leg counts beyond its depth. There a part counts as a memory, so where texts were split the total is
+    an upper estimate and not exact.
+    """
+    keys = {key for ranking in found.rankings.values() for key in ranking}
+    trace = found.traces.get("lexical")
+    beyond = 0
+    if trace is not None and "lexical" in found.rankings:
+        import numpy as np
+
+        ords = np.array(sorted({found.heads[key].ord for key in keys}), dtype=np.int64)
+        beyond = len(trace.matched) - int(np.isin(ords, trace.matched).sum())
+    whole = all(
+        len(ranking) < found.recipe.depths.get(leg, 100) or (leg == "lexical" and trace is not None)
+        for leg, ranking in found.rankings.items()
+    )
+    parts = beyond > 0 and any(part for _, part, _ in keys)
+    return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not found.degraded
+
+
+def confidence(found: Candidates) -> float:
+    """Return the mean of what the text legs think of their own first: share of the best BM25 possible, and cosine."""
+    parts = []
+    trace = found.traces.get("lexical")
+    if "lexical" in found.rankings:
+        best = found.raw["lexical"][0] if found.raw["lexical"] else 0.0
+        parts.append(min(1.0, best / trace.most) if trace is not None and trace.most > 0 else 0.0)
+    if found.raw.get("dense"):
+        parts.append(min(1.0, max(0.0, found.raw["dense"][0])))
+    return sum(parts) / len(parts) if parts else 0.0

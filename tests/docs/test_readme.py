@@ -1,0 +1,105 @@
+"""What the README shows can be typed: its commands and code run, and its tables leave nothing out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.interfaces import wire
+from semmem.interfaces.cli.app import app, run
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = [line for block in blocks("console") for line in block.splitlines() if line.startswith("semmem ")]
+
+
+def command_names() -> list[str]:
+    names = [command.name for command in app.registered_commands]
+    names += [
+        f"{group.name} {command.name}"
+        for group in app.registered_groups
+        if group.typer_instance is not None
+        for command in group.typer_instance.registered_commands
+    ]
+    return sorted(filter(None, names))
+
+
+@pytest.fixture
+def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+
+
+@pytest.mark.usefixtures("_own_store")
+def test_the_commands_run_in_the_order_in_which_they_stand(capfd: pytest.CaptureFixture[str]) -> None:
+    typed = [line for line in COMMANDS if not line.startswith(("semmem demo", "semmem server"))]
+    assert len(typed) >= 8
+    for line in typed:
+        assert run(shlex.split(line)[1:]) == 0, line
+        out, err = capfd.readouterr()
+        assert out, line
+        assert err == "", line
+
+
+@pytest.mark.usefixtures("_own_store")
+def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(blocks("python")) == 1
+    exec(compile(blocks("python")[0], "README.md", "exec"), {})  # the example is ours
+    printed = capsys.readouterr().out
+    assert "Petra Lindqvist" in printed
+    assert "every leg answered" in printed
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_every_command_is_described(name: str) -> None:
+    assert f"`semmem {name}" in README
+
+
+def test_no_command_is_described_that_does_not_exist() -> None:
+    described = re.findall(r"`semmem ([a-z]+(?: (?:status|stop)\b)?)", README)
+    assert set(described) <= {*command_names(), "server"}
+
+
+def test_every_recipe_has_a_row() -> None:
+    for name in semmem.RECIPES:
+        assert re.search(rf"^\|[^|]*`{name}`", README, re.MULTILINE), name
+
+
+def test_every_setting_has_a_row() -> None:
+    from semmem.config import Settings
+
+    rows = set(re.findall(r"^\| `SEMMEM_([A-Z_]+)`", README, re.MULTILINE))
+    assert rows == {name.upper() for name in Settings.model_fields}
+
+
+def test_every_exit_code_is_explained() -> None:
+    sentence = re.search(r"^Exit codes: (.*?)\n\n", README, re.DOTALL | re.MULTILINE)
+    assert sentence is not None
+    explained = {int(code) for code in re.findall(r"(?:^|· ?)\s*(\d+) ", sentence[1])}
+    used = {answer.exit_code for answer in wire.ERRORS.values()} | {0, wire.EXIT_REACH, wire.EXIT_INTERRUPTED}
+    assert explained == used
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= targets
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    for document in (ROOT / "README.md", ROOT / "CONTEXT.md", ROOT / "CHANGELOG.md", *ROOT.glob("adr/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"\n## {semmem.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Fusing cached lists: each formula by hand, and what all of them share."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval.fusings import convex, fused_places, rank_scaled, regime_of, tm2c2
+from eval.lists import Asked, Found, Key
+from semmem.config import RECIPES, recipe
+from semmem.types import Recipe
+
+
+def keys(*ids: str) -> list[tuple[Key, float]]:
+    return [((id, 0), 10.0 - i) for i, id in enumerate(ids)]
+
+
+def known(**content: str) -> dict[Key, Found]:
+    return {(id, 0): Found(0.5, text) for id, text in content.items()}
+
+
+LISTS = Asked("q", "named", {"lexical": keys("a", "b"), "dense": keys("b", "c"), "graph": keys("d", "a")})
+FOUND = known(a="1", b="2", c="3", d="4")
+PLAIN = Recipe(
+    "plain", {"lexical": 1.0, "dense": 1.0, "graph": 0.35}, {"lexical": 60.0, "dense": 60.0, "graph": 60.0}, prior=False
+)
+
+
+def test_weighted_rrf_by_hand() -> None:
+    # a 1/61 + .35/62 = .0220; b 1/62 + 1/61 = .0325; c 1/62 = .0161; d .35/61 = .0057
+    assert fused_places(PLAIN, LISTS, FOUND).places == ("b", "a", "c", "d")
+
+
+def test_components_come_with_the_places_and_sum_as_recall_has_them() -> None:
+    fused = fused_places(PLAIN, LISTS, FOUND)
+    # first in every planned leg would get 2/61 + .35/61 = 2.35/61; c has 1/62 of it from dense alone
+    assert fused.components[2] == pytest.approx({"dense": (1 / 62) / (2.35 / 61)})
+
+
+def test_a_private_rank_constant_depends_on_the_regime_of_the_question() -> None:
+    default = RECIPES["default"]
+    assert regime_of(default, LISTS) == "named"
+    assert regime_of(RECIPES["seed"], LISTS) == "any"
+    # named: k_g = 0, so d has .35/1 and a has .35/2 + 1/61 = .191; b .0325
+    assert fused_places(default, LISTS, FOUND).places[:3] == ("d", "a", "b")
+
+
+def test_a_leg_that_is_left_out_contributes_no_memory() -> None:
+    assert fused_places(RECIPES["hybrid"], LISTS, FOUND).places == ("b", "a", "c")
+
+
+def test_an_excluded_leg_has_neither_finds_nor_votes() -> None:
+    excluded = fused_places(PLAIN, LISTS, FOUND, excluded="graph").places
+    assert excluded == fused_places(recipe(PLAIN, weights={"graph": 0.0}), LISTS, FOUND).places == ("b", "a", "c")
+
+
+def test_a_list_is_cut_to_the_depth_of_the_recipe() -> None:
+    shallow = recipe(PLAIN, depths={"lexical": 1, "dense": 1, "graph": 1})
+    assert fused_places(shallow, LISTS, FOUND).places == ("a", "b", "d")
+
+
+def test_the_prior_multiplies_and_importance_can_turn_the_order() -> None:
+    lists = Asked("q", "any", {"lexical": keys("a", "b")})
+    found = {("a", 0): Found(0.0, "1"), ("b", 0): Found(1.0, "2")}
+    with_prior = recipe("lexical", prior=True)
+    # a .7/61 = .01148, b 1/62 = .01613
+    assert fused_places(with_prior, lists, found).places == ("b", "a")
+    assert fused_places(recipe("lexical", prior=False), lists, found).places == ("a", "b")
+
+
+def test_equal_contents_fold_into_the_first_and_come_along() -> None:
+    found = known(a="same", b="2", c="same", d="4")
+    assert fused_places(PLAIN, LISTS, found).places == ("b", ("a", "c"), "d")
+    assert fused_places(recipe(PLAIN, dedup=False), LISTS, found).places == ("b", "a", "c", "d")
+
+
+def test_parts_of_one_memory_give_it_its_best_place_alone() -> None:
+    lists = Asked("q", "any", {"lexical": [(("m", 2), 3.0), (("x", 0), 2.0), (("m", 1), 1.0)]})
+    found = {("m", 2): Found(0.5, "1"), ("x", 0): Found(0.5, "2"), ("m", 1): Found(0.5, "3")}
+    assert fused_places(RECIPES["lexical"], lists, found).places == ("m", "x")
+
+
+def test_convex_scales_each_list_to_its_own_minimum_and_maximum() -> None:
+    lists = {
+        "lexical": [(("a", 0), 30.0), (("b", 0), 20.0), (("c", 0), 10.0)],
+        "dense": [(("b", 0), 0.9), (("c", 0), 0.4)],
+    }
+    scores = convex(lists, {"lexical": 1.0, "dense": 0.5}, {})
+    # a 1; b .5 + .5 * 1 = 1; c 0 + .5 * 0 = 0
+    assert scores == {("a", 0): 1.0, ("b", 0): 1.0, ("c", 0): 0.0}
+
+
+def test_tm2c2_scales_a_cosine_from_minus_one_and_bm25_from_zero() -> None:
+    lists = {"lexical": [(("a", 0), 30.0), (("b", 0), 15.0)], "dense": [(("b", 0), 0.6), (("c", 0), 0.2)]}
+    scores = tm2c2(lists, {"lexical": 1.0, "dense": 1.0}, {})
+    # b: 15/30 + (0.6 + 1)/(0.6 + 1) = 1.5; c: 1.2/1.6 = .75, not 0 as with min-max
+    assert scores == pytest.approx({("a", 0): 1.0, ("b", 0): 1.5, ("c", 0): 0.75})
+
+
+def test_rank_scaled_lets_the_weight_stretch_the_ranks() -> None:
+    lists = {"lexical": keys("a", "b"), "graph": keys("c")}
+    scores = rank_scaled(lists, {"lexical": 1.0, "graph": 0.35}, {"lexical": 60.0, "graph": 60.0})
+    # a 1/60; b 1/61; c 1/(60 + 1/.35 - 1) = 1/61.857: the graph's first stands where a rank of 2.86 would
+    assert scores == pytest.approx({("a", 0): 1 / 60, ("b", 0): 1 / 61, ("c", 0): 1 / 61.857142857})
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "convex", "tm2c2", "rank-scaled"])
+def test_the_reserve_gives_every_formula_the_same_promise(fusion: str) -> None:
+    lists = Asked("q", "any", {"lexical": keys(*"abcdefgh"), "dense": keys(*"abcdefgh"), "graph": keys("z")})
+    found = known(**{c: c for c in "abcdefghz"})
+    reserved = recipe(PLAIN, reserve={"graph": 3}, weights={"graph": 0.01})
+    assert fused_places(reserved, lists, found, fusion=fusion).places[2] == "z"

