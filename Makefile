@@ -7,7 +7,7 @@
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install -c constraints.txt
+PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints.txt
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)

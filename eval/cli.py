@@ -1,4 +1,4 @@
-"""The command line: ``python -m eval run|ablate|sweep|fusions|compare|report|gate|reach``."""
+"""The command line: ``python -m eval run|ablate|sweep|fusions|history|compare|report|keep|adr|gate|reach``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from rich.table import Table
 from eval.comparison import ExperimentError
 from eval.conditions import SETTINGS, ConditionError
 from eval.datasets import Corpus, DatasetError, is_known_copy, load
-from eval.plan import Plan, of_ablation, of_fusions, of_run, of_sweep
+from eval.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
 from semmem.errors import SemmemError
 
 __all__ = ["app", "main"]
 
 RUNS = Path(__file__).resolve().parent / "runs"
+RESULTS = Path(__file__).resolve().parent / "results"
 EXIT_REFUSED = 3
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 _err = Console(stderr=True)
@@ -146,6 +147,51 @@ def fusions(recipe: Base = "default") -> tuple[Plan, str]:
 
 
 @app.command()
+@experiment
+def history() -> tuple[Plan, str]:
+    """Replay the ablation that once called a graph useless: excluded, boost-only, swept, and asked properly."""
+    return of_history(), "history"
+
+
+@app.command()
+def keep(
+    folder: Annotated[Path, typer.Argument(help="a result folder")],
+    name: Annotated[str, typer.Argument(help="of the file to write in eval/results")],
+) -> None:
+    """Copy the aggregate result of a folder to eval/results, where it may be committed and cited."""
+    with _told():
+        if not (folder / "result.json").is_file() or not re.fullmatch(r"[\w.-]+", name):
+            raise DatasetError(f"{folder} holds no result.json, or {name!r} is no name for a file.")
+        kept = RESULTS / f"{name.removesuffix('.json')}.json"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes((folder / "result.json").read_bytes())
+        typer.echo(kept)
+
+
+@app.command()
+def adr(
+    slug: Annotated[str | None, typer.Argument(help="words-joined-by-hyphens")] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="a kept result, such as eval/results/NAME.json")] = None,
+    comparison: Annotated[str | None, typer.Option(help="which; default: the first")] = None,
+    index: Annotated[bool, typer.Option("--index", help="write the index of the records again")] = False,
+) -> None:
+    """Draft a decision record from a kept result, or write the index of the records."""
+    from datetime import UTC, datetime
+
+    from eval import adr as records
+
+    root = Path(__file__).resolve().parents[1]
+    with _told():
+        if slug and from_:
+            today = datetime.now(UTC).date()
+            typer.echo(records.draft(root / "adr", slug, from_, root, comparison=comparison, today=today))
+        elif not index:
+            raise DatasetError("Pass a slug and --from RESULT, or --index.")
+        if index:
+            (root / "adr" / records.INDEX).write_text(records.index(root / "adr"), encoding="utf-8")
+
+
+@app.command()
 def compare(a: str, b: str, metric: Metrics = None, seed: Seed = 0, json_: AsJson = False) -> None:
     """Compare two results on the same questions: A and B are result folders, or FOLDER:CONDITION."""
     from eval.between import between
@@ -232,9 +278,12 @@ def main() -> None:
 def _opened(corpus: Corpus, store: str | None, embedder: str | None) -> Iterator[Any]:
     """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
     import semmem
+    from eval.fingerprint import WRITES, fingerprint
 
     if store is None:
-        folder = RUNS / "stores" / f"{corpus.name}-{corpus.sha256[:8]}-{embedder or 'auto'}"
+        # What a store holds depends on the code that filled it, so another version fills another one.
+        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*WRITES)}"
+        folder = RUNS / "stores" / f"{corpus.name}-{about}"
         folder.parent.mkdir(parents=True, exist_ok=True)
         store = f"embedded://{folder}"
     with warnings.catch_warnings():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eval.conditions import Condition
@@ -16,7 +16,7 @@ from eval.significance import ALPHA, Paired, family, holm, paired
 from eval.turnover import turnover
 from eval.verdict import Standing, judge, refusal
 
-__all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of"]
+__all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of", "idle"]
 
 
 class ExperimentError(Exception):
@@ -80,6 +80,9 @@ def compare(
                 sizes,
                 legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
             )
+            standings[c.name] = replace(
+                standings[c.name], idle=idle(conditions[c.base], conditions[c.other], lists[holder.name])
+            )
             if refusal(standings[c.name]) is None:
                 asked_by_base[c.base].append(c)
         paired = _paired(asked_by_base, measured, metric, group, seed)
@@ -128,6 +131,27 @@ def _paired(
     return {
         name: Paired(**{**at.as_dict(), "p_holm": p}) for (name, at), p in zip(found.items(), corrected, strict=True)
     }
+
+
+def idle(base: Condition, other: Condition, lists: Lists) -> str | None:
+    """Say why what differs between two conditions can do nothing on these data, None when it can.
+
+    A prior over equal importances, a bonus no memory earns, or folding where no two memories are equal: their null is a
+    fact of the data, not a finding.
+    """
+    differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
+    met = [memory for of_space in lists.found.values() for memory in of_space.values()]
+    if base.fusion != other.fusion or base.excluded != other.excluded:
+        return None
+    if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
+        return "every memory has the same importance, so the prior multiplies all alike"
+    if differ == {"exact_bonus"} and not any(asked.exact for asked in lists.asked.values()):
+        return "no memory matches a question word for word, so none earns the bonus"
+    if differ == {"dedup"} and all(
+        len({m.content for m in of_space.values()}) == len(of_space) for of_space in lists.found.values()
+    ):
+        return "no two memories are equal, so nothing folds"
+    return "the two conditions are the same" if not differ else None
 
 
 def holder_of(comparison: Comparison, conditions: Mapping[str, Condition]) -> Condition:

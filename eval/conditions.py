@@ -134,9 +134,8 @@ def sweep(base: Condition, *settings: str) -> list[Condition]:
 def _turned(condition: Condition, name: str, value: float) -> Condition:
     values = {**condition.values, name: value}
     recipe = condition.recipe
-    leg, _, field = name.partition(".")
     # Once a weight of 0 has left a leg out, its other settings turn nothing.
-    if leg in recipe.legs or "." not in name or field == "weight" or leg == "lexical":
+    if condition.values.get(f"{name.partition('.')[0]}.weight") != 0:
         recipe = _set(recipe, name, value)
     called = " ".join(f"{n}={v:g}" for n, v in values.items())
     return replace(condition, name=called, recipe=recipe, values=values)

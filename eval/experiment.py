@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from eval.comparison import Comparison, ExperimentError, Lists, compare
 from eval.conditions import Condition
 from eval.cost import cost, environment
 from eval.datasets import Corpus, Query
+from eval.fingerprint import fingerprint
 from eval.fusings import fused_places
 from eval.linkage import linkage
 from eval.lists import ask_all, asking, group_key, grouped, shallow
@@ -226,17 +226,6 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
         )
         out |= {name: Lists(asked, found) for name in names}
     return out
-
-
-def fingerprint() -> str:
-    """Return a short hash of semmem's own source."""
-    import semmem
-
-    root = Path(semmem.__file__).parent
-    total = blake2b(digest_size=4)
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.sql")]):
-        total.update(path.read_bytes())
-    return total.hexdigest()
 
 
 def _means(measured: Measured) -> dict[str, dict[str, float]]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from eval.comparison import ExperimentError
 from eval.datasets import Corpus, DatasetError, load
 from eval.experiment import conduct
 from eval.gate import Checked, Expected, check, expectations
@@ -37,5 +38,10 @@ def run_gate(path: Path, only: str | None, opened: Opened) -> tuple[list[Checked
         conditions, _ = of_run([e.recipe for e in expected])
         with opened(corpus, None, embedder) as mem, tempfile.TemporaryDirectory() as out:
             result = conduct(mem, corpus, conditions, [], out=Path(out), baselines=False).result
+        for name, condition in result["conditions"].items():
+            if condition["preflight"]["degraded questions"]:
+                raise ExperimentError(
+                    f"A leg of {name} could not answer on {data}; run `semmem doctor`, then the gate."
+                )
         checked += check(expected, {name: c["measures"] for name, c in result["conditions"].items()})
     return checked, absent

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eval.comparison import Comparison
 from eval.conditions import Condition, ConditionError, ablations, fusions, named, sweep
 
-__all__ = ["of_ablation", "of_fusions", "of_run", "of_sweep"]
+__all__ = ["of_ablation", "of_fusions", "of_history", "of_run", "of_sweep"]
 
 Plan = tuple[list[Condition], list[Comparison]]
 
@@ -53,6 +53,25 @@ def of_fusions(recipe: str) -> Plan:
     base = named(recipe)
     others = fusions(base)
     return [base, *others], [Comparison(f"{c.name} against {base.name}", base.name, c.name) for c in others]
+
+
+def of_history(weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> Plan:
+    """Replay how a graph leg was once found useless, and what was wrong with the question.
+
+    (1) the seed setting with the graph's memories excluded from the base set; (2) the exclusion lifted, w = .35 and
+    k = 60; (3) w swept; (4) an evaluation with reach.
+    """
+    seed, default = named("seed"), named("default")
+    bare, without = ablations(seed, ["graph"])[0], ablations(default, ["graph"])[0]
+    excluded = named("seed!graph")
+    swept = sweep(seed, "graph.weight=" + ",".join(f"{w:g}" for w in weights))
+    comparisons = [
+        Comparison("1 seed, graph memories excluded", bare.name, excluded.name, "graph"),
+        Comparison("2 seed, exclusion lifted", bare.name, seed.name, "graph"),
+        *(Comparison(f"3 seed, {c.name}", bare.name, c.name, "graph") for c in swept),
+        Comparison("4 default, with reach", without.name, default.name, "graph"),
+    ]
+    return [seed, default, bare, without, excluded, *swept], comparisons
 
 
 def _studied(base: Condition, other: Condition) -> str | None:

@@ -27,7 +27,8 @@ class Standing:
     regime. Shares are of the questions measured: ``vacuous`` where k is not below the candidates in scope, ``empty``
     where the leg returned nothing. ``leg_only`` counts, over all questions, memories only this leg returned.
     ``dropped`` says which later stage drops what only the leg found, if one does. ``degraded`` says which leg failed to
-    answer how many questions, and why: a leg that did not answer was not measured.
+    answer how many questions, and why: a leg that did not answer was not measured. ``idle`` says why the setting under
+    study can do nothing on these data.
     """
 
     k: int
@@ -38,6 +39,7 @@ class Standing:
     leg_only: int | None = None
     dropped: str | None = None
     degraded: str | None = None
+    idle: str | None = None
     questions: int = 0
 
 
@@ -102,8 +104,8 @@ def refusal(standing: Standing) -> tuple[Kind, str] | None:
 
 
 def _not_evaluable(at: Standing) -> str:
-    if at.degraded:
-        return at.degraded
+    if at.degraded or at.idle:
+        return at.degraded or at.idle or ""
     if at.vacuous > _MOST:
         return f"k = {at.k} is not below the number of candidates for {at.vacuous:.0%} of the questions"
     if at.leg is None:

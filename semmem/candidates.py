@@ -13,7 +13,7 @@ from semmem.fusion import Fused, fold_duplicates, rank
 from semmem.protocols import Head, Question, Ranking, Scope
 from semmem.types import Recipe, SortBy
 
-__all__ = ["Candidates", "Cut", "Key", "Kept", "confidence", "cut", "fold", "gather", "settle", "total"]
+__all__ = ["Candidates", "Cut", "Kept", "Key", "confidence", "cut", "fold", "gather", "settle", "total"]
 
 Key: TypeAlias = "tuple[str, int, str]"
 """(id, part, namespace): what a candidate is fused and ordered by."""
@@ -25,7 +25,7 @@ Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
 class Candidates:
     """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
 
-    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew of it.
+    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
     """
 
     question: Question
@@ -113,15 +113,14 @@ def gather(
 
 
 def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
-    """Keep the first of each normalised content, then the best part of each memory; return those with what they took in.
+    """Keep the first of each normalised content, then the best part of each memory, with what each took in.
 
     In this order, because two long memories that share one paragraph are not the same: the later one stays, with
     its next best part. It is a duplicate only when all its parts that were found are.
     """
-    kept: Sequence[Kept]
-    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked}) if dedup else [(f, ()) for f in ranked]
+    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
     if not fold_parts:
-        return list(kept)
+        return kept
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in kept:

@@ -41,7 +41,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 
 
 class Settings(BaseSettings):
-    """What can be set from outside: an argument of connect, else the environment (``SEMMEM_`` + the name in capitals)."""
+    """What can be set from outside: an argument of connect, else the environment (``SEMMEM_`` + the name)."""
 
     model_config = SettingsConfigDict(env_prefix="SEMMEM_", extra="forbid", frozen=True)
 
@@ -51,8 +51,8 @@ class Settings(BaseSettings):
     model: str | None = Field(None, description="Folder of the embedding model, looked at first.")
     language: str = Field("english", description="Snowball language of stems and stop words.")
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
-    idle_stop_s: float = Field(3600.0, gt=0, description="Seconds without a client after which the embedded server stops.")
-    start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the embedded server, recovery included.")
+    idle_stop_s: float = Field(3600.0, gt=0, description="Idle seconds after which the embedded server stops.")
+    start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the server, recovery included.")
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -79,18 +79,23 @@ def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
     """
     if isinstance(name, Recipe):
         base = name
-    elif name in RECIPES:
+    elif isinstance(name, str) and name in RECIPES:
         base = RECIPES[name]
     else:
         raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}.")
     if not changes:
+        if isinstance(name, Recipe):
+            check(base)
         return base
     known = {f.name for f in dataclasses.fields(Recipe)}
     if unknown := sorted(set(changes) - known):
         raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    for key in ("weights", "rank_constants", "depths", "timeouts"):
+    for key in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
         if key in changes:
-            changes[key] = {**getattr(base, key), **changes[key]}
+            if not isinstance(changes[key], Mapping):
+                raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
+            if key != "reserve":
+                changes[key] = {**getattr(base, key), **changes[key]}
     for key in ("lexical", "graph"):
         if isinstance(changes.get(key), Mapping):
             settings = getattr(base, key)
@@ -105,31 +110,55 @@ def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
 
 def check(recipe: Recipe) -> None:
     """Raise InvalidInput, in one sentence, unless every number of ``recipe`` is in range."""
-    if not recipe.legs:
-        raise InvalidInput("A recipe needs at least one leg with a weight above 0.")
     for leg, weight in recipe.weights.items():
-        if not 0 <= weight <= 100:
-            raise InvalidInput(f"The weight of {leg} must be from 0 to 100, not {weight}.")
+        _number(f"The weight of {leg}", weight, 0, 100)
+    for leg, constant in recipe.rank_constants.items():
+        for k in _values(constant):
+            _number(f"The rank constant of {leg}", k, 0, 1_000_000)
+    for leg, depth in recipe.depths.items():
+        _number(f"The depth of {leg}", depth, 0, 10_000, whole=True)
+    for leg, seconds in recipe.timeouts.items():
+        _number(f"The timeout of {leg} in seconds", seconds, 0.001, 3600)
+    for leg, place in recipe.reserve.items():
+        _number(f"The place that the reserve keeps for {leg}", place, 1, 10_000, whole=True)
+    if len(set(recipe.reserve.values())) != len(recipe.reserve):
+        raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
+    _number("prior_floor", recipe.prior_floor, 0, 1)
+    _number("exact_bonus", recipe.exact_bonus, 0, 10)
+    _number("lexical k1", recipe.lexical.k1, 0, 100)
+    _number("lexical b", recipe.lexical.b, 0, 1)
+    _choice("lexical match", recipe.lexical.match, ("any", "all", "auto"))
+    for name, value in dataclasses.asdict(recipe.graph).items():
+        if name == "walk":
+            _choice("graph walk", value, ("gated", "pagerank"))
+        elif name != "seeders":
+            _number(f"graph {name}", value, 0, 10_000, whole=isinstance(getattr(_GRAPH, name), int))
+        elif not isinstance(value, tuple) or not all(isinstance(leg, str) for leg in value):
+            raise InvalidInput(f"graph seeders must be a tuple of legs, not {value!r}.")
+    if not recipe.legs:
+        raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:
         if leg not in recipe.rank_constants:
             raise InvalidInput(f"The leg {leg} has a weight but no rank constant; pass rank_constants={{{leg!r}: 60}}.")
     regimes = {r for c in recipe.rank_constants.values() if isinstance(c, Mapping) for r in c}
     for leg, constant in recipe.rank_constants.items():
-        for k in _values(constant):
-            if not 0 <= k <= 1_000_000:
-                raise InvalidInput(f"The rank constant of {leg} must be 0 or more, not {k}.")
         if isinstance(constant, Mapping) and set(constant) != regimes:
             raise InvalidInput(f"The rank constants of {leg} must name every regime: {', '.join(sorted(regimes))}.")
-    for leg, depth in recipe.depths.items():
-        if not 0 <= depth <= 10_000:
-            raise InvalidInput(f"The depth of {leg} must be from 0 to 10000, not {depth}.")
-    places = list(recipe.reserve.values())
-    if any(place < 1 for place in places) or len(set(places)) != len(places):
-        raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
-    if not 0 <= recipe.prior_floor <= 1:
-        raise InvalidInput(f"prior_floor must be from 0 to 1, not {recipe.prior_floor}.")
-    if not 0 <= recipe.exact_bonus <= 10:
-        raise InvalidInput(f"exact_bonus must be from 0 to 10, not {recipe.exact_bonus}.")
+
+
+_GRAPH = GraphSettings()
+
+
+def _number(what: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
+    kind = int if whole else int | float
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
+        sort = "a whole number" if whole else "a number"
+        raise InvalidInput(f"{what} must be {sort} from {low:g} to {high:g}, not {value!r}.")
+
+
+def _choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidInput(f"{what} must be one of {', '.join(choices)}, not {value!r}.")
 
 
 def _values(constant: RankConstant) -> tuple[float, ...]:

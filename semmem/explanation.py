@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.errors import NotFound
-from semmem.types import Recipe
-
-if TYPE_CHECKING:
-    from semmem.recall import Candidates, Key, Recall
+from semmem.fusion import Fused
+from semmem.openings import Opening
+from semmem.protocols import Head
 
 __all__ = ["Explanation", "LegExplanation", "Step", "explain"]
+
+_BESIDE = "next in session"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One edge of the walk: from a question, memory or leg over ``by`` to the memory ``to``, with the mass it carried."""
+    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass."""
 
     start: str
     by: str
@@ -33,8 +34,9 @@ class Step:
 class LegExplanation:
     """What one leg did with the memory.
 
-    ``status`` is a sentence. ``needs`` maps ``weight``, ``rank_constant`` or ``rank`` to the value from which on this
-    leg alone would lift the memory over the bar, everything else unchanged; a key is absent where no value would.
+    ``status`` is a sentence. ``needs`` maps ``weight``, ``rank_constant`` or ``rank`` to the value nearest to the
+    present one that would bring the memory in, everything else unchanged: a weight just above, a rank constant or rank
+    up to it. Each was tried by fusing again, reserve and prior included; a key is absent where no value would do.
     """
 
     leg: str
@@ -49,7 +51,10 @@ class LegExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All of it: ``rank`` among the ranked candidates (None: no leg found it), ``bar`` the score to beat at ``limit``."""
+    """All of it: ``rank`` among the folded candidates (None: no leg found it, or it was folded into another).
+
+    ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
+    """
 
     id: str
     namespace: str
@@ -73,9 +78,10 @@ class Explanation:
         return out
 
     def __str__(self) -> str:
-        lines = [f"{self.id} ({self.namespace}): " + (f"rank {self.rank}, score {self.score:.4f}" if self.rank else "not found")]
+        place = f"rank {self.rank}" if self.rank else "folded" if self.folded_into else "not found"
+        lines = [f"{self.id} ({self.namespace}): {place}" + (f", score {self.score:.4f}" if self.score else "")]
         if self.folded_into:
-            lines.append(f"  folded into {self.folded_into}: the same text")
+            lines.append(f"  folded into {self.folded_into}")
         if not self.returned and self.bar is not None:
             lines.append(f"  the bar at {self.limit} was {self.bar:.4f}")
         for leg in self.legs.values():
@@ -86,79 +92,82 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(recall: Recall, id: str, store: Any) -> Explanation:
-    """Explain the memory ``id`` of any namespace of the recall. Raises NotFound when no namespace has it."""
-    found = recall.candidates
-    for namespace in found.scope.namespaces:
+def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
+    """Explain the memory, or part, ``id`` of any namespace of the recall. Raises NotFound when no namespace has it."""
+    namespace, heads = _heads(found, id, store)
+    inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
+    ranked = {fused.key: fused for fused in found.ranked}
+    order = [fused.key for fused in found.ranked if fused.key in heads]
+    key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
+    fused = ranked.get(key)
+    kept = cut(found, how)
+    place = next((at for at, (f, _) in enumerate(kept, 1) if f.key in heads), None)
+    last = how.offset + how.limit
+    returned = place is not None and how.offset < place <= last
+    folded_into = None
+    if place is None and fused is not None:
+        folded_into = next((_id(f.key) for f, folded in kept if _holds(f, folded, key, how)), None)
+    by_score = how.sort_by == "relevance"
+    bar = kept[last - 1][0].score if by_score and len(kept) >= last else None
+    wanting = by_score and inside[key] and not folded_into and (place is None or place > last)
+    opening = Opening(found, how, key, heads) if wanting else None
+    return Explanation(
+        id,
+        namespace,
+        place,
+        returned,
+        fused.score if fused else 0.0,
+        bar,
+        how.limit,
+        found.regime,
+        {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
+        dict(fused.components) if fused else {},
+        _path(found, store, heads[key].ord) if fused is not None else (),
+        folded_into,
+    )
+
+
+def _heads(found: Candidates, id: str, store: Any) -> tuple[str, dict[Key, Head]]:
+    """Return the namespace that has ``id``, and the head of each row it is indexed under, by key."""
+    namespaces = found.scope.namespaces
+    for namespace in namespaces:
         memories = store.get(namespace, [id])
         if memories:
             break
     else:
-        raise NotFound(f"There is no memory {id!r} in {', '.join(found.scope.namespaces)}; `list` shows what is stored.")
-    memory = memories[0]
-    parent, _, part = (memory.parent_id, 0, int(id.rpartition("#")[2])) if memory.parent_id else (id, 0, None)
-    keys = [k for k in found.heads if k[0] == parent and k[2] == namespace and (part is None or k[1] == part)]
-    ranked = {fused.key: (at, fused) for at, fused in enumerate(found.ranked, 1)}
-    key = min((k for k in keys if k in ranked), key=lambda k: ranked[k][0], default=None)
-    at, fused = ranked[key] if key is not None else (None, None)
-    hit = next((h for h in recall if (h.memory.parent_id or h.memory.id) == parent and h.memory.namespace == namespace), None)
-    holder = next((h for h in recall if parent in h.duplicates), None)
-    bar = min((h.score for h in recall), default=None) if len(recall) >= recall.limit else None
-    in_scope = _in_scope(found, store, namespace, id)
-    recipe = found.recipe
-    factor = _factor(found, key, memory.importance)
-    legs = {}
-    for leg in recipe.weights:
-        legs[leg] = _leg(leg, found, key, fused, bar, factor, in_scope, hit is not None, recipe)
-    path = _path(found, store, key) if key is not None else ()
-    return Explanation(
-        id,
-        namespace,
-        hit.rank if hit else at,
-        hit is not None,
-        fused.score if fused else 0.0,
-        bar,
-        recall.limit,
-        found.regime,
-        legs,
-        dict(fused.components) if fused else {},
-        path,
-        holder.memory.id if holder and hit is None else None,
-    )
+        raise NotFound(f"There is no memory {id!r} in {', '.join(namespaces)}; `list` shows what is stored.")
+    parent = memories[0].parent_id
+    heads = store.heads([namespace], store.locate(namespace, parent or id))
+    keys = {(h.id, h.part, h.namespace): h for h in sorted(heads.values(), key=lambda h: h.part)}
+    if parent is not None:
+        keys = {k: h for k, h in keys.items() if f"{k[0]}#{k[1]}" == id}
+    if not keys:
+        raise NotFound(f"The memory {id!r} was forgotten just now; `list` shows what is stored.")
+    return namespace, keys
 
 
-def _in_scope(found: Candidates, store: Any, namespace: str, id: str) -> bool:
+def _admitted(found: Candidates, heads: list[Head]) -> list[bool]:
     import numpy as np
 
-    ords = np.array(store.locate(namespace, id) or (0,), dtype=np.int64)
-    return bool(found.scope.admits(ords).any())
+    admitted: list[bool] = found.scope.admits(np.array([h.ord for h in heads], dtype=np.int64)).tolist()
+    return admitted
 
 
-def _factor(found: Candidates, key: Key | None, importance: float) -> float:
-    """Return what a share of 1 in plain RRF units is worth in the score: prior over divisor."""
-    recipe, constants = found.recipe, found.recipe.constants(found.regime)
-    most = sum(recipe.weights[leg] / (constants[leg] + 1) for leg in recipe.legs)
-    if recipe.exact_bonus and "lexical" in constants:
-        most += recipe.exact_bonus * recipe.weights["lexical"] / (constants["lexical"] + 1)
-    importance = found.heads[key].importance if key is not None else importance
-    prior = recipe.prior_floor + (1 - recipe.prior_floor) * importance if recipe.prior else 1.0
-    return prior / most
+def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, how: Cut) -> bool:
+    """Return whether ``key`` went into ``fused``: as the same text, or as another part of the same memory."""
+    return key in folded or (how.fold_parts and (key[0], key[2]) in {(k[0], k[2]) for k in (fused.key, *folded)})
+
+
+def _id(key: Key) -> str:
+    return f"{key[0]}#{key[1]}" if key[1] else key[0]
 
 
 def _leg(
-    leg: str,
-    found: Candidates,
-    key: Key | None,
-    fused: Any,
-    bar: float | None,
-    factor: float,
-    in_scope: bool,
-    returned: bool,
-    recipe: Recipe,
+    leg: str, found: Candidates, key: Key, fused: Fused[Key] | None, in_scope: bool, opening: Opening | None
 ) -> LegExplanation:
+    recipe = found.recipe
     weight = recipe.weights[leg]
     constant = recipe.constants(found.regime).get(leg, 0.0)
-    depth = recipe.depths.get(leg, 100)
     if leg not in recipe.legs:
         return LegExplanation(leg, None, None, 0.0, weight, constant, "not called (weight or depth 0)", {})
     if leg in found.degraded:
@@ -171,40 +180,22 @@ def _leg(
     elif not in_scope:
         status = "out of scope: a filter or exclude leaves it out"
     else:
-        status = f"not in the list (depth {depth})"
-    needs: dict[str, float] = {}
-    total = fused.score if fused is not None else 0.0
-    if bar is not None and not returned and in_scope:
-        missing = (bar - (total - share)) / factor
-        needs = _needs(missing, weight, constant, rank, depth)
+        status = f"not in the list (depth {recipe.depths.get(leg, 100)})"
+    needs = opening.needs(leg) if opening is not None else {}
     return LegExplanation(leg, rank, score, share, weight, constant, status, needs)
 
 
-def _needs(missing: float, weight: float, constant: float, rank: int | None, depth: int) -> dict[str, float]:
-    """Return from which weight, rank constant or rank on w / (k + r) exceeds ``missing``, the others unchanged."""
-    if missing <= 0:
-        return {}
-    out: dict[str, float] = {}
-    if rank:
-        out["weight"] = round(missing * (constant + rank), 6)
-        if (smaller := weight / missing - rank) >= 0:
-            out["rank_constant"] = round(smaller, 6)
-    best = Fraction(weight) / Fraction(missing) - Fraction(constant)
-    last = -(-best.numerator // best.denominator) - 1  # the largest whole rank below it
-    if 1 <= last and (rank is None or last < rank):
-        out["rank"] = float(min(last, depth))
-    return out
-
-
-def _path(found: Candidates, store: Any, key: Key) -> tuple[Step, ...]:
+def _path(found: Candidates, store: Any, target: int) -> tuple[Step, ...]:
     """Return the heaviest way the walk took to the memory: question → concept → memory → concept → memory."""
     trace = found.traces.get("graph")
     if trace is None or "graph" not in found.rankings:
         return ()
-    target = found.heads[key].ord
+    hops = _hops_to(trace, target)
+    if hops is None:
+        return ()
     links: list[tuple[int, int, int, float]] = []
     here = target
-    for edges in reversed(_hops_to(trace, target)):
+    for edges in reversed(hops):
         import numpy as np
 
         to = np.flatnonzero(edges.target == here)
@@ -225,16 +216,16 @@ def _path(found: Candidates, store: Any, key: Key) -> tuple[Step, ...]:
     steps = [Step("question", by, ids.get(here, "?"), trace.restart.get(here, 0.0))]
     for source, concept, to_, mass in links:
         steps.append(
-            Step(ids.get(source, "?"), names.get(concept, "next in session") if concept else "next in session", ids.get(to_, "?"), mass)
+            Step(ids.get(source, "?"), names.get(concept, _BESIDE) if concept else _BESIDE, ids.get(to_, "?"), mass)
         )
     return tuple(steps)
 
 
-def _hops_to(trace: Any, target: int) -> list[Any]:
-    """Return the fewest hops whose edges lead to ``target`` and whose sources the walk had reached; none for a restart."""
+def _hops_to(trace: Any, target: int) -> list[Any] | None:
+    """Return the fewest hops whose edges lead to ``target``: empty where the walk started there, None for no way."""
     if target in trace.restart:
         return []
     for number, edges in enumerate(trace.hops, 1):
         if (edges.target == target).any():
             return list(trace.hops[:number])
-    return []
+    return None

@@ -9,7 +9,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Literal
 
-from semmem.config import Settings, recipe as find_recipe
+from semmem.config import Settings
+from semmem.config import recipe as find_recipe
 from semmem.embedders import load as load_embedder
 from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
 from semmem.extractors.rules import Rules
@@ -17,6 +18,7 @@ from semmem.ingest import Ingest
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
+from semmem.narrowing import checked_filters, string, strings
 from semmem.protocols import Embedder, Extractor
 from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
@@ -50,8 +52,8 @@ def connect(
         for leg, its in legs.legs.items():
             if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
                 warnings.warn(
-                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot bring in a "
-                    f"memory of its own; `semmem reach --recipe {plan.name}` shows why.",
+                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot "
+                    f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
                     stacklevel=2,
                 )
     store = open_store(
@@ -61,7 +63,11 @@ def connect(
         idle_stop_s=chosen.idle_stop_s,
         start_timeout_s=chosen.start_timeout_s,
     )
-    return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen)
+    try:
+        return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen)
+    except BaseException:
+        store.close()  # nobody else can: there is no Semmem to close
+        raise
 
 
 class Semmem:
@@ -82,17 +88,19 @@ class Semmem:
         self._wanted = embedder
         self._lock = Lock()
         self._found: Embedder | str | None = None
+        self._recorded = False
         if isinstance(extractor, str) and extractor != "rules":
             raise InvalidInput(f"There is no extractor named {extractor!r}; use 'rules' or pass an object.")
         chosen = Rules(settings.language) if extractor is None or isinstance(extractor, str) else extractor
-        legs = {leg.name: leg for leg in (Lexical(store, settings.language), Dense(store), Graph(store, settings.language))}
-        self._ingest = Ingest(store, chosen, self._embedder)
-        self._recaller = Recaller(store, legs, self._embedder, settings.language)
+        language = settings.language
+        legs = {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
+        self._ingest = Ingest(store, chosen, self._filler)
+        self._recaller = Recaller(store, legs, self._embedder, language)
         if embedder is not None:
             try:
                 self._embedder()
             except SemmemError:
-                self.close()
+                self._recaller.close()
                 raise
 
     # ------------------------------------------------------------------ the verbs
@@ -116,8 +124,9 @@ class Semmem:
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
-        The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an id a
-        UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). Raises InvalidInput.
+        The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an
+        id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). Raises
+        InvalidInput.
         """
         given = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
@@ -137,8 +146,9 @@ class Semmem:
     ) -> IngestReport:
         """Store a stream of mappings with the keys of ``remember``; one transaction a batch.
 
-        ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises at the
-        first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each batch.
+        ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises
+        at the first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each
+        batch.
         """
         return self._ingest.remember_many(
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
@@ -160,11 +170,13 @@ class Semmem:
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
-        ``filters`` maps sessions, authors, tags, metadata, created_after, created_before; filters and ``exclude`` (ids) act
-        inside every leg, so the limit is still met. "Quoted phrases" must occur. Raises InvalidInput for an empty query.
+        ``filters`` maps sessions, authors, tags, metadata, created_after, created_before; filters and ``exclude`` (ids)
+        act inside every leg, so the limit is still met. A "quoted phrase" must occur in what the lexical leg returns.
+        ``offset`` and ``limit`` page through what the legs found, each to the depth of the recipe. Raises InvalidInput
+        for an empty query.
         """
-        namespaces = (namespace,) if isinstance(namespace, str) else tuple(dict.fromkeys(namespace))
-        if not namespaces or not all(isinstance(n, str) and n for n in namespaces):
+        namespaces = strings("namespace", namespace)
+        if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
         return self._recaller.recall(
             query,
@@ -172,8 +184,8 @@ class Semmem:
             self.recipe if recipe is None else find_recipe(recipe),
             limit=limit,
             offset=offset,
-            filters=_filters(filters),
-            exclude=tuple(exclude),
+            filters=checked_filters(filters),
+            exclude=strings("exclude", exclude),
             sort_by=sort_by,
             vector=vector,
             fold_parts=fold_parts,
@@ -181,7 +193,7 @@ class Semmem:
 
     def get(self, id: str, *, namespace: str = "default") -> Memory:
         """Return the memory ``id``. Raises NotFound."""
-        found = self.store.get(namespace, [id])
+        found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
         memory: Memory = found[0]
@@ -196,9 +208,10 @@ class Semmem:
         cursor: str | None = None,
     ) -> Page:
         """Return a page of memories, newest first; pass its ``cursor`` to get the next one."""
-        if not 1 <= limit <= 10_000:
-            raise InvalidInput(f"limit must be from 1 to 10000, not {limit}.")
-        page: Page = self.store.list(namespace, _filters(filters), limit, cursor)
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
+            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        after = None if cursor is None else string("cursor", cursor)
+        page: Page = self.store.list(string("namespace", namespace), checked_filters(filters), limit, after)
         return page
 
     def forget(
@@ -212,13 +225,18 @@ class Semmem:
     ) -> int:
         """Remove one memory, or all that ``filters`` match, with everything derived from them; return how many.
 
-        Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no deleted
-        bytes are left in them. Raises NotFound for an unknown id, InvalidInput when neither id nor filters are given.
+        Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no
+        deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when neither id nor filters are
+        given.
         """
-        chosen = _filters(filters)
+        chosen = checked_filters(filters)
         if id is None and not chosen:
-            raise InvalidInput("Say what to forget: an id, or filters (a whole namespace needs one filter, such as created_before).")
-        count: int = self.store.forget(namespace, id, chosen, dry_run=dry_run)
+            raise InvalidInput(
+                "Say what to forget: an id, or filters (a whole namespace needs one filter, such as created_before)."
+            )
+        if id is not None:
+            string("id", id)
+        count: int = self.store.forget(string("namespace", namespace), id, chosen, dry_run=dry_run)
         if id is not None and count == 0:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
         if hard and not dry_run:
@@ -231,8 +249,8 @@ class Semmem:
         return counts
 
     def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
-        """Fill in the vectors that are missing, such as those of memories stored without an embedder; return how many."""
-        embedder = self._embedder()
+        """Fill in the vectors that are missing, as of memories stored without an embedder; return how many."""
+        embedder = self._filler()
         if isinstance(embedder, str):
             raise EmbedderUnavailable(embedder)
         return self._ingest.embed_missing(embedder, progress)
@@ -256,70 +274,56 @@ class Semmem:
     # ------------------------------------------------------------------ wiring
 
     def _embedder(self) -> Embedder | str:
-        """Return the embedder, or in one sentence why there is none; found once, when first needed."""
+        """Return the embedder, or in one sentence why there is none; found once, when first needed.
+
+        A question must not decide who fills an empty store, so nothing is recorded here; until something is, each call
+        looks whether another process did meanwhile.
+        """
         with self._lock:
             if self._found is None:
                 self._found = self._find_embedder()
+            if not self._recorded and not isinstance(self._found, str):
+                recorded = self.store.embedder()
+                if recorded is not None:
+                    _agree(recorded, self._found)
+                    self._recorded = True
             return self._found
+
+    def _filler(self) -> Embedder | str:
+        """Return the embedder, recorded as the one that fills the store."""
+        found = self._embedder()
+        if not isinstance(found, str) and not self._recorded:
+            _agree(self.store.claim_embedder(_identity(found)), found)
+            self._recorded = True
+        return found
 
     def _find_embedder(self) -> Embedder | str:
         wanted = self._wanted or self.settings.embedder
-        recorded = self.store.embedder()
-        if wanted == "none":
+        if wanted is None:
+            recorded = self.store.embedder()
+            if recorded is not None and recorded["name"].startswith("external:"):
+                return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
+        elif not isinstance(wanted, str):
+            return wanted
+        elif wanted == "none":
             return "This Semmem was connected with embedder='none'."
-        if recorded is not None and recorded["name"].startswith("external:") and wanted is None:
-            return f"This store holds given vectors ({recorded['name']}); pass vector=… with the memory and the query."
         try:
-            embedder = load_embedder(wanted or "minilm", path=self.settings.model) if not hasattr(wanted, "embed") else wanted
+            return load_embedder(wanted or "minilm", path=self.settings.model)
         except (EmbedderUnavailable, MissingExtra) as error:
             if wanted is not None:
                 raise
             return error.message
-        offered = {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
-        recorded = self.store.claim_embedder(offered)
-        if dict(recorded) != offered:
-            raise EmbedderMismatch(
-                f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
-                f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} dimensions, "
-                f"{embedder.fingerprint[:19]}); use the first, or re-embed with `semmem rebuild`."
-            )
-        return embedder
 
 
-def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
-    if given is None:
-        return Filters()
-    if isinstance(given, Filters):
-        return given
-    known = ("sessions", "authors", "tags", "metadata", "created_after", "created_before")
-    if not isinstance(given, Mapping) or (unknown := [k for k in given if k not in known]):
-        name = unknown[0] if isinstance(given, Mapping) else type(given).__name__
-        raise InvalidInput(f"{name!r} is not a filter; use {', '.join(known)}.")
-    values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    for key in ("sessions", "authors", "tags"):
-        if key in values:
-            value = values[key]
-            values[key] = (value,) if isinstance(value, str) else tuple(value)
-            if not all(isinstance(v, str) for v in values[key]):
-                raise InvalidInput(f"The filter {key} takes strings.")
-    if "metadata" in values and not isinstance(values["metadata"], Mapping):
-        raise InvalidInput("The filter metadata takes a mapping; memories match that contain it.")
-    for key in ("created_after", "created_before"):
-        if key in values:
-            values[key] = _when(key, values[key])
-    return Filters(**values)
+def _identity(embedder: Embedder) -> dict[str, Any]:
+    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
 
 
-def _when(name: str, value: Any) -> datetime:
-    from datetime import UTC
-
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
-    if not isinstance(value, datetime):
-        raise InvalidInput(f"The filter {name} must be a datetime or an ISO 8601 string.")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
+def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
+    """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
+    if dict(recorded) != _identity(embedder):
+        raise EmbedderMismatch(
+            f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
+            f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} "
+            f"dimensions, {embedder.fingerprint[:19]}); use the first, or re-embed with `semmem rebuild`."
+        )

@@ -251,6 +251,14 @@ class Store(Protocol):
         """Return what people read for each key."""
         ...
 
+    def missing_vectors(self, after: tuple[str, int], limit: int) -> Sequence[tuple[str, int, str | None, str]]:
+        """Return (namespace, ord, title, text) of indexed memories without a vector, from (namespace, ord) on."""
+        ...
+
+    def add_vectors(self, rows: Sequence[tuple[str, int, NDArray[np.float32]]]) -> None:
+        """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out."""
+        ...
+
     def maintain(self) -> Mapping[str, int]:
         """Fold what is pending, join small segments, index what is not; return how much of each."""
         ...

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from semmem.protocols import Forwards, Postings
 
-__all__ = ["Edges", "Mass", "combine", "edges", "gate", "gather", "hop", "idf", "personalised_pagerank", "strongest"]
+__all__ = ["Edges", "Mass", "combine", "edges", "gate", "gather", "hop", "idf", "personalised_pagerank", "starting_at", "strongest"]
 
 _DIGITS = 12
 """Mass is compared to this many significant digits, so that the order in which sums were taken cannot decide."""
@@ -153,6 +153,15 @@ def edges(
         return Edges(none, none, none, np.zeros(0))
     source, key, target, share = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return Edges(source, key, target.astype(np.int64), share)
+
+
+def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
+    """Return the edges of ``pieces`` that start at one of ``ords``."""
+    import numpy as np
+
+    whole = Edges(*(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight")))
+    kept = np.isin(whole.source, ords)
+    return Edges(whole.source[kept], whole.key[kept], whole.target[kept], whole.weight[kept])
 
 
 def _heaviest(

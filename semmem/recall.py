@@ -28,9 +28,9 @@ _MOST = 1_000
 class Recall(Sequence[Hit]):
     """The hits of one question, best first, and how they came about.
 
-    ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded`` maps
-    a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds; ``confidence`` in
-    [0, 1] compares across questions, scores do not.
+    ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded``
+    maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds;
+    ``confidence`` in [0, 1] compares across questions, scores do not.
     """
 
     hits: tuple[Hit, ...]
@@ -84,7 +84,9 @@ class Recall(Sequence[Hit]):
 class Recaller:
     """Wires a store and its legs; keeps no state of a call."""
 
-    def __init__(self, store: Any, legs: Mapping[str, Leg], embedder: Callable[[], Embedder | str], language: str) -> None:
+    def __init__(
+        self, store: Any, legs: Mapping[str, Leg], embedder: Callable[[], Embedder | str], language: str
+    ) -> None:
         self._store = store
         self._legs = legs
         self._embedder = embedder
@@ -115,7 +117,7 @@ class Recaller:
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
-        hits = self._hits(found, how, terms(query, self._language))
+        hits = self._hits(found, how, terms(text, self._language))
         matched, is_exact = total(found)
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         return Recall(
@@ -191,7 +193,7 @@ class Recaller:
                 degraded[name] = f"no answer within {limit:g} s"
             except EmbedderMismatch:
                 raise
-            except Exception as error:  # one leg's failure leaves the others' answer, whatever it is
+            except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
                 message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
                 degraded[name] = " ".join(message.split())[:500]
         return answers
@@ -220,8 +222,8 @@ class Recaller:
         recorded = self._store.embedder()
         if recorded is not None and vector.shape != (recorded["dimensions"],):
             raise EmbedderMismatch(
-                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the vector given "
-                f"has the shape {vector.shape}; give one of the same model, or re-embed the store with `semmem rebuild`."
+                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
+                f"vector given has the shape {vector.shape}; give one of that model, or re-embed with `semmem rebuild`."
             )
         norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
         if not np.isfinite(norm) or norm == 0:
@@ -242,7 +244,7 @@ class Recaller:
         shown = cut(found, how)[how.offset : how.offset + how.limit]
         ords = [found.heads[fused.key].ord for fused, _ in shown]
         memories: Mapping[int, Memory] = self._store.memories(found.scope.namespaces, ords) if ords else {}
-        hits = []
+        hits: list[Hit] = []
         for fused, folded in shown:
             memory = memories.get(found.heads[fused.key].ord)
             if memory is None:  # forgotten since the legs answered

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ class MiniLM:
         vectors = self._loaded().encode(
             list(texts), batch_size=32, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
-        return np.asarray(vectors, dtype=np.float32)
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), self.dimensions)
 
     def _loaded(self) -> Any:
         if self._model is None:
@@ -109,7 +110,14 @@ class MiniLM:
             )
         from sentence_transformers import SentenceTransformer
 
-        return SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
+        logging: Any = import_module("transformers.utils.logging")  # it has no types
+        shows = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()  # it would draw one for reading 90 MB
+        try:
+            return SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
+        finally:
+            if shows:
+                logging.enable_progress_bar()
 
 
 def _digest(file: Path) -> str:

@@ -10,6 +10,9 @@ from semmem.types import Recipe
 
 __all__ = ["Dense"]
 
+_HEADROOM = 50
+"""Returned beyond the depth, so that ties at the cut, such as copies of one text, are broken by id."""
+
 
 class Dense:
     """Nearest vectors: exact in a small scope, approximate with exact rescoring in a large one (the store decides)."""
@@ -23,5 +26,6 @@ class Dense:
         """Return the nearest memories. Raises EmbedderUnavailable, or LegFailed when the question has no vector."""
         if question.vector is None:
             raise LegFailed("The question has no vector.")
-        ranking: Ranking = self._store.nearest(scope, question.vector(), recipe.depths.get(self.name, 100))
+        depth = recipe.depths.get(self.name, 100)
+        ranking: Ranking = self._store.nearest(scope, question.vector(), depth + _HEADROOM)
         return ranking

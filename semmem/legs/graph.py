@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semmem.errors import SemmemError
 from semmem.extractors.rules import NAME_WEIGHT, QuestionConcepts, question, title_is_name
 from semmem.protocols import Postings, Question, Ranking, Scope
-from semmem.proximity import Edges, Mass, combine, edges, gate, gather, hop, idf, personalised_pagerank, strongest
+from semmem.proximity import Edges, Mass, combine, edges, gate, gather, hop, idf, personalised_pagerank, starting_at, strongest
 from semmem.types import GraphSettings, Recipe
 
 __all__ = ["Graph", "Trace"]
@@ -39,6 +40,15 @@ class Trace:
     restart: dict[int, float] = field(default_factory=dict)
     hops: list[Edges] = field(default_factory=list)
     reason: str = ""
+
+
+@dataclass(slots=True)
+class _Walked:
+    """The memories whose edges one walk has read, and the edges."""
+
+    ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    edges: list[Edges] = field(default_factory=list)
+    neighbours: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
 
 
 class Graph:
@@ -173,10 +183,11 @@ class Graph:
     ) -> Mass:
         pieces = [score.scaled(0.5)]
         mass = restart
+        walked = _Walked()
         for number in range(settings.hops):
             chosen = strongest(mass, settings.beam, self._names(namespace))
             beam = gather(chosen, mass.at(chosen))
-            arrived, carried = hop(beam, *self._edges(namespace, beam, settings), settings.neighbour)
+            arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked), settings.neighbour)
             trace.hops.append(carried)
             kept = strongest(arrived, settings.targets, self._names(namespace))
             pruned = gather(kept, arrived.at(kept))
@@ -192,26 +203,34 @@ class Graph:
         """Pure personalised PageRank over the edges of the restart's heaviest memories."""
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
-        along, neighbours = self._edges(namespace, beam, settings)
+        along, neighbours = self._edges(namespace, beam, settings, _Walked())
         trace.hops.append(hop(beam, along, neighbours, settings.neighbour)[1])
         _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours, settings.neighbour)
         return personalised_pagerank(restart, plain)
 
     def _edges(
-        self, namespace: str, beam: Mass, settings: GraphSettings
+        self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked
     ) -> tuple[Edges, Mapping[int, tuple[int | None, int | None]]]:
-        forwards = self._store.forwards([namespace], beam.ords)
-        keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
-        postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True)[namespace]
-        along = edges(
-            forwards,
-            postings,
-            about=settings.about,
-            co_mention=settings.co_mention,
-            fan=settings.fan,
-            max_df=settings.max_df,
-        )
-        return along, self._store.neighbours([namespace], beam.ords) if settings.neighbour > 0 else {}
+        """Return the edges of the beam's memories; those of an earlier hop are not read again."""
+        new = np.setdiff1d(beam.ords, walked.ords)
+        if len(new):
+            forwards = self._store.forwards([namespace], new)
+            keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
+            postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True)[namespace]
+            walked.edges.append(
+                edges(
+                    forwards,
+                    postings,
+                    about=settings.about,
+                    co_mention=settings.co_mention,
+                    fan=settings.fan,
+                    max_df=settings.max_df,
+                )
+            )
+            walked.ords = np.union1d(walked.ords, new)
+            if settings.neighbour > 0:
+                walked.neighbours |= self._store.neighbours([namespace], new)
+        return starting_at(beam.ords, walked.edges), walked.neighbours
 
     def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:
         if settings.gate <= 0 or asked.vector is None or not len(mass):

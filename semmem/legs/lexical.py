@@ -1,20 +1,19 @@
-"""The lexical leg: BM25 over title (twice) and text, scored exactly over the whole posting lists of the question's terms.
+"""The lexical leg: BM25 over title (twice) and text, exact over the whole posting lists of the question's terms.
 
 The formula is Robertson and Zaragoza (2009) in Lucene's form: idf = ln(1 + (N - df + .5) / (df + .5)), and
-tf / (tf + k1 (1 - b + b · length / average length)), as in the package bm25s. N, df and the average are the namespace's;
-filters do not change them.
+tf / (tf + k1 (1 - b + b · length / average length)), as in the package bm25s. N, df and the average are the
+namespace's; filters do not change them.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from semmem.protocols import Postings, Question, Ranking, Scope
-from semmem.text import normalise, term_key, terms
+from semmem.text import normalise, term_key, terms, tokens
 from semmem.types import Recipe
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ __all__ = ["Lexical", "LexicalTrace", "bm25"]
 
 ENOUGH = 10
 """Memories with all terms that ``match="auto"`` is content with."""
-_HEADROOM = 50
-"""Returned beyond the depth, so that ties at the cut are broken by id, not by insertion order."""
+_TIES = 1_000
+"""Returned at most beyond the depth when memories tie at the cut, so that ids break the tie, not insertion order."""
 _DENSE_RANGE = 8
 """Scores are summed in an array over the range of ords when that is at most this many times the postings."""
 
@@ -78,7 +77,7 @@ class Lexical:
         order = np.lexsort((ords, -scores))
         if question.phrases:
             order = self._with_phrases(question.phrases, scope, ords, order)
-        best = order[: recipe.depths.get(self.name, 100) + _HEADROOM]
+        best = order[: _with_ties(scores[order], recipe.depths.get(self.name, 100))]
         trace = LexicalTrace(np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()), most)
         return Ranking(tuple(ords[best].tolist()), tuple(scores[best].tolist()), len(order), trace=trace)
 
@@ -88,7 +87,6 @@ class Lexical:
         """Keep the memories that hold every phrase; only those that hold all its terms are read."""
         import numpy as np
 
-        wanted = [normalise(p) for p in phrases]
         candidates = set(ords[order].tolist())
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
@@ -98,9 +96,32 @@ class Lexical:
                     complete |= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items()))
             candidates &= complete
         texts = self._store.texts(scope.namespaces, sorted(candidates))
-        patterns = [re.compile(rf"(?<!\w){re.escape(p)}(?!\w)") for p in wanted]
-        holds = {o for o, text in texts.items() if all(p.search(normalise(text)) for p in patterns)}
+        wanted = [(normalise(p), _sequence(p, self._language)) for p in phrases]
+        holds = set()
+        for ord, whole in texts.items():
+            pieces = [(normalise(piece), _sequence(piece, self._language)) for piece in whole.split("\n", 1)]
+            if all(any(words in its if words else raw in text for text, its in pieces) for raw, words in wanted):
+                holds.add(ord)
         return order[np.isin(ords[order], sorted(holds))] if holds else order[:0]
+
+
+def _sequence(text: str, language: str) -> str:
+    """Return the folded tokens of ``text``, each between marks, so that a phrase is a substring; empty without a token.
+
+    Case, accents and punctuation do not count, stop words do.
+    """
+    folded = [word.folded for word, _, _ in tokens(text, language)]
+    return "\x1f" + "\x1f".join(folded) + "\x1f" if folded else ""
+
+
+def _with_ties(scores: NDArray[np.float64], depth: int) -> int:
+    """Return how many of the falling ``scores`` are at least as good as the last within ``depth``."""
+    import numpy as np
+
+    if len(scores) <= depth or depth < 1:
+        return depth
+    last = scores[depth - 1] * (1 - 1e-9)
+    return min(depth + _TIES, int(np.searchsorted(-scores, -last, side="right")))
 
 
 def _most(postings: Postings, counts: Mapping[int, int]) -> float:

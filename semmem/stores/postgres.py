@@ -121,9 +121,12 @@ class PostgresStore:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
         written = self._transaction(lambda c: postgres_write.write(c, rows, on_conflict))
         for namespace in sorted({n for n, _ in written.new}):
-            count = self._rows("pending_count", {"namespace": namespace})[0][0]
-            if count >= postgres_write.FOLD_AT:
+            pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
+            if pending >= postgres_write.FOLD_AT:
                 self._transaction(lambda c, n=namespace: postgres_write.fold(c, n))
+                fresh += 1
+            if fresh >= postgres_write.COMPACT_AT:
+                self._transaction(lambda c, n=namespace: postgres_write.compact(c, n))
         return written
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
@@ -136,13 +139,8 @@ class PostgresStore:
         for (namespace,) in self._rows("pending_namespaces", {}):
             while count := self._transaction(lambda c, n=namespace: postgres_write.fold(c, n)):
                 folded += count
-        while rows := self._rows("compact_candidates", {"full": postgres_write.SEGMENT_FULL, "limit": 1000}):
-            before = joined
-            for namespace in sorted({n for n, _ in rows}):
-                keys = [k for n, k in rows if n == namespace]
-                joined += self._transaction(lambda c, n=namespace, k=keys: postgres_write.compact(c, n, k))
-            if joined == before:
-                break
+        for (namespace,) in self._rows("posting_namespaces", {}):
+            joined += self._transaction(lambda c, n=namespace: postgres_write.compact(c, n, everything=True))
         self._run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
         return {"folded": folded, "joined": joined}
 

@@ -23,10 +23,12 @@ from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, in
 from semmem.stores.statements import statements
 from semmem.types import Filters
 
-__all__ = ["FOLD_AT", "compact", "filter_parameters", "fold", "forget", "write"]
+__all__ = ["COMPACT_AT", "FOLD_AT", "compact", "filter_parameters", "fold", "forget", "write"]
 
 FOLD_AT = 64
 """Pending memories of a namespace at which a writer folds them into the postings."""
+COMPACT_AT = 4
+"""Fresh segments of a namespace at which a writer compacts, and rows of a key that are worth joining."""
 SEGMENT_FULL = 4_096
 """Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
 _SQL = statements("postgres")
@@ -142,7 +144,9 @@ def _copy_segments(connection: Any, namespace: str, segments: Iterable[Segment])
     keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
     connection.execute(_SQL["segments_meet"], keys)
     known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
-    number = int8(connection.execute(_SQL["next_segment"]).fetchone()[0])
+    segment = connection.execute(_SQL["next_segment"]).fetchone()[0]
+    connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
+    number = int8(segment)
     name = text(namespace)
     alone = POSTING.itemsize
     copy_rows(
@@ -251,25 +255,24 @@ def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
     return entries.tobytes(), int(mentions(entries).sum()), subjects, int(entries["ord"][0]), int(entries["ord"][-1])
 
 
-def compact(connection: Any, namespace: str, keys: Sequence[int]) -> int:
-    """Join the small segments of ``keys`` into rows of at most SEGMENT_FULL entries; return how many rows went."""
+def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:
+    """Join posting rows of the keys that were written lately, or of every key; return how many rows were written.
+
+    Size-tiered, as in log-structured stores: a row is joined with newer ones when it is at most twice as large as all of
+    them together, so that an entry is rewritten a logarithmic number of times and a key stays within a few rows.
+    """
     connection.execute(_SQL["postings_own"], {"namespace": namespace})
-    connection.execute(_SQL["segments_own"], {"namespace": namespace})  # before the rows, as a fold takes them
-    parameters = {"namespace": namespace, "keys": list(keys)}
-    rows = connection.execute(_SQL["compact_lock"], parameters, binary=True).fetchall()
-    joined: list[list[Segment]] = []
-    for key, group in groupby(rows, key=itemgetter(0)):
-        of_key = list(group)
-        entries = np.sort(np.concatenate([np.frombuffer(r[4], dtype=POSTING) for r in of_key]), order="ord")
-        pieces = [entries[i : i + SEGMENT_FULL] for i in range(0, len(entries), SEGMENT_FULL)]
-        for at, piece in enumerate(pieces):
-            raw, n, subjects, low, high = _summary(piece)
-            segment = Segment(key, of_key[0][2], n, subjects, low, high, of_key[0][3], raw)
-            if at == len(joined):
-                joined.append([])
-            joined[at].append(segment)
-    which = {"namespace": namespace, "keys": [r[0] for r in rows], "segments": [r[1] for r in rows]}
-    connection.execute(_SQL["posting_delete"], which)
-    for segments in joined:  # each pass has its own segment number: a key may need several rows
-        _copy_segments(connection, namespace, segments)
-    return len(rows) - sum(len(s) for s in joined)
+    connection.execute(_SQL["segments_own"], {"namespace": namespace})
+    fresh = [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
+    if not everything and len(fresh) < COMPACT_AT:
+        return 0  # another writer was faster
+    parameters = {
+        "namespace": namespace,
+        "segments": None if everything else fresh,
+        "factor": 1e9 if everything else 2.0,
+        "least": 2 if everything else COMPACT_AT,
+        "full": SEGMENT_FULL,
+    }
+    written = connection.execute(_SQL["compact"], parameters).rowcount
+    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": fresh})
+    return int(written)

@@ -92,7 +92,7 @@ def test_every_exit_code_is_explained() -> None:
 
 def test_every_make_target_that_is_named_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= targets
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:

@@ -101,8 +101,13 @@ def test_turnover_counts_what_came_and_went_and_the_gold_among_it() -> None:
     query = Query("q", "?", "n", ("g", "b"))
     moved = turnover([query], {"q": ["a", "b"]}, {"q": ["g", "c"]}, 2, leg="graph", holder=RECIPES["seed"], asked=lists)
     assert moved == {
-        "leg-only": 1, "leg-only gold": 1, "boosted in": 1, "boosted in gold": 0, "demoted out": 2, "demoted out gold": 1,
-    }  # fmt: skip
+        "leg-only": 1,
+        "leg-only gold": 1,
+        "boosted in": 1,
+        "boosted in gold": 0,
+        "demoted out": 2,
+        "demoted out gold": 1,
+    }
 
 
 def corpus() -> Corpus:

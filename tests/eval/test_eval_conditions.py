@@ -48,7 +48,7 @@ def test_a_range_is_decimal_and_has_both_ends() -> None:
     points = sweep(named("seed"), "graph.weight=0.25:0.45:0.05")
     # in floats .25 + 2 * .05 is .35000000000000003, which is another reach at a tie
     assert [c.recipe.weights["graph"] for c in points] == [0.25, 0.3, 0.35, 0.4, 0.45]
-    assert [c.values for c in points][0] == {"graph.weight": 0.25}
+    assert points[0].values == {"graph.weight": 0.25}
 
 
 def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:

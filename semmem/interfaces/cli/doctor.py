@@ -136,10 +136,11 @@ def _store(door: Door) -> list[Finding]:
         return [Finding("store", "bad", str(error))]
     size = f"{counts.memories:,} memories in {counts.namespaces:,} namespaces, {counts.bytes / 2**20:,.1f} MiB"
     out = [Finding("store", "good", size)]
-    whole = counts.memories + counts.parts
-    if counts.vectors < whole and counts.memories:
-        missing = f"the dense leg is degraded: at most {counts.vectors:,} of {whole:,} texts have a vector"
-        out.append(Finding("vectors", "bad", missing, "semmem rebuild"))
+    # A split memory has at least two parts, which have vectors, and has none itself.
+    missing = counts.memories + counts.parts - counts.parts // 2 - counts.vectors
+    if missing > 0:
+        detail = f"the dense leg does not know {missing:,} of the texts: they were stored without an embedder"
+        out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
     elif counts.embedder:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
     return out

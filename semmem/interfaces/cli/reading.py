@@ -125,8 +125,8 @@ def _show_recall(door: Door, found: Recall) -> None:
     from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
-    regime = "" if found.regime == "any" else f", question {found.regime}"
-    door.out.print(f"{len(found)} of {total} memories that a leg matched{regime}", style="dim")
+    regime = "" if found.regime == "any" else f" · {found.regime} question"
+    door.out.print(f"{_count(len(found))} of {total} that a leg matched{regime}", style="dim")
     door.print_lines(degraded_lines(found.degraded))
     if not len(found):
         door.out.print("Nothing was found.")
@@ -135,9 +135,11 @@ def _show_recall(door: Door, found: Recall) -> None:
     full = full_score([found])
     for hit in found:
         door.print_lines(hit_lines(hit, full))
-    door.out.print(
-        f'Why, or why not: semmem explain ID --query "…"   (first id: {found[0].memory.id})', style="dim", markup=False
-    )
+    door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim", markup=False)
+
+
+def _count(number: int) -> str:
+    return "1 hit" if number == 1 else f"{number} hits"
 
 
 def _show_page(door: Door, page: Page) -> None:

@@ -77,7 +77,9 @@ def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
 
     head = Text(f"{mark}{hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
-    head.append(f"  {one_line(hit.memory.title or hit.memory.id, 60)}", style="bold")
+    if hit.memory.title:
+        head.append(f"  {one_line(hit.memory.title, 32)}", style="bold")
+    head.append(f"  {one_line(hit.memory.id, 36)}", style="dim")
     shares = Text("      ")
     for name, value in hit.components.items():
         place = hit.legs.get(name)

@@ -54,9 +54,10 @@ WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) ORDER BY key, segm
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
 WHERE namespace = ANY(%(namespaces)s);
 
--- pending_count --
--- When to fold.
-SELECT count(*) FROM pending WHERE namespace = %(namespace)s;
+-- backlog --
+-- When to fold, and when to compact.
+SELECT (SELECT count(*) FROM pending WHERE namespace = %(namespace)s),
+       (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s);
 
 -- pending_namespaces --
 -- What maintain has to fold.
@@ -103,15 +104,50 @@ FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)s::bytea[], %(
             %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, segment, entries, n, subjects, low, high)
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
--- compact_candidates --
--- Keys in so many small segments that reading them costs more than the bytes.
-SELECT namespace, key FROM posting GROUP BY namespace, key
-HAVING count(*) > 8 AND avg(n) < %(full)s / 2 ORDER BY namespace, key LIMIT %(limit)s;
+-- fresh_add --
+-- Compaction looks at the keys of these.
+INSERT INTO fresh (namespace, segment) VALUES (%(namespace)s, %(segment)s);
 
--- compact_lock --
--- All segments of some keys.
-SELECT key, segment, kind, name, entries FROM posting
-WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) ORDER BY key, segment FOR UPDATE;
+-- fresh_list --
+-- How much has come since the last compaction.
+SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
+
+-- fresh_done --
+-- They are joined, or stand among so few that joining does not pay.
+DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s);
+
+-- posting_namespaces --
+-- What maintain has to compact: all of them.
+SELECT DISTINCT namespace FROM tally;
+
+-- compact --
+-- Of each key of the given segments (NULL: every key), join the newest rows, as long as each is at most factor times as
+-- large as all newer ones together, so that an entry is rewritten a logarithmic number of times; rows that are full stay.
+WITH touched AS (
+    SELECT DISTINCT key FROM posting
+    WHERE namespace = %(namespace)s AND NOT lone AND (%(segments)s::bigint[] IS NULL OR segment = ANY(%(segments)s))
+), held AS (
+    SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
+    FROM posting p JOIN touched USING (key)
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
+    WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
+), bounded AS (
+    SELECT key, segment, age, min(age) FILTER (WHERE age > 1 AND n > %(factor)s * newer) OVER (PARTITION BY key) AS stop
+    FROM held
+), chosen AS (
+    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE stop IS NULL OR age < stop
+), gone AS (
+    DELETE FROM posting p USING chosen c
+    WHERE p.namespace = %(namespace)s AND p.key = c.key AND p.segment = c.segment AND c.together >= %(least)s
+    RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
+), placed AS (
+    SELECT *, ((sum(n) OVER (PARTITION BY key ORDER BY low, segment) - n) / %(full)s)::bigint AS piece FROM gone
+)
+INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
+SELECT %(namespace)s, key, max(segment), min(kind), sum(n), sum(subjects), min(low), max(high),
+       (array_agg(name ORDER BY segment))[1], string_agg(entries, ''::bytea ORDER BY low, segment), false
+FROM placed GROUP BY key, piece
+RETURNING 1;
 
 -- postings_share --
 -- Held by everybody who takes memories out of segments: they may do so side by side, on locked rows.

@@ -72,6 +72,14 @@ CREATE TABLE posting (
     PRIMARY KEY (namespace, key, segment)
 );
 CREATE INDEX posting_shared ON posting (namespace, key) WHERE NOT lone;
+CREATE INDEX posting_by_segment ON posting (namespace, segment) WHERE NOT lone;
+
+-- Segments written since the last compaction of their namespace.
+CREATE TABLE fresh (
+    namespace text COLLATE "C" NOT NULL,
+    segment   bigint NOT NULL,
+    PRIMARY KEY (namespace, segment)
+);
 ALTER TABLE posting ALTER entries SET STORAGE EXTERNAL;
 
 -- Number and length of the indexed memories, as deltas that are folded later, so that writers never queue.

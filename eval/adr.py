@@ -1,0 +1,155 @@
+"""Decision records that carry evidence: front matter names the result, the comparison and the metric, and is checked.
+
+    evidence_result: eval/results/locomo3-ablate.json
+    evidence_comparison: graph in default
+    evidence_group: headline
+    evidence_metric: R@10
+    evidence_shows: helps +0.072 [+0.040, +0.105]
+    evidence_command: python -m eval ablate --leg graph --data locomo3
+
+``problems`` says where a record and its evidence, or a record and the index, disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from eval.datasets import DatasetError
+from eval.verdict import REFUSED
+
+__all__ = ["INDEX", "draft", "front_matter", "index", "problems", "shows"]
+
+INDEX = "README.md"
+_KEYS = ("result", "comparison", "group", "metric", "shows", "command")
+_STATUSES = ("proposed", "accepted", "superseded", "rejected", "deprecated")
+
+
+def front_matter(text: str) -> dict[str, str]:
+    """Return the flat ``key: value`` lines between the first two ``---``; quotes around a value are dropped."""
+    match = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    lines = match[1].splitlines() if match else []
+    return {
+        key.strip(): value.strip().strip("\"'")
+        for line in lines
+        for key, colon, value in [line.partition(":")]
+        if colon
+    }
+
+
+def shows(comparison: Mapping[str, Any]) -> str:
+    """Return what a comparison shows in the one form that a record must repeat; a refused one has no number."""
+    if comparison["verdict"] in REFUSED:
+        return str(comparison["verdict"])
+    at = comparison["paired"]
+    return f"{comparison['verdict']} {at['delta']:+.3f} [{at['low']:+.3f}, {at['high']:+.3f}]"
+
+
+def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: str | None = None, today: date) -> Path:
+    """Write the next numbered record from a kept result and return its path.
+
+    The headline of the result's first metric is taken. Raises DatasetError when there is no such comparison.
+    """
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
+        raise DatasetError(f"The slug {slug!r} must be words in lower case joined by hyphens.")
+    result = _result(root, result_path)
+    names = [c["name"] for c in result["comparisons"]]
+    found = _find(result, comparison or (names[0] if names else ""), "headline", result["metrics"][0])
+    if found is None:
+        raise DatasetError(f"{result_path} has no comparison {comparison!r}; it has {', '.join(dict.fromkeys(names))}.")
+    taken = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.md")]
+    path = folder / f"{max(taken, default=0) + 1:04d}-{slug}.md"
+    lines = [
+        "---",
+        "status: proposed",
+        f"date: {today.isoformat()}",
+        f"evidence_result: {result_path}",
+        f"evidence_comparison: {found['name']}",
+        f"evidence_group: {found['group']}",
+        f"evidence_metric: {found['metric']}",
+        f"evidence_shows: {shows(found)}",
+        f"evidence_command: python -m eval {result['command']}",
+        "---",
+        f"# {slug.replace('-', ' ').capitalize()}",
+        "",
+        "## Context",
+        "",
+        "## Decision",
+        "",
+        "## The number",
+        "",
+        f"On {result['corpus']['name']} ({result['corpus']['headline']} questions), {found['metric']}, {found['name']}: "
+        f"{shows(found)}.",
+        "",
+        "## Consequences",
+        "",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def index(folder: Path) -> str:
+    """Return the index of the records: number, title, status."""
+    rows = ["# Decisions", "", "| record | status |", "|---|---|"]
+    for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]-*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = next((line[2:] for line in text.splitlines() if line.startswith("# ")), path.stem)
+        rows.append(f"| [{path.name[:4]} {title}]({path.name}) | {front_matter(text).get('status', '')} |")
+    return "\n".join(rows) + "\n"
+
+
+def problems(folder: Path, root: Path, commands: Collection[str]) -> list[str]:
+    """Return a sentence for each place where a record disagrees with its evidence, its command or the index."""
+    out = []
+    for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]-*.md")):
+        text = path.read_text(encoding="utf-8")
+        head = front_matter(text)
+        if head.get("status", "").split(" ")[0] not in _STATUSES:
+            out.append(f"{path.name} has the status {head.get('status')!r}; use one of {', '.join(_STATUSES)}.")
+        if any(key.startswith("evidence_") for key in head):
+            out += [f"{path.name} {said}" for said in _against_evidence(head, text, root, commands)]
+    listed = folder / INDEX
+    if listed.is_file() and listed.read_text(encoding="utf-8") != index(folder):
+        out.append(f"{INDEX} is not the index of the records; write it again with `python -m eval adr --index`.")
+    return out
+
+
+def _against_evidence(head: Mapping[str, str], text: str, root: Path, commands: Collection[str]) -> Sequence[str]:
+    if missing := [f"evidence_{key}" for key in _KEYS if f"evidence_{key}" not in head]:
+        return [f"has evidence without {', '.join(missing)}."]
+    try:
+        result = _result(root, head["evidence_result"])
+    except DatasetError as error:
+        return [f"names evidence that cannot be read: {error}"]
+    out = []
+    found = _find(result, head["evidence_comparison"], head["evidence_group"], head["evidence_metric"])
+    if found is None:
+        out.append(f"names a comparison that {head['evidence_result']} does not have.")
+    elif shows(found) != head["evidence_shows"]:
+        out.append(f"says {head['evidence_shows']!r} where its result says {shows(found)!r}.")
+    body = text.split("\n---\n", 1)[-1]
+    if head["evidence_shows"] not in body:
+        out.append(f"does not say {head['evidence_shows']!r} in its text.")
+    words = head["evidence_command"].split()
+    if words[:3] != ["python", "-m", "eval"] or len(words) < 4 or words[3] not in commands:
+        out.append(f"names the command {head['evidence_command']!r}, which does not exist.")
+    return out
+
+
+def _result(root: Path, path: str) -> dict[str, Any]:
+    try:
+        result: dict[str, Any] = json.loads((root / path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DatasetError(f"There is no result {path}; keep one with `python -m eval keep`.") from None
+    except ValueError:
+        raise DatasetError(f"{path} is not JSON; keep the result again.") from None
+    return result
+
+
+def _find(result: Mapping[str, Any], name: str, group: str, metric: str) -> dict[str, Any] | None:
+    wanted = (name, group, metric)
+    return next((c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == wanted), None)

@@ -1,0 +1,208 @@
+"""One item of ``remember``, checked: every field that cannot be stored is refused here, in one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from reprlib import repr as shown
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.types import Memory
+
+__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "uuid7"]
+
+KEYS = (
+    "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
+    "created_at", "vector",
+)  # fmt: skip
+"""What an item of remember_many may hold: the arguments of remember."""
+_LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": 200, "session": 1_000, "source": 4_000}
+_LONGEST_TEXT = 10_000_000
+_MOST_INDEXED_BYTES = 2_500
+"""Of namespace, session and id together: an index entry of PostgreSQL holds 2,704 bytes."""
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given."""
+
+    at: int
+    memory: Memory
+    payload: bytes
+    vector: Any
+
+
+def check_namespace(name: Any) -> None:
+    """Raise InvalidInput unless ``name`` can be a namespace."""
+    if not _string({"namespace": name}, "namespace", _LONGEST["namespace"]):
+        raise InvalidInput("namespace must be a name, not an empty one; leave it out instead.")
+
+
+def drafted(at: int, item: Any, namespace: str) -> Draft:
+    """Return a checked item. Raises InvalidInput with the field and the reason."""
+    if not isinstance(item, Mapping):
+        raise InvalidInput(f"An item must be a mapping with a text, not {type(item).__name__}.")
+    for name in item:
+        if name not in KEYS:
+            raise InvalidInput(f"{shown(name)} is not something a memory has; use {', '.join(KEYS)}.")
+    values = {k: v for k, v in item.items() if v is not None}
+    text = _string(values, "text", _LONGEST_TEXT)
+    if not text or not text.strip():
+        raise InvalidInput("The text is empty; a memory needs some text.")
+    strings = {k: _string(values, k, longest) for k, longest in _LONGEST.items()}
+    if strings["id"] == "" or strings["namespace"] == "":
+        raise InvalidInput("id and namespace cannot be empty strings; leave them out instead.")
+    indexed = sum(len(s.encode()) for s in (strings["namespace"] or namespace, strings["session"], strings["id"]) if s)
+    if indexed > _MOST_INDEXED_BYTES:
+        raise InvalidInput(
+            f"namespace, session and id have {indexed} bytes together in UTF-8; at most {_MOST_INDEXED_BYTES} are kept."
+        )
+    position = values.get("position")
+    if position is not None and (isinstance(position, bool) or not isinstance(position, int) or abs(position) >= 2**63):
+        raise InvalidInput(f"position must be a whole number of at most 63 bits, not {shown(position)}.")
+    importance = values.get("importance", 0.5)
+    if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
+        raise InvalidInput(f"importance must be a number from 0 to 1, not {shown(importance)}.")
+    tags, metadata = _tags(values.get("tags", ())), _metadata(values.get("metadata", {}))
+    created_at = _time(values["created_at"]) if "created_at" in values else None
+    payload = _payload(text, strings, position, tags, metadata, importance, created_at)
+    now = datetime.now(UTC)
+    memory = Memory(
+        id=strings["id"] or uuid7(),
+        namespace=strings["namespace"] or namespace,
+        text=text,
+        title=strings["title"] or None,
+        author=strings["author"] or None,
+        session=strings["session"] or None,
+        position=None if position is None else int(position),
+        source=strings["source"] or None,
+        tags=tags,
+        metadata=metadata,
+        importance=float(importance),
+        created_at=created_at or now,
+        updated_at=created_at or now,
+    )
+    return Draft(at, memory, payload, _vector(values.get("vector")))
+
+
+def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:
+    value = values.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a string, not {type(value).__name__}; write str(…) around it.")
+    if len(value) > longest:
+        raise InvalidInput(f"{name} has {len(value)} characters; at most {longest} are stored.")
+    if "\x00" in value:
+        raise InvalidInput(f"{name} contains a NUL character, which no store keeps; remove it.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{name} contains half a surrogate pair at {error.start}; decode it properly.") from None
+    return str.__str__(value)  # of a subclass, such as an Enum, the plain string
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput("tags must be a list of strings.")
+    tags = tuple(_string({"a tag": tag}, "a tag", 200) or "" for tag in value)
+    if not all(tags):
+        raise InvalidInput("A tag cannot be empty.")
+    return tuple(sorted(tags)) if isinstance(value, Set) else tags  # a set has another order in every process
+
+
+def _metadata(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        raise InvalidInput("metadata must be a mapping with string keys.")
+    try:
+        raw = json.dumps(dict(value), allow_nan=False)
+        if len(raw) > 1_000_000:
+            raise InvalidInput(f"metadata has {len(raw)} characters as JSON; at most 1000000 are stored.")
+        loaded: Mapping[str, Any] = json.loads(raw)
+    except RecursionError:
+        raise InvalidInput(f"metadata is nested deeper than {_DEEPEST} levels; flatten it.") from None
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"metadata must be JSON values: {str(error).rstrip('.')}.") from None
+    _check_json(loaded, _DEEPEST)
+    return loaded
+
+
+def _check_json(value: Any, levels: int) -> None:
+    """Raise InvalidInput for what JSON can say and PostgreSQL's jsonb cannot."""
+    if isinstance(value, str):
+        _string({"metadata": value}, "metadata", len(value))
+    elif isinstance(value, Mapping | list):
+        if levels == 0:
+            raise InvalidInput(f"metadata is nested deeper than {_DEEPEST} levels; flatten it.")
+        for part in (*value, *value.values()) if isinstance(value, Mapping) else value:
+            _check_json(part, levels - 1)
+
+
+def _time(value: Any) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(
+                f"created_at must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"created_at must be a datetime or an ISO 8601 string, not {type(value).__name__}.")
+    try:
+        at = value.replace(tzinfo=UTC) if value.utcoffset() is None else value.astimezone(UTC)
+        return datetime.combine(at.date(), at.time(), UTC)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"created_at must be between the years 1 and 9999 in UTC, not {shown(value)}.") from None
+
+
+def _vector(value: Any) -> Any:
+    if value is None:
+        return None
+    import numpy as np
+
+    try:
+        vector = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInput("vector must be a flat list of numbers.") from None
+    if vector.dtype.kind not in "fiu" and vector.size:
+        raise InvalidInput("vector must be a flat list of numbers.")
+    if vector.ndim != 1 or not 1 <= len(vector) <= 2_000:
+        raise InvalidInput(f"vector must be a flat list of 1 to 2000 numbers; this one has the shape {vector.shape}.")
+    vector = vector.astype(np.float64)
+    largest = float(np.abs(vector).max())
+    if not math.isfinite(largest) or largest == 0:
+        raise InvalidInput("vector must hold finite numbers that are not all 0.")
+    vector = vector / largest  # first, so that no square is too large or too small
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def _payload(
+    text: str, strings: Mapping[str, str | None], position: int | None, tags: Sequence[str],
+    metadata: Mapping[str, Any], importance: float, created_at: datetime | None,
+) -> bytes:  # fmt: skip
+    """Return the hash of all that was given, except what names the memory and its vector."""
+    given = [
+        text, *(strings[k] or None for k in ("title", "author", "session", "source")), position, list(tags), metadata,
+        float(importance), created_at.isoformat() if created_at else None,
+    ]  # fmt: skip
+    return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def uuid7() -> str:
+    """Return a UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits, so that ids sort by time."""
+    value = int.from_bytes(os.urandom(16))
+    value = (value & ~(0xFFFF_FFFF_FFFF << 80)) | ((time.time_ns() // 1_000_000 & 0xFFFF_FFFF_FFFF) << 80)
+    value = (value & ~(0xF << 76)) | (7 << 76)
+    value = (value & ~(0x3 << 62)) | (2 << 62)
+    return str(uuid.UUID(int=value))

@@ -1,0 +1,79 @@
+"""What a call is narrowed to, checked before a store sees it: names, lists of ids, filters. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.types import Filters
+
+__all__ = ["checked_filters", "string", "strings"]
+
+
+def string(name: str, value: Any) -> str:
+    """Return ``value`` if a store can look for it. Raises InvalidInput."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a string, not {type(value).__name__}.")
+    if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
+        raise InvalidInput(f"{name} contains a NUL character or half a surrogate pair, which no store has; remove it.")
+    return value
+
+
+def strings(name: str, value: Any) -> tuple[str, ...]:
+    """Return one string or several as a tuple, each once."""
+    if isinstance(value, str):
+        return (string(name, value),)
+    if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+        raise InvalidInput(f"{name} must be a string or a list of strings, not {type(value).__name__}.")
+    return tuple(dict.fromkeys(string(name, v) for v in value))
+
+
+def checked_filters(given: Filters | Mapping[str, Any] | None) -> Filters:
+    """Return checked filters. Raises InvalidInput for one that does not exist or that no store can look for."""
+    known = [f.name for f in dataclasses.fields(Filters)]
+    if isinstance(given, Filters):
+        given = {name: value for name in known if (value := getattr(given, name))}
+    if given is None:
+        return Filters()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"filters must be a mapping, not {type(given).__name__}; it takes {', '.join(known)}.")
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidInput(f"{name!r} is not a filter; use {', '.join(known)}.")
+        if value is None:
+            continue
+        if name == "metadata":
+            values[name] = _metadata(value)
+        elif name.startswith("created"):
+            values[name] = _when(name, value)
+        else:
+            values[name] = strings(f"The filter {name}", value)
+    return Filters(**values)
+
+
+def _metadata(value: Any) -> Mapping[str, Any]:
+    try:
+        raw = json.dumps(dict(value), allow_nan=False) if isinstance(value, Mapping) else None
+    except (TypeError, ValueError):
+        raw = None
+    if raw is None:
+        raise InvalidInput("The filter metadata takes a mapping of JSON values; memories match that contain it.")
+    string("The filter metadata", json.dumps(json.loads(raw), ensure_ascii=False).replace("\\u0000", "\x00"))
+    contained: Mapping[str, Any] = json.loads(raw)
+    return contained
+
+
+def _when(name: str, value: Any) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"The filter {name} must be a datetime or an ISO 8601 string.")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

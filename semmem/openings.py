@@ -1,0 +1,190 @@
+"""What would let a memory in: the weight, rank constant or rank of one leg, found by fusing the same lists again.
+
+A weight or a constant belongs to the leg, not to the memory, so changing it moves the rivals too: whether the memory
+comes in is not monotone, and no formula on its own share answers it. Arithmetic finds the values worth trying, the
+fusion with its prior, reserve and folding decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from semmem.candidates import Candidates, Cut, Key, cut
+from semmem.protocols import Head
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Opening"]
+
+_TRIES = 40
+"""Values tried by a full fusion for one answer; beyond, the answer is that there is none nearby."""
+_LARGEST_WEIGHT = 100.0
+_NEARER = 1e-7
+_BONUS_LEG = "lexical"
+
+
+class Opening:
+    """A memory that was not returned, and the searches for what would have returned it."""
+
+    def __init__(self, found: Candidates, how: Cut, key: Key, heads: Mapping[Key, Head]) -> None:
+        self._found = found
+        self._how = how
+        self._key = key
+        self._heads = heads
+        self._weights = {leg: found.recipe.weights[leg] for leg in found.recipe.legs}
+        self._constants = found.recipe.constants(found.regime)
+
+    def needs(self, leg: str) -> dict[str, float]:
+        """Return the nearest ``weight``, ``rank_constant`` and ``rank`` of ``leg`` that would do, where any would."""
+        searches = {"weight": self._weight, "rank_constant": self._rank_constant, "rank": self._rank}
+        return {name: value for name, search in searches.items() if (value := search(leg)) is not None}
+
+    def _is_in(self, **changed: Any) -> bool:
+        """Fuse and fold with other numbers or lists, and see whether the memory is among the first."""
+        known = {**self._found.heads, self._key: self._heads[self._key]}
+        again = replace(self._found, heads=known)
+        again = replace(again, ranked=again.fuse(**changed))
+        shown = cut(again, self._how)[: self._how.offset + self._how.limit]
+        return any(fused.key in self._heads for fused, _ in shown)
+
+    # ------------------------------------------------------------------ weight
+
+    def _weight(self, leg: str) -> float | None:
+        """Return the weight just above which the memory is in; worth trying is where a rival's line crosses its own."""
+        import numpy as np
+
+        if self._at is None or leg not in self._found.rankings:
+            return None
+        now = self._weights[leg]
+        slopes = self._slopes(leg, self._constants[leg])
+        rest = self._rest(leg)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossings = (rest - rest[self._at]) / (slopes[self._at] - slopes)
+        found = np.unique(crossings[np.isfinite(crossings) & (crossings > now) & (crossings < _LARGEST_WEIGHT)])
+        tries = 0
+        for weight in found.tolist():
+            just_above = weight * (1 + _NEARER)
+            if self._ahead(rest + just_above * slopes) >= self._places:
+                continue
+            if self._is_in(weights={leg: just_above}):
+                return _rounded(weight, up=True)
+            tries += 1
+            if tries == _TRIES:
+                break
+        return None
+
+    # ------------------------------------------------------------------ rank constant
+
+    def _rank_constant(self, leg: str) -> float | None:
+        """Return the largest rank constant below the present one, up to which the memory is in."""
+        if self._at is None or leg not in self._found.rankings or self._ranks(leg)[self._at] == 0:
+            return None
+        now, weight = self._constants[leg], self._weights[leg]
+        rest = self._rest(leg)
+        outside = now
+        tries = 0
+        for step in range(99, -1, -1):
+            constant = now * step / 100
+            if self._ahead(rest + weight * self._slopes(leg, constant)) < self._places:
+                if self._is_in(rank_constants={leg: constant}):
+                    return self._between(leg, constant, outside)
+                tries += 1
+                if tries == _TRIES:
+                    return None
+            outside = constant
+        return None
+
+    def _between(self, leg: str, inside: float, outside: float) -> float | None:
+        """Return the largest constant found by halving that lets the memory in, rounded down if that still does."""
+        for _ in range(24):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if self._is_in(rank_constants={leg: middle}) else (inside, middle)
+        short = _rounded(inside, up=False)
+        return short if self._is_in(rank_constants={leg: short}) else inside
+
+    # ------------------------------------------------------------------ rank
+
+    def _rank(self, leg: str) -> float | None:
+        """Return the last rank in this leg at which the memory is in, the others moving down by one to make room."""
+        if leg not in self._found.rankings:
+            return None
+        ranking = self._found.rankings[leg]
+        others = [key for key in ranking if key != self._key]
+
+        def is_in(rank: int) -> bool:
+            return self._is_in(rankings={leg: (*others[: rank - 1], self._key, *others[rank - 1 :])[:depth]})
+
+        depth = max(len(ranking), self._found.recipe.depths.get(leg, 100))
+        last = ranking.index(self._key) if self._key in ranking else min(depth, len(others) + 1)
+        if last < 1 or not is_in(1):
+            return None
+        good, bad = 1, last + 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if is_in(middle) else (good, middle)
+        return float(good)
+
+    # ------------------------------------------------------------------ arithmetic on all rivals at once
+
+    @cached_property
+    def _at(self) -> int | None:
+        """Where the memory is among the ranked; None where no leg found it."""
+        return next((i for i, fused in enumerate(self._found.ranked) if fused.key == self._key), None)
+
+    @cached_property
+    def _places(self) -> int:
+        """How many may be ahead: the places shown, and as many as folding takes away."""
+        kept = len(cut(self._found, self._how))
+        return self._how.offset + self._how.limit + len(self._found.ranked) - kept
+
+    @cached_property
+    def _priors(self) -> NDArray[np.float64]:
+        import numpy as np
+
+        recipe, heads = self._found.recipe, self._found.heads
+        floor = recipe.prior_floor
+        priors = [floor + (1 - floor) * heads[f.key].importance if recipe.prior else 1.0 for f in self._found.ranked]
+        return np.array(priors)
+
+    def _ranks(self, leg: str) -> NDArray[np.float64]:
+        import numpy as np
+
+        return np.array([fused.ranks.get(leg, 0) for fused in self._found.ranked], dtype=np.float64)
+
+    def _slopes(self, leg: str, constant: float) -> NDArray[np.float64]:
+        """Return what one unit of the leg's weight is worth to each candidate, bonus included."""
+        import numpy as np
+
+        ranks = self._ranks(leg)
+        out = np.where(ranks > 0, 1.0 / (constant + np.maximum(ranks, 1.0)), 0.0)
+        if leg == _BONUS_LEG and self._found.recipe.exact_bonus:
+            exact = np.array([fused.key in self._found.exact for fused in self._found.ranked])
+            out = out + exact * (self._found.recipe.exact_bonus / (constant + 1))
+        return out * self._priors
+
+    def _rest(self, leg: str) -> NDArray[np.float64]:
+        """Return what each candidate has from the other legs, in the units of ``weight / (constant + rank)``."""
+        import numpy as np
+
+        out = np.zeros(len(self._found.ranked))
+        for other, weight in self._weights.items():
+            if other != leg and other in self._found.rankings:
+                out = out + weight * self._slopes(other, self._constants[other])
+        return out
+
+    def _ahead(self, scores: NDArray[np.float64]) -> int:
+        return int((scores > scores[self._at]).sum())
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    """Return ``value`` with six significant digits, on the safe side."""
+    if value == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 5)
+    return float(f"{(math.ceil(value / unit) if up else math.floor(value / unit)) * unit:.6g}")

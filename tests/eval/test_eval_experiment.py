@@ -1,0 +1,208 @@
+"""The harness end to end, on the committed corpus, a real store and the embedder that needs no model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import semmem
+from eval.cli import app
+from eval.comparison import ExperimentError
+from eval.datasets import load
+from eval.experiment import check_fast_path, conduct
+from eval.lists import ask_all
+from eval.plan import of_ablation, of_run
+from eval.runner import evaluate, ingest
+from semmem.config import RECIPES
+
+TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
+pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return done.exit_code, done.output
+
+
+def ablate(store_url: str, out: Path, recipe: str, *more: str) -> tuple[int, str]:
+    given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(out), "--recipe", recipe)
+    return invoke("ablate", "--leg", "graph", *given, "--metric", "R@10", *more)
+
+
+def headline(out: Path) -> dict[str, Any]:
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = next(c for c in result["comparisons"] if c["group"] == "headline")
+    return found
+
+
+def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_path: Path) -> None:
+    code, said = ablate(store_url, tmp_path, "default", "--strict")
+    assert code == 0
+    at = headline(tmp_path)
+    assert at["verdict"] in ("helps", "hurts", "no difference")
+    assert at["paired"]["n"] == 34
+    assert at["paired"]["low"] <= at["paired"]["delta"] <= at["paired"]["high"]
+    assert at["paired"]["mde"] > 0
+    assert at["turnover"]["leg-only"] > 0
+    assert "On toy, the graph leg in default" in said
+
+
+@pytest.mark.parametrize(
+    ("recipe", "verdict"),
+    [("seed", "re-ranking only"), ("default!graph", "not evaluable"), ("seed!graph", "not evaluable")],
+)
+def test_what_cannot_be_asked_is_refused_and_nothing_anywhere_looks_like_a_delta(
+    store_url: str, tmp_path: Path, recipe: str, verdict: str
+) -> None:
+    code, said = ablate(store_url, tmp_path, recipe, "--strict")
+    assert code == 3
+    assert verdict in said
+    assert headline(tmp_path)["verdict"] == verdict
+    assert "paired" not in headline(tmp_path)
+    page = re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
+    for text in (said, (tmp_path / "summary.md").read_text(encoding="utf-8"), page):
+        assert not re.search(r"[+\u2212-]\d*\.\d", text), "a signed number stands beside a refusal"
+        assert not re.search(r"\bp = |\bwon \d", text)
+    assert ablate(store_url, tmp_path, recipe)[0] == 0  # without --strict a refusal is an answer, not a failure
+
+
+def test_the_reports_hold_no_text_of_the_corpus_and_no_address(store_url: str, tmp_path: Path) -> None:
+    ablate(store_url, tmp_path, "default")
+    corpus = load(TOY)
+    texts = [m["text"] for m in corpus.memories] + [q.text for q in corpus.queries]
+    for name in ("result.json", "summary.md", "report.html"):
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert not [t for t in texts if t in written], name
+        assert not re.search(r"(?:src|href)=\"(?!#)|https?://(?!www\.w3\.org/)|<script", written), name
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index('class="verdict') < page.index("<svg")
+    # the texts are kept for the owner, where git does not look
+    assert any(t in (tmp_path / "private" / "moved.md").read_text(encoding="utf-8") for t in texts)
+
+
+def test_a_sweep_draws_its_zones_and_counts_leg_only_memories_from_the_bound_on(store_url: str, tmp_path: Path) -> None:
+    given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path))
+    code, _ = invoke("sweep", "graph.weight=.25,.5,.75,1,5", *given, "--recipe", "seed", "--metric", "R@10")
+    assert code == 0
+    result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    points = [c for c in result["comparisons"] if c["group"] == "headline"]
+    by_weight = {c["values"]["graph.weight"]: c for c in points}
+    # the bound at k = 10: 61/70 = .871. Below it not one, whatever the data; above it some.
+    assert [by_weight[w]["turnover"]["leg-only"] for w in (0.25, 0.5, 0.75)] == [0, 0, 0]
+    assert by_weight[1.0]["turnover"]["leg-only"] > 0
+    assert by_weight[5.0]["turnover"]["leg-only"] >= by_weight[1.0]["turnover"]["leg-only"]
+    assert [by_weight[w]["verdict"] for w in (0.25, 0.5, 0.75)] == ["re-ranking only"] * 3
+    assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_interrupted_run_takes_up_where_it_stopped(store_url: str, tmp_path: Path) -> None:
+    corpus = load(TOY)
+    conditions, comparisons = of_run(["hybrid", "lexical"])
+
+    class Stop(Exception):
+        pass
+
+    def stop(what: str, done: int, of: int) -> None:
+        if what == "asking" and done == 7:
+            raise Stop
+
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        with pytest.raises(Stop):
+            conduct(mem, corpus, conditions, comparisons, out=tmp_path, progress=stop)
+        (cache,) = (tmp_path / "private").glob("lists-*.jsonl")
+        with cache.open("a", encoding="utf-8") as lines:
+            lines.write('{"namespace": "toy", "asked": {"id": "tq')  # a line that the interrupt cut short
+        seen: list[int] = []
+        conduct(
+            mem,
+            corpus,
+            conditions,
+            comparisons,
+            out=tmp_path,
+            progress=lambda w, d, o: seen.append(d) if w == "asking" else None,
+        )
+        assert seen == list(range(8, 41))
+        assert len(cache.read_text(encoding="utf-8").splitlines()) == 40
+
+
+def test_a_folder_belongs_to_one_corpus(store_url: str, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "corpus.sha256").write_text("of another", encoding="utf-8")
+    with semmem.connect(store_url, embedder="hashing") as mem, pytest.raises(ExperimentError, match="another corpus"):
+        conduct(mem, load(TOY), *of_ablation("default", ["graph"]), out=tmp_path)
+
+
+def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url: str) -> None:
+    from eval.comparison import Lists
+    from eval.conditions import named
+    from eval.experiment import shallow
+
+    corpus = load(TOY)
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, corpus)
+        conditions = [named(n) for n in ("default", "seed", "hybrid", "lexical", "dense")]
+        asked, found = ask_all(mem, corpus.queries, [c.recipe for c in conditions])
+        lists = {c.name: Lists(asked, found) for c in conditions}
+        assert check_fast_path(mem, corpus, conditions, lists) == 80  # 20 questions under 4 of the conditions
+        assert shallow(RECIPES["seed"], 60).depths["dense"] == 15
+        turned = {
+            id: type(a)(a.id, a.regime, {leg: tuple(reversed(p)) for leg, p in a.legs.items()})
+            for id, a in asked.items()
+        }
+        with pytest.raises(ExperimentError, match="in another order"):
+            check_fast_path(mem, corpus, conditions, {c.name: Lists(turned, found) for c in conditions})
+
+
+def test_evaluate_is_the_short_way(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = load(TOY)
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, corpus)
+        table = evaluate(mem, corpus, "lexical")
+    assert table["headline"]["questions"] == 34
+    assert table["exact"]["R@10"] == 1.0  # every code, port and version is a term of its memory
+    assert "unanswerable" not in table
+    assert "multi-hop" in capsys.readouterr().out
+
+
+def test_two_results_on_the_same_questions_are_paired(store_url: str, tmp_path: Path) -> None:
+    given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path / "a"))
+    assert invoke("run", "--recipes", "hybrid,lexical", *given)[0] == 0
+    code, said = invoke("compare", str(tmp_path / "a"), f"{tmp_path / 'a'}:lexical", "--metric", "R@10", "--json")
+    assert code == 0
+    (row,) = json.loads(said)
+    assert (row["a"], row["b"], row["paired"]["n"]) == ("hybrid", "lexical", 34)
+    assert invoke("compare", str(tmp_path / "a"), f"{tmp_path / 'a'}:nose")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--data", "no-such-set"), "There is no data set at no-such-set"),
+        (("ablate", "--data", str(TOY), "--leg", "nose"), "has no leg 'nose'"),
+        (("sweep", "nose=1", "--data", str(TOY)), "There is no setting 'nose'"),
+        (("run", "--data", str(TOY), "--recipes", "nonesuch"), "There is no recipe named 'nonesuch'"),
+        (("report", "no-such-folder"), "holds no result.json"),
+        (("run", "--data", str(TOY), "--sha256", "0" * 64), "has the sha256"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], words: str) -> None:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.output
+
+
+def test_reach_needs_no_store_and_names_the_class_of_every_leg() -> None:
+    code, said = invoke("reach", "seed", "--k", "10", "--json")
+    assert code == 0
+    legs = json.loads(said)["regimes"]["any"]["legs"]
+    assert {leg: at["class"] for leg, at in legs.items()} == {
+        "lexical": "possible",
+        "dense": "possible",
+        "graph": "boost-only",
+    }
