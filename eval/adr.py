@@ -63,6 +63,7 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         raise DatasetError(f"{result_path} has no comparison {comparison!r}; it has {', '.join(dict.fromkeys(names))}.")
     taken = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.md")]
     path = folder / f"{max(taken, default=0) + 1:04d}-{slug}.md"
+    where = f"On {result['corpus']['name']} ({result['corpus']['headline']} questions)"
     lines = [
         "---",
         "status: proposed",
@@ -82,8 +83,7 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         "",
         "## The number",
         "",
-        f"On {result['corpus']['name']} ({result['corpus']['headline']} questions), {found['metric']}, {found['name']}: "
-        f"{shows(found)}.",
+        f"{where}, {found['metric']}, {found['name']}: {shows(found)}.",
         "",
         "## Consequences",
         "",

@@ -27,6 +27,7 @@ from eval.lists import ask_all, asking, group_key, grouped, shallow
 from eval.measures import Measured, Run, measure, write_qrels, write_run
 from eval.preflight import preflight
 from eval.runner import ingest, place, token_counts
+from semmem.errors import NotFound
 
 __all__ = ["Experiment", "conduct"]
 
@@ -79,6 +80,8 @@ def conduct(
     private = out / "private"
     private.mkdir(parents=True, exist_ok=True)
     _claim(private, corpus)
+    if corpus.stored:
+        corpus = present(mem, corpus)
     report = None
     if remember:
         read = len(corpus.memories)
@@ -189,6 +192,29 @@ def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], l
                 )
             agreed += 1
     return agreed
+
+
+def present(mem: Any, corpus: Corpus) -> Corpus:
+    """Return the corpus with the gold ids its store holds; others are dropped and counted, as in a published set.
+
+    Raises ExperimentError when the store holds none of them: then the namespace or the store is another one.
+    """
+    lost, kept = 0, []
+    for query in corpus.queries:
+        gold = []
+        for id in query.gold:
+            try:
+                mem.get(id, namespace=query.namespace)
+            except NotFound:
+                lost += 1
+            else:
+                gold.append(id)
+        if gold or not query.gold:
+            kept.append(replace(query, gold=tuple(gold)))
+    if not any(q.gold for q in kept):
+        raise ExperimentError("The store holds none of the gold memories; check --store and --namespace.")
+    notes = dict(corpus.notes) | ({"gold ids that do not exist": lost} if lost else {})
+    return replace(corpus, queries=tuple(kept), notes=notes)
 
 
 def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from eval.datasets import DatasetError
 
-__all__ = ["EXPECTED", "Checked", "Expected", "check", "expectations"]
+__all__ = ["EXPECTED", "Checked", "Expected", "check", "expectations", "rewritten"]
 
 EXPECTED = Path(__file__).resolve().parent / "expected.toml"
 
@@ -54,3 +55,17 @@ def expectations(path: Path = EXPECTED) -> list[Expected]:
 def check(expected: Sequence[Expected], measures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Checked]:
     """Compare ``measures`` (recipe to group to metric) of one corpus to what is expected of it."""
     return [Checked(e, measures[e.recipe][e.group][e.metric]) for e in expected]
+
+
+def rewritten(text: str, checked: Sequence[Checked]) -> str:
+    """Return the file's text with the measured values in place of the expected ones; all else stays as it is.
+
+    Raises DatasetError when not every line was measured: half a file of new numbers would be of two versions.
+    """
+    pieces = re.split(r"(?m)^(value = .*)$", text)
+    if len(pieces) // 2 != len(checked):
+        raise DatasetError(f"{len(checked)} of {len(pieces) // 2} numbers were measured; all data sets must be here.")
+    by_row = {c.expected: c.measured for c in checked}
+    values = [by_row[e] for e in (Expected(**row) for row in tomllib.loads(text)["expect"])]
+    pieces[1::2] = [f"value = {value:.4f}" for value in values]
+    return "".join(pieces)

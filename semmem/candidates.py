@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from semmem.fusion import Fused, fold_duplicates, rank
+from semmem.fusion import Fused, fold_duplicates
 from semmem.protocols import Head, Question, Ranking, Scope
 from semmem.types import Recipe, SortBy
 

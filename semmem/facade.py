@@ -13,7 +13,7 @@ from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.embedders import load as load_embedder
 from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
-from semmem.extractors.rules import Rules
+from semmem.extractors import load as load_extractor
 from semmem.ingest import Ingest
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
@@ -40,7 +40,8 @@ def connect(
 
     ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
     another folder; ``postgresql://…`` a server of yours. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an
-    object, or None for MiniLM where it is installed. ``settings`` override the environment (see semmem.Settings).
+    object, or None for MiniLM where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``,
+    ``llm``), an object, or None for ``rules``. ``settings`` override the environment (see semmem.Settings).
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.
@@ -89,10 +90,8 @@ class Semmem:
         self._lock = Lock()
         self._found: Embedder | str | None = None
         self._recorded = False
-        if isinstance(extractor, str) and extractor != "rules":
-            raise InvalidInput(f"There is no extractor named {extractor!r}; use 'rules' or pass an object.")
-        chosen = Rules(settings.language) if extractor is None or isinstance(extractor, str) else extractor
         language = settings.language
+        chosen = _extractor(extractor or settings.extractor, settings)
         legs = {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
         self._ingest = Ingest(store, chosen, self._filler)
         self._recaller = Recaller(store, legs, self._embedder, language)
@@ -313,6 +312,23 @@ class Semmem:
             if wanted is not None:
                 raise
             return error.message
+
+
+def _extractor(wanted: str | Extractor, settings: Settings) -> Extractor:
+    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
+    if not isinstance(wanted, str):
+        return wanted
+    return load_extractor(
+        wanted,
+        language=settings.language,
+        spacy_pipeline=settings.spacy_pipeline,
+        triples=settings.triples,
+        llm_url=settings.llm_url,
+        llm_model=settings.llm_model,
+        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
+        llm_cache=settings.llm_cache,
+        llm_timeout_s=settings.llm_timeout_s,
+    )
 
 
 def _identity(embedder: Embedder) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from semmem.errors import InvalidInput
 
-__all__ = ["EXACT", "RESERVE", "Fused", "fold_duplicates", "fuse", "rank"]
+__all__ = ["EXACT", "RESERVE", "Fused", "finish", "fold_duplicates", "fuse", "rank"]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -52,7 +52,7 @@ def fuse(
     counts at its first place. Raises InvalidInput for a negative weight or rank constant, or a missing constant.
     """
     shares, ranks = _shares(rankings, weights, rank_constants)
-    most = _first_places(weights, weights, rank_constants) or 1.0
+    most = math.fsum(w / (rank_constants[leg] + 1) for leg, w in weights.items() if w) or 1.0
     fused = [
         Fused(key, round(math.fsum(of_key.values()) / most, _PLACES) * most, of_key, ranks[key])
         for key, of_key in shares.items()
@@ -90,14 +90,45 @@ def rank(
     Raises InvalidInput for numbers out of range, or two legs that reserve one place.
     """
     shares, ranks = _shares(rankings, weights, rank_constants)
+    return finish(
+        shares,
+        ranks,
+        rankings,
+        firsts={leg: w / (rank_constants[leg] + 1) for leg, w in weights.items() if w},
+        planned=planned,
+        importance=importance,
+        prior_floor=prior_floor,
+        exact=exact,
+        exact_bonus=exact_bonus,
+        reserve=reserve,
+    )
+
+
+def finish(
+    shares: Mapping[Key, dict[str, float]],
+    ranks: Mapping[Key, dict[str, int]],
+    rankings: Mapping[str, Sequence[Key]],
+    *,
+    firsts: Mapping[str, float],
+    planned: Collection[str],
+    importance: Mapping[Key, float] | None = None,
+    prior_floor: float = 0.7,
+    exact: Collection[Key] = (),
+    exact_bonus: float = 0.0,
+    reserve: Mapping[str, int] | None = None,
+) -> list[Fused[Key]]:
+    """Turn every key's ``shares`` by leg, however they were earned, into what a recall shows; see ``rank``.
+
+    ``firsts`` is the most a leg with a weight can give, the worth of its first place: the unit of the bonus and, summed
+    over the legs, the divisor. ``shares`` gains the bonus. Raises InvalidInput for two legs that reserve one place.
+    """
     if not shares:
         return []
     places = _places(reserve or {})
-    legs = {leg for leg in weights if leg in planned or rankings.get(leg)}
-    most = _first_places(legs, weights, rank_constants)
-    bonus = 0.0
-    if exact_bonus and weights.get(_BONUS_LEG) and _BONUS_LEG in legs:
-        bonus = exact_bonus * weights[_BONUS_LEG] / (rank_constants[_BONUS_LEG] + 1)
+    legs = {leg for leg in firsts if leg in planned or rankings.get(leg)}
+    most = math.fsum(first for leg, first in firsts.items() if leg in legs)
+    if exact_bonus and _BONUS_LEG in legs:
+        bonus = exact_bonus * firsts[_BONUS_LEG]
         most += bonus
         for key in exact:
             if key in shares:
@@ -113,7 +144,7 @@ def rank(
         fused.append(Fused(key, round(fsum(of_key.values()), _PLACES), of_key, ranks[key]))
     fused.sort(key=_order)
     for leg, place in places:
-        if weights.get(leg) and rankings.get(leg):
+        if leg in firsts and rankings.get(leg):
             _raise_to(fused, rankings[leg][0], place)
     return fused
 
@@ -166,11 +197,6 @@ def _shares(
                 of_key[leg] = weight / (constant + place)
                 ranks[key][leg] = place
     return shares, ranks
-
-
-def _first_places(legs: Collection[str], weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> float:
-    """Return what a memory first in each of ``legs`` would get."""
-    return math.fsum(w / (rank_constants[leg] + 1) for leg, w in weights.items() if w and leg in legs)
 
 
 def _order(fused: Fused[Any]) -> tuple[float, Any]:

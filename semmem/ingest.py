@@ -11,6 +11,7 @@ from typing import Any, Literal
 from semmem.drafts import Draft, check_namespace, drafted
 from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderUnavailable, InvalidInput
 from semmem.protocols import Embedder, Extractor, Row, Store
+from semmem.searched import encoded_text, searched_text
 from semmem.text import content_key, split
 from semmem.types import IngestReport, Memory, Rejected
 
@@ -20,8 +21,6 @@ MAX_CHARS = 1_400
 """A longer text is split; each part is remembered by itself and found as its parent."""
 _MOST_BATCH_CHARS = 20_000_000
 """A batch of long texts ends before its number of items is reached."""
-_TITLE_CHARS = 200
-"""What is embedded of a title, so that it leaves room for the text."""
 OnError = Literal["abort", "skip"]
 
 
@@ -148,13 +147,14 @@ class Ingest:
         vectors = {i: pieces[i][0].vector for i in indexed if pieces[i][0].vector is not None}
         bare = [i for i in indexed if i not in vectors]
         if embedder is not None and bare:
-            texts = [_embedded_text(pieces[i][1].title, pieces[i][1].text) for i in bare]
+            texts = [_encoded(pieces[i][1]) for i in bare]
             vectors |= dict(zip(bare, _embed(embedder, texts), strict=True))
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = None
             if parts_ == 0:
-                extraction = self._extractor.extract(memory.text, memory.title, known.get(memory.namespace, ()))
+                text = searched_text(memory.text, memory.tags)
+                extraction = self._extractor.extract(text, memory.title, known.get(memory.namespace, ()))
             rows.append(Row(memory, part, parts_, extraction, vectors.get(i), content_key(memory.text), draft.payload))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, {"dense": reason} if missing and reason else {}
@@ -164,9 +164,9 @@ class Ingest:
         done = 0
         after = ("", 0)
         while rows := self._store.missing_vectors(after, 256):
-            vectors = _embed(embedder, [_embedded_text(title, text) for _, _, title, text in rows])
-            self._store.add_vectors([(n, o, v) for (n, o, _, _), v in zip(rows, vectors, strict=True)])
-            after = (rows[-1][0], rows[-1][1])
+            vectors = _embed(embedder, [_encoded(memory) for _, memory in rows])
+            self._store.add_vectors([(m.namespace, o, v) for (o, m), v in zip(rows, vectors, strict=True)])
+            after = (rows[-1][1].namespace, rows[-1][0])
             done += len(rows)
             if progress is not None:
                 progress(done)
@@ -183,7 +183,7 @@ class Ingest:
         most = embedder.max_tokens if embedder is not None else None
         if embedder is None or most is None:
             return split(text, max_chars=MAX_CHARS)
-        title = _embedded_text(draft.memory.title, "")
+        title = encoded_text(draft.memory.title, "", None, draft.memory.tags)
         if len(text) + len(title) <= most - 2 and text.isascii() and title.isascii():  # no token is less than a letter
             return [text]
         room = max(most // 2, most - embedder.count_tokens(title)) if title else most
@@ -194,7 +194,9 @@ class Ingest:
         wanted: dict[str, set[int]] = {}
         own: dict[str, set[int]] = {}
         for memory in memories:
-            wanted.setdefault(memory.namespace, set()).update(self._extractor.candidates(memory.text, memory.title))
+            wanted.setdefault(memory.namespace, set()).update(
+                self._extractor.candidates(searched_text(memory.text, memory.tags), memory.title)
+            )
             if memory.title:
                 own.setdefault(memory.namespace, set()).update(self._extractor.subjects(memory.text, memory.title))
         known = self._store.known_subjects(wanted)
@@ -210,8 +212,8 @@ class Ingest:
         return found, None
 
 
-def _embedded_text(title: str | None, text: str) -> str:
-    return f"{title[:_TITLE_CHARS]}. {text}" if title else text
+def _encoded(memory: Memory) -> str:
+    return encoded_text(memory.title, memory.text, memory.author, memory.tags)
 
 
 def _embed(embedder: Embedder, texts: Sequence[str]) -> Any:

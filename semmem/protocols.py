@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from semmem.conversation import Talk, Turns
+
 __all__ = [
     "Embedder",
     "Extractor",
@@ -137,7 +139,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as the legs see it.
+    """A query as the legs see it: in a conversation ``text`` is without the author's name, which ``talk`` has.
 
     ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
     returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable.
@@ -147,6 +149,7 @@ class Question:
     phrases: tuple[str, ...] = ()
     vector: Callable[[], NDArray[np.float32]] | None = None
     heads: Mapping[str, Ranking] = field(default_factory=dict)
+    talk: Talk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +234,24 @@ class Store(Protocol):
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         ...
 
-    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, tuple[int | None, int | None]]:
-        """Return the previous and next memory of the same session, by (created_at, position, id, part)."""
+    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        ...
+
+    def authors(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, set[str]]:
+        """Return whether any memory has an author, and which authors have one of the folded names ``keys``."""
+        ...
+
+    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        ...
+
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Turns:
+        """Return the sessions that hold ``ords``, each in its order (created_at, position, id, part)."""
+        ...
+
+    def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row."""
         ...
 
     def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
@@ -314,6 +333,8 @@ class Reranker(Protocol):
 
     name: str
 
-    def rerank(self, query: str, memories: Sequence[Memory], scores: Sequence[float]) -> list[float]:
-        """Return a new score for each memory."""
+    def rerank(
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, now: datetime
+    ) -> list[dict[str, float]]:
+        """Return each memory's terms by name, which sum to its new score in [0, 1]; ``scores`` are the fused ones."""
         ...

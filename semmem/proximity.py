@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
     from semmem.protocols import Forwards, Postings
 
-__all__ = ["Edges", "Mass", "combine", "edges", "gate", "gather", "hop", "idf", "personalised_pagerank", "starting_at", "strongest"]
+__all__ = [
+    "Edges",
+    "Mass",
+    "combine",
+    "edges",
+    "gate",
+    "gather",
+    "hop",
+    "idf",
+    "personalised_pagerank",
+    "starting_at",
+    "strongest",
+]
 
 _DIGITS = 12
 """Mass is compared to this many significant digits, so that the order in which sums were taken cannot decide."""
@@ -106,9 +118,7 @@ def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
     return gather(ords, values), gather(ords, values * factors)
 
 
-def edges(
-    forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int
-) -> Edges:
+def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:
     """Return the about and co-mention edges of the memories in ``forwards``.
 
     ``postings`` are those of the keys they mention; keys of more than ``max_df`` mentions carry nothing.
@@ -159,7 +169,9 @@ def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
     """Return the edges of ``pieces`` that start at one of ``ords``."""
     import numpy as np
 
-    whole = Edges(*(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight")))
+    whole = Edges(
+        *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight"))
+    )
     kept = np.isin(whole.source, ords)
     return Edges(whole.source[kept], whole.key[kept], whole.target[kept], whole.weight[kept])
 
@@ -180,18 +192,18 @@ def _heaviest(
     return kept
 
 
-def hop(
-    mass: Mass, along: Edges, neighbours: Mapping[int, tuple[int | None, int | None]], neighbour: float
-) -> tuple[Mass, Edges]:
-    """Return where ``mass`` goes, and the edges with the mass each one carried. ``along`` starts at held memories only."""
+def hop(mass: Mass, along: Edges, neighbours: Mapping[int, Sequence[tuple[int, float]]]) -> tuple[Mass, Edges]:
+    """Return where ``mass`` goes, and the edges with the mass each one carried.
+
+    ``along`` starts at held memories only; ``neighbours`` maps a memory to (ord, weight) of those beside it.
+    """
     import numpy as np
 
     carried = along.weight * mass.at(along.source) if len(along.source) else along.weight
     side = [
-        (ord, other, neighbour * value)
+        (ord, other, weight * value)
         for ord, value in zip(mass.ords.tolist(), mass.values.tolist(), strict=True)
-        for other in neighbours.get(ord, ())
-        if other is not None and neighbour > 0
+        for other, weight in neighbours.get(ord, ())
     ]
     moved = Edges(
         np.concatenate([along.source, np.array([s for s, _, _ in side], dtype=np.int64)]),

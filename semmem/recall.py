@@ -10,7 +10,9 @@ from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from semmem import conversation
 from semmem.candidates import Candidates, Cut, confidence, cut, gather, settle, total
+from semmem.conversation import Talk
 from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
 from semmem.explanation import Explanation, explain
 from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Scope
@@ -138,7 +140,9 @@ class Recaller:
         timings = {} if timings is None else timings
         scope = self._store.scope(namespaces, filters, exclude)
         quoted, _ = phrases(query)
-        question = Question(query, tuple(quoted), self._vector(query, vector))
+        talk = self._listen(query, namespaces, recipe)
+        asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
+        question = Question(asked, tuple(quoted), self._vector(spoken, vector), talk=talk)
         degraded: dict[str, str] = {}
         called = set(recipe.legs)
         if "graph" in called:
@@ -156,6 +160,14 @@ class Recaller:
                 rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
+
+    def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> Talk | None:
+        """Return what the question says to a conversation; None where no memory has an author, or the rules are off."""
+        if recipe.conversation is None:
+            return None
+        places = conversation.candidates(query)
+        any_author, named = self._store.authors(namespaces, places)
+        return conversation.listen(query, places, named) if any_author else None
 
     def _ask(
         self,

@@ -14,8 +14,10 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "ConversationSettings",
     "Extraction",
     "Filters",
+    "Fusion",
     "GraphSettings",
     "Hit",
     "IngestReport",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
+Fusion: TypeAlias = Literal["rrf", "convex", "tm2c2", "rank-scaled", "scored"]
+"""The formula that makes one list of the legs': see semmem.fusion (rrf) and semmem.score_fusion (the others)."""
 RankConstant: TypeAlias = "float | Mapping[str, float]"
 """One rank constant, or one per regime, such as ``{"named": 0, "unnamed": 8}``."""
 
@@ -210,7 +214,8 @@ class Extraction:
     ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` what people read. ``mentions`` is the
     weight a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept.
     ``counts`` is the term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is
-    the number of terms of the memory, title counted twice.
+    the number of terms of the memory, title counted twice. ``relationships`` are (key of a name, what ties the two,
+    key of a name), sorted; the rules find none.
     """
 
     keys: list[int]
@@ -220,6 +225,7 @@ class Extraction:
     subjects: list[float]
     counts: list[int]
     length: int
+    relationships: list[tuple[int, str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +241,21 @@ class LexicalSettings:
 class GraphSettings:
     """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
 
-    ``seeders`` are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
+    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds known
+    names a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author. ``seeders`` are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
     """
 
     seeds: int = 10
     subject_share: float = 1.0
     concept_share: float = 0.25
+    anchor_share: float = 1.0
+    anchor_df: int = 5
+    lower_case: bool = True
     seed_share: float = 0.5
     about: float = 1.0
     co_mention: float = 2.0
     neighbour: float = 0.5
+    neighbour_own: float = 0.25
     gate: float = 2.0
     decay: float = 0.5
     hops: int = 2
@@ -262,13 +273,37 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationSettings:
+    """Rules for memories with an author; see semmem.conversation. All act inside the legs, and none where nobody is named.
+
+    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine (``asks_dense`` is taken off). ``previous``,
+    ``asked`` (a previous turn that ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same
+    author) are the weights of what stands around a turn.
+    """
+
+    author_lexical: float = 1.6
+    author_dense: float = 0.1
+    previous: float = 0.3
+    asked: float = 0.5
+    before: float = 0.1
+    next: float = 0.1
+    own: float = 0.15
+    asks_lexical: float = 0.8
+    asks_dense: float = 0.05
+    month_lexical: float = 1.5
+    month_dense: float = 0.06
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Named, frozen search settings; an ablation is another recipe, never another code path.
 
     ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg that is absent from ``weights``, or
     has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand.
     ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``. ``exact_bonus`` is in units of
-    the score that a first place in the lexical leg earns.
+    the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
+    those of ``weights`` in it. ``rerank`` names a reranker (see semmem.rerankers) that orders the first
+    ``rerank_depth`` memories anew, after folding.
     """
 
     name: str
@@ -283,9 +318,14 @@ class Recipe:
     dedup: bool = True
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     graph: GraphSettings = field(default_factory=GraphSettings)
+    conversation: ConversationSettings | None = field(default_factory=ConversationSettings)
+    fusion: Fusion = "rrf"
+    regime_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    rerank: str | None = None
+    rerank_depth: int = 30
 
     def __post_init__(self) -> None:
-        for name in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
+        for name in ("weights", "rank_constants", "depths", "timeouts", "reserve", "regime_weights"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
 
     @property
@@ -306,6 +346,11 @@ class Recipe:
             constant = self.rank_constants[leg]
             out[leg] = constant[regime] if isinstance(constant, Mapping) else constant
         return out
+
+    def weights_in(self, regime: str = "any") -> dict[str, float]:
+        """Return the weight of every called leg in ``regime``."""
+        own = self.regime_weights.get(regime, {})
+        return {leg: own.get(leg, self.weights[leg]) for leg in self.legs}
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""

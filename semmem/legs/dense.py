@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from semmem import conversation
+from semmem.conversation import Talk
 from semmem.errors import LegFailed
 from semmem.protocols import Question, Ranking, Scope
-from semmem.types import Recipe
+from semmem.types import ConversationSettings, Recipe
 
 __all__ = ["Dense"]
 
 _HEADROOM = 50
 """Returned beyond the depth, so that ties at the cut, such as copies of one text, are broken by id."""
+_HEARD = 200
+"""Memories of a conversation whose sessions are read, for what stands around them."""
 
 
 class Dense:
@@ -26,6 +30,30 @@ class Dense:
         """Return the nearest memories. Raises EmbedderUnavailable, or LegFailed when the question has no vector."""
         if question.vector is None:
             raise LegFailed("The question has no vector.")
-        depth = recipe.depths.get(self.name, 100)
-        ranking: Ranking = self._store.nearest(scope, question.vector(), depth + _HEADROOM)
-        return ranking
+        depth = recipe.depths.get(self.name, 100) + _HEADROOM
+        vector = question.vector()
+        if question.talk is None or recipe.conversation is None:
+            ranking: Ranking = self._store.nearest(scope, vector, depth)
+            return ranking
+        near = self._store.nearest(scope, vector, max(depth, _HEARD))
+        return self._heard(near, question.talk, vector, scope, recipe.conversation, depth)
+
+    def _heard(
+        self, near: Ranking, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int
+    ) -> Ranking:
+        """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
+        import numpy as np
+
+        turns = self._store.turns(scope.namespaces, near.ords)
+        if not len(turns.ords):
+            return near
+        held, found = self._store.vectors(scope.namespaces, turns.ords)
+        vectors = np.zeros((len(turns.ords), len(vector)), dtype=np.float32)
+        place = np.minimum(np.searchsorted(held, turns.ords), max(len(held) - 1, 0))
+        has = held[place] == turns.ords if len(held) else np.zeros(len(turns.ords), dtype=bool)
+        vectors[has] = found[place[has]]
+        scores = conversation.dense(turns, vectors, vector, talk, settings)
+        kept = has & scope.admits(turns.ords)
+        ords, scores = turns.ords[kept], scores[kept]
+        order = np.lexsort((ords, -scores))[:depth]
+        return Ranking(tuple(ords[order].tolist()), tuple(scores[order].tolist()), len(order))

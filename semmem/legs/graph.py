@@ -6,7 +6,7 @@ legs found nothing, has nowhere to start: the leg is empty, and that is normal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,32 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.errors import SemmemError
-from semmem.extractors.rules import NAME_WEIGHT, QuestionConcepts, question, title_is_name
-from semmem.protocols import Postings, Question, Ranking, Scope
-from semmem.proximity import Edges, Mass, combine, edges, gate, gather, hop, idf, personalised_pagerank, starting_at, strongest
+from semmem.extractors.rules import QuestionConcepts, question
+from semmem.legs.linking import Trace, link
+from semmem.protocols import Question, Ranking, Scope
+from semmem.proximity import (
+    Edges,
+    Mass,
+    combine,
+    edges,
+    gate,
+    gather,
+    hop,
+    personalised_pagerank,
+    starting_at,
+    strongest,
+)
 from semmem.types import GraphSettings, Recipe
 
 __all__ = ["Graph", "Trace"]
 
-_COMMON = 5
-"""A single word in lower case links to a subject only when at most this many memories mention it."""
 _HEADROOM = 50
-WEIGHT_UNIT = 100
-"""Weights of entries are hundredths."""
 NAMED, UNNAMED = "named", "unnamed"
-
-
-@dataclass(slots=True)
-class Trace:
-    """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges."""
-
-    linked: dict[int, list[int]] = field(default_factory=dict)
-    concepts: dict[int, list[int]] = field(default_factory=dict)
-    labels: dict[int, str] = field(default_factory=dict)
-    seeds: dict[int, str] = field(default_factory=dict)
-    restart: dict[int, float] = field(default_factory=dict)
-    hops: list[Edges] = field(default_factory=list)
-    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -48,7 +43,7 @@ class _Walked:
 
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
-    neighbours: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
+    neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
 
 class Graph:
@@ -94,24 +89,28 @@ class Graph:
         trace: Trace,
         several: bool,
     ) -> tuple[Mass, bool]:
-        subjects, named = self._subjects(namespace, concepts, trace)
-        shared, span_named = self._concepts(namespace, concepts, settings, trace)
+        links = link(self._store, namespace, concepts, settings, self._language, trace)
         restart, score = combine(
             [
-                (subjects, settings.subject_share, 1.0),
-                (shared, settings.concept_share, 1.0),
+                (links.subjects, settings.subject_share, 1.0),
+                (links.concepts, settings.concept_share, 1.0),
+                (links.anchors, settings.anchor_share, 1.0),
                 (self._seeds(namespace, asked, settings, trace, several), settings.seed_share, 0.5),
             ]
         )
         trace.restart |= restart.as_dict()
         if not len(restart):
-            return restart, named or span_named
+            return restart, links.named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
-        return walk(namespace, asked, restart, score, settings, trace), named or span_named
+        scores = walk(namespace, asked, restart, score, settings, trace)
+        if asked.talk is not None and asked.talk.author is not None and settings.author_bonus != 1:
+            theirs = self._store.written_by([namespace], scores.ords, asked.talk.author)
+            scores = Mass(
+                scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
+            )
+        return scores, links.named
 
-    def _seeds(
-        self, namespace: str, asked: Question, settings: GraphSettings, trace: Trace, several: bool
-    ) -> Mass:
+    def _seeds(self, namespace: str, asked: Question, settings: GraphSettings, trace: Trace, several: bool) -> Mass:
         """Return mass on the heads of the other legs, 1 / (1 + rank) each; only those that live in ``namespace``."""
         placed = [
             (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
@@ -125,59 +124,6 @@ class Graph:
             trace.seeds.setdefault(ord, where)
         return gather([o for o, _, _ in placed], [m for _, m, _ in placed])
 
-    def _subjects(self, namespace: str, concepts: QuestionConcepts, trace: Trace) -> tuple[Mass, bool]:
-        """Link the names of the question to memories about them: longest first from left to right, any case."""
-        postings: Postings = self._store.postings([namespace], {n.key for n in concepts.names})[namespace]
-        by_key = dict(postings.items())
-        mass: dict[int, float] = {}
-        taken: set[int] = set()
-        for name in sorted(concepts.names, key=lambda n: (n.first, -n.size)):
-            entries = by_key.get(name.key)
-            if entries is None or not taken.isdisjoint(range(name.first, name.past)):
-                continue
-            about = entries[entries["subject"] > 0]
-            if not len(about):
-                continue
-            taken.update(range(name.first, name.past))
-            df = int((entries["mention"] > 0).sum())
-            if name.size == 1 and not name.capitalised and df > _COMMON:
-                continue
-            rarity = float(idf(postings.memories, df)) / WEIGHT_UNIT
-            for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
-                mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
-                trace.linked.setdefault(ord, []).append(name.key)
-            trace.labels[name.key] = name.label
-        titles = self._store.titles([namespace], list(mass)) if mass else {}
-        named = any(title and title_is_name(title, language=self._language) for title in titles.values())
-        return gather(list(mass), list(mass.values())), named
-
-    def _concepts(
-        self, namespace: str, concepts: QuestionConcepts, settings: GraphSettings, trace: Trace
-    ) -> tuple[Mass, bool]:
-        """Spread mass from the question's own concepts to the memories that mention them."""
-        weights = dict(zip(concepts.keys, concepts.weights, strict=True))
-        labels = dict(zip(concepts.keys, concepts.labels, strict=True))
-        linked = {key for keys in trace.linked.values() for key in keys}
-        for name in concepts.names:
-            if name.capitalised and name.key not in weights and name.key in linked:
-                weights[name.key], labels[name.key] = NAME_WEIGHT, name.label
-        postings: Postings = self._store.postings([namespace], weights, max_df=settings.max_df)[namespace]
-        spans = {span.key for span in concepts.spans}
-        named = False
-        ords, values = [], []
-        for key, entries in postings.items():
-            mentions = entries[entries["mention"] > 0]
-            if not len(mentions):
-                continue
-            named = named or key in spans
-            load = weights[key] * float(idf(postings.memories, len(mentions))) / float(mentions["mention"].sum())
-            ords += mentions["ord"].tolist()
-            values += (mentions["mention"] * load).tolist()
-            for ord in mentions["ord"].tolist():
-                trace.concepts.setdefault(ord, []).append(key)
-            trace.labels[key] = labels[key]
-        return gather(ords, values), named
-
     def _gated(
         self, namespace: str, asked: Question, restart: Mass, score: Mass, settings: GraphSettings, trace: Trace
     ) -> Mass:
@@ -187,7 +133,7 @@ class Graph:
         for number in range(settings.hops):
             chosen = strongest(mass, settings.beam, self._names(namespace))
             beam = gather(chosen, mass.at(chosen))
-            arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked), settings.neighbour)
+            arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked))
             trace.hops.append(carried)
             kept = strongest(arrived, settings.targets, self._names(namespace))
             pruned = gather(kept, arrived.at(kept))
@@ -204,13 +150,13 @@ class Graph:
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
         along, neighbours = self._edges(namespace, beam, settings, _Walked())
-        trace.hops.append(hop(beam, along, neighbours, settings.neighbour)[1])
-        _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours, settings.neighbour)
+        trace.hops.append(hop(beam, along, neighbours)[1])
+        _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
         return personalised_pagerank(restart, plain)
 
     def _edges(
         self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked
-    ) -> tuple[Edges, Mapping[int, tuple[int | None, int | None]]]:
+    ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
         """Return the edges of the beam's memories; those of an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
@@ -229,7 +175,9 @@ class Graph:
             )
             walked.ords = np.union1d(walked.ords, new)
             if settings.neighbour > 0:
-                walked.neighbours |= self._store.neighbours([namespace], new)
+                for ord, other, own in self._store.neighbours([namespace], new):
+                    strength = settings.neighbour_own if own else settings.neighbour
+                    walked.neighbours.setdefault(ord, []).append((other, strength))
         return starting_at(beam.ords, walked.edges), walked.neighbours
 
     def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:

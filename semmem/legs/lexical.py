@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from semmem import conversation
 from semmem.protocols import Postings, Question, Ranking, Scope
 from semmem.text import normalise, term_key, terms, tokens
 from semmem.types import Recipe
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Lexical", "LexicalTrace", "bm25"]
 
+_HEARD = 200
+"""Memories of a conversation whose sessions are read, for what stands around them."""
 ENOUGH = 10
 """Memories with all terms that ``match="auto"`` is content with."""
 _TIES = 1_000
@@ -63,12 +66,17 @@ class Lexical:
         settings = recipe.lexical
         ords_of, scores_of, full_of = [], [], []
         most = 0.0
-        for postings in self._store.postings(scope.namespaces, counts).values():
+        for namespace, postings in self._store.postings(scope.namespaces, counts).items():
             ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
             most = max(most, _most(postings, counts))
+            complete = ords[matched == len(counts)]
+            if question.talk is not None and recipe.conversation is not None and len(ords):
+                head = ords[np.lexsort((ords, -scores))[:_HEARD]]
+                turns = self._store.turns([namespace], head)
+                ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
             ords_of.append(ords)
             scores_of.append(scores)
-            full_of.append(matched == len(counts))
+            full_of.append(np.isin(ords, complete))
         ords, scores, full = np.concatenate(ords_of), np.concatenate(scores_of), np.concatenate(full_of)
         inside = scope.admits(ords)
         ords, scores, full = ords[inside], scores[inside], full[inside]

@@ -11,7 +11,12 @@ __all__ = ["open_store"]
 
 
 def open_store(
-    url: str | None, *, home: Path | None = None, pool_size: int = 8, idle_stop_s: float = 3600.0, start_timeout_s: float = 120.0
+    url: str | None,
+    *,
+    home: Path | None = None,
+    pool_size: int = 8,
+    idle_stop_s: float = 3600.0,
+    start_timeout_s: float = 120.0,
 ) -> Any:
     """Return an open store with its schema up to date.
 

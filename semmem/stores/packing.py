@@ -15,12 +15,27 @@ from numpy.typing import NDArray
 
 from semmem.types import Extraction
 
-__all__ = ["FORWARD", "POSTING", "WEIGHT_UNIT", "Segment", "forward_entries", "invert", "join_groups", "mentions", "pack_forward", "pending_keys", "unpack_forwards", "unpack_postings"]
+__all__ = [
+    "FORWARD",
+    "POSTING",
+    "WEIGHT_UNIT",
+    "Segment",
+    "forward_entries",
+    "invert",
+    "join_groups",
+    "mentions",
+    "pack_forward",
+    "pending_keys",
+    "unpack_forwards",
+    "unpack_postings",
+]
 
 FORWARD = np.dtype(
     [("key", "<i8"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1"), ("kind", "u1"), ("pad", "V3")]
 )
-POSTING = np.dtype([("ord", "<u4"), ("count", "<u2"), ("length", "<u2"), ("mention", "u1"), ("subject", "u1"), ("pad", "V2")])
+POSTING = np.dtype(
+    [("ord", "<u4"), ("count", "<u2"), ("length", "<u2"), ("mention", "u1"), ("subject", "u1"), ("pad", "V2")]
+)
 WEIGHT_UNIT = 100
 """Mention and subject weights are stored as hundredths in one byte."""
 _LARGEST = 65_535
@@ -97,7 +112,11 @@ def unpack_postings(
     distinct, slot = np.unique(keys, return_inverse=True)
     few = distinct[np.bincount(slot, weights=mentioned, minlength=len(distinct)) <= max_df]
     at = np.searchsorted(few, owner)
-    kept = (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner) if len(few) else np.zeros(len(owner), bool)
+    kept = (
+        (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner)
+        if len(few)
+        else np.zeros(len(owner), bool)
+    )
     entries, owner = entries[kept], owner[kept]
     if len(owner) and (owner[1:] < owner[:-1]).any():
         order = np.argsort(owner, kind="stable")
@@ -139,7 +158,11 @@ def _pending_entries(
 
 
 def invert(
-    ords: NDArray[np.int64], lengths: NDArray[np.int64], sizes: NDArray[np.int64], entries: NDArray[Any], names: Sequence[str]
+    ords: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    entries: NDArray[Any],
+    names: Sequence[str],
 ) -> Iterator[Segment]:
     """Turn the forward entries of many memories into one Segment a key, keys ascending.
 

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from semmem.conversation import Turns
 from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
 from semmem.protocols import Forwards, Head, Postings, Ranking, Row, Scope, Written
 from semmem.stores import postgres_write
-from semmem.stores.migrate import migrate
 from semmem.stores.arrays import register_arrays
+from semmem.stores.migrate import migrate
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.statements import statements
 from semmem.types import Filters, Memory, Page, Stats
@@ -33,6 +34,8 @@ _SQL = statements("postgres")
 _TRIES = 6
 _NO_LIMIT = 2**62
 _UNLIMITED = 0.0
+_MOST_TURNS = 4_000
+"""Turns read around the candidates of one question; in longer sessions the rules of the window are off."""
 
 
 class PostgresStore:
@@ -159,7 +162,9 @@ class PostgresStore:
         """Return whole memories, newest first."""
         at, id = _decode(cursor) if cursor else (None, None)
         parameters = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
-        rows = [_memory(r) for r in self._rows("memory_list", {**parameters, **postgres_write.filter_parameters(filters)})]
+        rows = [
+            _memory(r) for r in self._rows("memory_list", {**parameters, **postgres_write.filter_parameters(filters)})
+        ]
         more = len(rows) > limit
         memories = tuple(rows[:limit])
         return Page(memories, _encode(memories[-1]) if more else None)
@@ -230,7 +235,9 @@ class PostgresStore:
         totals: dict[str, tuple[int, int]] = {}
         pending: dict[str, list[tuple[int, int, bytes]]] = {}
         folded: dict[str, tuple[bytes, bytes]] = {}
-        for what, namespace, n, length, heads, raw in self._rows("postings_shared" if shared else "postings", parameters):
+        for what, namespace, n, length, heads, raw in self._rows(
+            "postings_shared" if shared else "postings", parameters
+        ):
             if what == 0:
                 totals[namespace] = (n, length)
             elif what == 1:
@@ -298,14 +305,38 @@ class PostgresStore:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         return dict(self._rows("similarities", {**_in(namespaces, ords), "vector": _vector(vector)}))
 
-    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, tuple[int | None, int | None]]:
-        """Return the previous and next memory of the same session."""
-        return {o: (before, after) for o, before, after in self._rows("memory_neighbours", _in(namespaces, ords))}
+    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        return self._rows("memory_neighbours", _in(namespaces, ords))
 
-    def missing_vectors(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str | None, str]]:
-        """Return (namespace, ord, title, text) of indexed memories without a vector, from ``after`` on."""
+    def authors(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, set[str]]:
+        """Return whether any memory has an author, and which authors have one of the folded names ``keys``."""
+        rows = self._rows("memory_authors", {"namespaces": list(namespaces), "keys": list(keys)})
+        return bool(rows), {author for (author,) in rows if author is not None}
+
+    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        rows = self._rows("memory_written_by", {**_in(namespaces, ords), "author": author})
+        return np.array([o for (o,) in rows], dtype=np.int64)
+
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Turns:
+        """Return the sessions that hold ``ords``, each in its order; none at all when that is too much to read."""
+        rows = self._rows("memory_turns", {**_in(namespaces, ords), "limit": _MOST_TURNS + 1})
+        return Turns.of(rows if len(rows) <= _MOST_TURNS else rows[:0])
+
+    def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row."""
+        heads, raw = self._rows("embedding_vectors", _in(namespaces, ords))[0]
+        if heads is None:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+        found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
+        rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
+        return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
+
+    def missing_vectors(self, after: tuple[str, int], limit: int) -> list[tuple[int, Memory]]:
+        """Return (ord, memory) of indexed memories without a vector, in the order of (namespace, ord), from ``after`` on."""
         parameters = {"namespace": after[0], "ord": after[1], "limit": limit}
-        return [tuple(r) for r in self._rows("embedding_missing", parameters)]  # type: ignore[misc]
+        return [(r[-1], _memory(r)) for r in self._rows("embedding_missing", parameters)]
 
     def add_vectors(self, rows: Sequence[tuple[str, int, NDArray[np.float32]]]) -> None:
         """Store vectors of memories that have none; those forgotten meanwhile are left out."""

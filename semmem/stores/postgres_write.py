@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
+from semmem.conversation import author_key
 from semmem.errors import Conflict
 from semmem.protocols import Row, Written
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
@@ -81,9 +80,20 @@ def _insert(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str, int], 
     columns: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
         memory = row.memory
-        for field in ("namespace", "text", "title", "author", "session", "position", "source", "importance", "created_at"):
+        for field in (
+            "namespace",
+            "text",
+            "title",
+            "author",
+            "session",
+            "position",
+            "source",
+            "importance",
+            "created_at",
+        ):
             columns[field].append(getattr(memory, field))
         columns["id"].append(memory.parent_id or memory.id)
+        columns["author_key"].append((author_key(memory.author) or None) if memory.author else None)
         columns["part"].append(row.part)
         columns["parts"].append(row.parts)
         columns["tags"].append(Jsonb(list(memory.tags)))
@@ -210,6 +220,8 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
     if forwards:
         total = {"namespace": namespace, "memories": -len(forwards), "length": -sum(n for _, n, _ in forwards)}
         connection.execute(_SQL["tally_add"], total)
+        connection.execute(_SQL["tally_fold"], {"namespace": namespace})  # of an empty namespace no name is left either
+        connection.execute(_SQL["fresh_empty"], {"namespace": namespace})
     return len(wholes)
 
 
@@ -251,8 +263,8 @@ def _clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any])
 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
-    subjects = int((entries["subject"] > 0).sum())
-    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(entries["ord"][0]), int(entries["ord"][-1])
+    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # joined rows need not be in order of ord
+    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
 def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:

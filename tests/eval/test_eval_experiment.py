@@ -158,6 +158,74 @@ def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url
             check_fast_path(mem, corpus, conditions, {c.name: Lists(turned, found) for c in conditions})
 
 
+def test_the_history_replayed(store_url: str, tmp_path: Path) -> None:
+    given = (
+        "--data",
+        str(TOY),
+        "--store",
+        store_url,
+        "--embedder",
+        "hashing",
+        "--out",
+        str(tmp_path),
+        "--metric",
+        "R@10",
+    )
+    assert invoke("history", *given)[0] == 0
+    result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    at = {c["name"]: c for c in result["comparisons"] if c["group"] == "headline"}
+    first = at["1 seed, graph memories excluded"]
+    # zero difference on every question, and nobody may call that a finding
+    assert first["turnover"] == {"leg-only": 0, "boosted in": 0, "demoted out": 0}
+    assert first["verdict"] == "not evaluable"
+    assert at["2 seed, exclusion lifted"]["verdict"] == "re-ranking only"
+    assert at["2 seed, exclusion lifted"]["turnover"]["leg-only"] == 0
+    swept = [at[f"3 seed, graph.weight={w}"]["turnover"]["leg-only"] for w in ("0.25", "0.5", "0.75", "1", "2", "5")]
+    assert swept[:3] == [0, 0, 0]
+    assert 0 < swept[3] <= swept[4] <= swept[5]
+    assert "paired" in at["4 default, with reach"]
+
+
+def test_a_setting_that_can_do_nothing_on_these_data_is_refused(store_url: str, tmp_path: Path) -> None:
+    given = (
+        "--data",
+        str(TOY),
+        "--store",
+        store_url,
+        "--embedder",
+        "hashing",
+        "--out",
+        str(tmp_path),
+        "--metric",
+        "R@10",
+    )
+    assert invoke("sweep", "dedup=0", *given)[0] == 0  # no two memories of the toy corpus are equal
+    assert headline(tmp_path)["sentence"] == "not evaluable: no two memories are equal, so nothing folds"
+    # importances differ in it, so the prior can be asked about
+    assert invoke("sweep", "prior=0", *given)[0] == 0
+    assert "paired" in headline(tmp_path)
+
+
+def test_questions_about_a_store_of_ones_own(store_url: str, tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "question": "What does TB-2207 mean?", "gold_ids": ["t14", "gone"]},
+        {"id": "2", "question": "Who runs support?", "gold_ids": ["gone too"]},
+        {"question": "Which port is Lantern on?", "memory_id": "t13", "grade": 2},
+    ]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, load(TOY))
+        corpus = load(path, namespace="toy")
+        result = conduct(mem, corpus, *of_run(["hybrid", "lexical"]), out=tmp_path / "out").result
+        assert result["corpus"]["notes"] == {"gold ids that do not exist": 2}
+        assert result["conditions"]["lexical"]["measures"]["headline"]["questions"] == 2
+        assert result["conditions"]["lexical"]["measures"]["headline"]["R@5"] == 1.0
+        assert result["baselines"] == {}
+        with pytest.raises(ExperimentError, match="none of the gold memories"):
+            conduct(mem, load(path, namespace="elsewhere"), *of_run(["hybrid", "lexical"]), out=tmp_path / "other")
+
+
 def test_evaluate_is_the_short_way(store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:

@@ -11,7 +11,7 @@ import pytest
 
 import semmem
 from eval.datasets import Corpus, DatasetError
-from eval.gate import EXPECTED, Checked, Expected, expectations
+from eval.gate import EXPECTED, Checked, Expected, expectations, rewritten
 from eval.gate_run import run_gate
 
 
@@ -42,6 +42,17 @@ def test_a_malformed_file_is_one_sentence(tmp_path: Path, text: str, words: str)
         expectations(tmp_path / "e.toml")
     with pytest.raises(DatasetError, match="There is no file"):
         expectations(tmp_path / "none.toml")
+
+
+def test_an_update_changes_the_values_and_nothing_else() -> None:
+    text = EXPECTED.read_text(encoding="utf-8")
+    rows = expectations(EXPECTED)
+    assert rewritten(text, [Checked(e, e.value) for e in rows]) == text
+    changed = rewritten(text, [Checked(e, 0.5) for e in rows])
+    assert changed.count("value = 0.5000") == len(rows)
+    assert changed.splitlines()[:4] == text.splitlines()[:4]
+    with pytest.raises(DatasetError, match="all data sets must be here"):
+        rewritten(text, [])
 
 
 def test_the_committed_numbers_hold_on_the_committed_corpus(store_url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -196,8 +196,8 @@ def test_an_argument_that_cannot_be_is_refused_before_an_item_is_read(arguments:
 def test_whatever_an_item_holds_it_is_accepted_or_refused_and_nothing_else_is_raised(item: dict[str, Any]) -> None:
     try:
         draft = drafted(0, item, "n")
-    except InvalidInput as error:
-        assert error.message
+    except InvalidInput:
+        pass
     else:
         assert draft.memory.text == item["text"]
 
@@ -241,7 +241,7 @@ def test_an_escaped_backslash_before_u0000_is_not_a_nul() -> None:
 
 
 def test_subclasses_of_plain_types_are_stored_as_plain_values() -> None:
-    class Who(str, Enum):
+    class Who(StrEnum):
         ADA = "Ada"
 
     class When(datetime):

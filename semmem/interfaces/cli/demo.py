@@ -64,7 +64,7 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
     show.opening(report, mem.stats(namespace=_STORY))
     questions = [_ask(mem, _STORY, number, asked, show) for number, asked in enumerate(QUESTIONS, 1)]
     first, missed = QUESTIONS[0].query, QUESTIONS[0].answer or ""
-    why = mem.recall(first, namespace=_STORY, limit=_LIMIT, recipe="hybrid").explain(missed)
+    why = mem.recall(first, namespace=_STORY, limit=_LIMIT, recipe="seed").explain(missed)
     show.why_not(missed, why)
     reaches = [reach(recipe(name), _LIMIT) for name in ("seed", "default")]
     show.reaches(reaches)
@@ -72,7 +72,7 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
         "memories": report.read,
         "degraded": report.degraded,
         "questions": questions,
-        "why_not": {"query": first, "recipe": "hybrid", "id": missed, "explanation": why},
+        "why_not": {"query": first, "recipe": "seed", "id": missed, "explanation": why},
         "reach": {one.recipe: one for one in reaches},
     }
 
@@ -128,7 +128,7 @@ def _new(hybrid: Recall, default: Recall) -> list[str]:
 
 def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[Asked], int]:
     """Return as questions the five headings where the graph brings in the most, and how many were tried."""
-    titles = list(dict.fromkeys(str(item["title"]) for item in items if len(str(item["title"])) > 3))
+    titles = list(dict.fromkeys(str(item["title"]) for item in items if len(str(item["title"])) > 1))
     step = max(1, len(titles) // _TRIED)
     tried = titles[::step][:_TRIED]
     gains = []

@@ -42,8 +42,10 @@ class Show:
         """Say what was remembered and what the marks of the tables mean."""
         self._rule("1 · A story of sixty notes, and questions that need two of them")
         self._out.print(
-            f"{report.remembered} memories remembered in {report.seconds:.1f} s: {stats.concepts:,} concepts, "
-            f"{stats.mentions:,} mentions, {stats.vectors} vectors, no language model called.",
+            f"{report.remembered} memories remembered in {report.seconds:.1f} s, loading the embedder included: "
+            f"{stats.concepts:,} concepts,\n"
+            f"{stats.mentions:,} mentions, {stats.vectors} vectors, and no language model called. "
+            "Written for this show:\nwhat the graph is worth on real memories is measured in eval/ and told in adr/.",
             style="dim",
         )
         for leg, reason in report.degraded.items():
@@ -71,11 +73,14 @@ class Show:
         self._out.print(table)
         self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
+            found = next(hit.memory for hit in default if hit.memory.id == why.id)
+            self._out.print(f"  reads  {one_line(found.text, 90)}", markup=False)
+            self._out.print(f"  others {_places(why)}", style="dim")
             self._out.print(_path(why))
 
     def why_not(self, missed: str, why: Explanation) -> None:
-        """Print why hybrid does not return the answer of the first question."""
-        self._rule(f"Why not? Recipe hybrid, question 1, the memory {missed}")
+        """Print why the seed recipe does not return the answer of the first question, although its graph found it."""
+        self._rule(f"Why not? Question 1 under recipe seed, which has the graph too: the memory {missed}")
         self._out.print(str(why), markup=False)
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
@@ -151,16 +156,19 @@ def _name(hit: Hit) -> str:
 
 
 def _path(why: Explanation) -> Text:
-    """Return the way the graph took to a memory, and where the other legs had it."""
+    """Return the way the graph took to a memory."""
     from rich.text import Text
 
-    line = Text("  ")
+    line = Text("  path   ", style="dim")
     if why.path:
-        line.append(why.path[0].start)
+        line.append(why.path[0].start, style="not dim")
         for step in why.path:
             line.append(" → ", style="dim").append(step.by, style="green").append(" → ", style="dim")
             line.append(step.to, style="bold")
-    others = [leg for leg in why.legs.values() if leg.leg != "graph"]
-    places = ", ".join(f"{leg.leg} {f'rank {leg.rank}' if leg.rank else 'has it not at all'}" for leg in others)
-    line.append(f"   ({places})", style="dim")
     return line
+
+
+def _places(why: Explanation) -> str:
+    """Return where the legs other than the graph had a memory."""
+    others = [leg for leg in why.legs.values() if leg.leg != "graph"]
+    return ", ".join(f"{leg.leg} has it at rank {leg.rank}" if leg.rank else f"{leg.leg} has not" for leg in others)

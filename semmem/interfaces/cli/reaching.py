@@ -105,12 +105,12 @@ def show_reach(door: Door, told: Reach) -> None:
             *(row[name] for name in ("ranks that can enter", "ranks guaranteed")),
         )
         if row["what would change it"]:
-            changes.setdefault(row["what would change it"], []).append(f"{row['leg']} ({row['regime']})")
+            where = "" if row["regime"] == "any" else f" ({row['regime']})"
+            changes.setdefault(row["what would change it"], []).append(row["leg"] + where)
     door.out.print(table)
     for change, legs in changes.items():
-        door.out.print(f"{', '.join(legs)} would be {change}", style="dim", markup=False)
+        door.out.print(f"{', '.join(legs)}: {change.replace(': ', ' with ', 1)}", style="dim", markup=False)
     if any(leg.class_ == "boost-only" for regime in told.regimes.values() for leg in regime.legs.values()):
         door.out.print(
-            f"[red]boost-only[/]: can move what other legs found, never bring its own into the top {told.k}; "
-            "to ablate it measures re-ranking."
+            f"[red]boost-only[/]: it can move what other legs found, never bring its own into the top {told.k}."
         )

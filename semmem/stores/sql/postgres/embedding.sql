@@ -15,9 +15,15 @@ ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
 WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 
+-- embedding_vectors --
+-- The vectors themselves, packed one after the other.
+SELECT string_agg(int8send(ord), ''::bytea ORDER BY ord), string_agg(public.vector_send(vector), ''::bytea ORDER BY ord)
+FROM embedding WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
 -- embedding_missing --
 -- What rebuild has to fill in, in order.
-SELECT m.namespace, m.ord, m.title, m.text FROM memory m
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord FROM memory m
 LEFT JOIN embedding e USING (namespace, ord)
 WHERE m.parts = 0 AND e.ord IS NULL AND (m.namespace, m.ord) > (%(namespace)s COLLATE "C", %(ord)s)
 ORDER BY m.namespace, m.ord LIMIT %(limit)s;

@@ -1,15 +1,15 @@
 -- memory_insert --
 -- Rows come sorted by (namespace, id), so that two writers of the same ids wait for each other in one order.
-INSERT INTO memory (namespace, id, part, parts, text, title, author, session, position, source, tags, metadata,
-                    importance, created_at, updated_at, content, payload)
-SELECT r.namespace, r.id, r.part, r.parts, r.text, r.title, r.author, r.session, r.position, r.source,
+INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
+                    metadata, importance, created_at, updated_at, content, payload)
+SELECT r.namespace, r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
        ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.created_at,
        r.content, r.payload
 FROM unnest(%(namespace)s::text[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[],
-            %(title)s::text[], %(author)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
+            %(title)s::text[], %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
             %(content)s::bytea[], %(payload)s::bytea[])
-     AS r(namespace, id, part, parts, text, title, author, session, position, source, tags, metadata, importance,
+     AS r(namespace, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
           created_at, content, payload)
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING namespace, id, part, ord;
@@ -105,19 +105,41 @@ SELECT coalesce(sum(memories), 0)::bigint FROM tally WHERE namespace = ANY(%(nam
 
 -- memory_neighbours --
 -- Previous and next of the same session; two index probes a memory.
-SELECT m.ord, p.ord, n.ord
-FROM memory m
-LEFT JOIN LATERAL (
-    SELECT q.ord FROM memory q
-    WHERE q.namespace = m.namespace AND q.session = m.session AND q.parts = 0
-      AND (q.created_at, coalesce(q.position, 0), q.id, q.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
-    ORDER BY q.created_at DESC, coalesce(q.position, 0) DESC, q.id DESC, q.part DESC LIMIT 1) p ON true
-LEFT JOIN LATERAL (
-    SELECT q.ord FROM memory q
-    WHERE q.namespace = m.namespace AND q.session = m.session AND q.parts = 0
-      AND (q.created_at, coalesce(q.position, 0), q.id, q.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
-    ORDER BY q.created_at, coalesce(q.position, 0), q.id, q.part LIMIT 1) n ON true
+SELECT m.ord, q.ord, coalesce(q.author = m.author, false) FROM memory m
+CROSS JOIN LATERAL (
+    (SELECT ord, author FROM memory p
+     WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+       AND (p.created_at, coalesce(p.position, 0), p.id, p.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
+     ORDER BY p.created_at DESC, coalesce(p.position, 0) DESC, p.id DESC, p.part DESC LIMIT 1)
+    UNION ALL
+    (SELECT ord, author FROM memory n
+     WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
+       AND (n.created_at, coalesce(n.position, 0), n.id, n.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
+     ORDER BY n.created_at, coalesce(n.position, 0), n.id, n.part LIMIT 1)) AS q
 WHERE m.namespace = ANY(%(namespaces)s) AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
+
+-- memory_authors --
+-- Does the namespace hold a conversation, and whom of it does the question name: index look-ups, whatever its size.
+SELECT NULL AS author FROM (SELECT 1 FROM memory WHERE namespace = ANY(%(namespaces)s) AND author_key IS NOT NULL LIMIT 1) AS any_
+UNION ALL
+SELECT found.author FROM unnest(%(namespaces)s::text[]) AS n(namespace) CROSS JOIN unnest(%(keys)s::text[]) AS k(key)
+CROSS JOIN LATERAL (SELECT author FROM memory m WHERE m.namespace = n.namespace AND m.author_key = k.key LIMIT 1) AS found;
+
+-- memory_written_by --
+-- Which of a few hundred memories the author named by the question wrote.
+SELECT ord FROM memory
+WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s) AND author = %(author)s ORDER BY ord;
+
+-- memory_turns --
+-- The sessions around some memories, in order; memories without a session stand alone.
+SELECT m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
+       (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int
+FROM memory m
+WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
+    m.session IN (SELECT s.session FROM memory s
+                  WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
+    OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
+ORDER BY m.namespace, m.session, m.created_at, coalesce(m.position, 0), m.id, m.part LIMIT %(limit)s;
 
 -- forget_select --
 -- Which memories go, locked in one order so that two forgets do not deadlock.

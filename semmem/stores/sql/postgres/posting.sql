@@ -120,9 +120,14 @@ DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s
 -- What maintain has to compact: all of them.
 SELECT DISTINCT namespace FROM tally;
 
+-- fresh_empty --
+-- A namespace without postings has nothing to compact.
+DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
+    SELECT FROM posting WHERE namespace = %(namespace)s);
+
 -- compact --
--- Of each key of the given segments (NULL: every key), join the newest rows, as long as each is at most factor times as
--- large as all newer ones together, so that an entry is rewritten a logarithmic number of times; rows that are full stay.
+-- Of each key of the given segments (NULL: every key), join the newest rows up to the oldest that is at most factor times
+-- as large as all newer ones together, so that the rows that stay more than double; rows that are full stay.
 WITH touched AS (
     SELECT DISTINCT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND (%(segments)s::bigint[] IS NULL OR segment = ANY(%(segments)s))
@@ -132,10 +137,10 @@ WITH touched AS (
     WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
     WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
 ), bounded AS (
-    SELECT key, segment, age, min(age) FILTER (WHERE age > 1 AND n > %(factor)s * newer) OVER (PARTITION BY key) AS stop
+    SELECT key, segment, age, max(age) FILTER (WHERE age = 1 OR n <= %(factor)s * newer) OVER (PARTITION BY key) AS last
     FROM held
 ), chosen AS (
-    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE stop IS NULL OR age < stop
+    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE age <= last
 ), gone AS (
     DELETE FROM posting p USING chosen c
     WHERE p.namespace = %(namespace)s AND p.key = c.key AND p.segment = c.segment AND c.together >= %(least)s

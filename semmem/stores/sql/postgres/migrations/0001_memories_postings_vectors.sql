@@ -19,6 +19,7 @@ CREATE TABLE memory (
     text       text NOT NULL,
     title      text,
     author     text,
+    author_key text COLLATE "C",             -- the author's name folded, as a question is searched for it
     session    text,
     position   bigint,
     source     text,
@@ -36,6 +37,7 @@ CREATE UNIQUE INDEX memory_by_ord ON memory (namespace, ord);
 CREATE INDEX memory_by_time ON memory (namespace, created_at, id);
 CREATE INDEX memory_by_session ON memory (namespace, session, created_at, (coalesce(position, 0)), id, part)
     WHERE session IS NOT NULL;
+CREATE INDEX memory_by_author ON memory (namespace, author_key) INCLUDE (author) WHERE author_key IS NOT NULL;
 
 -- What each indexed memory holds: packed (key, count, mention, subject, kind), see stores/packing.py.
 CREATE TABLE forward (

@@ -1,0 +1,167 @@
+"""Names and relationships that a pipeline, a file or a language model found, joined to what the rules find. Pure.
+
+Terms, counts and length stay those of the rules, so the lexical leg reads the same whatever the extractor.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from semmem.extractors.names import MAX_NAME, gazetteer, label, printed
+from semmem.extractors.rules import NAME_WEIGHT, extract
+from semmem.text import key, tokens
+from semmem.types import Extraction, Kind
+
+__all__ = ["END_WEIGHT", "Found", "Gathered", "Tally", "named", "ties", "with_found", "within"]
+
+END_WEIGHT = 0.6
+"""Weight a(m, c) of what a relationship ties and nobody called a name: a noun phrase, so that of a bigram."""
+_MARK = "\x1f"
+_STEM, _NAME = int(Kind.STEM), int(Kind.NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found in one memory, as people read it: names, and relationships (subject, what ties them, object)."""
+
+    names: tuple[str, ...] = ()
+    relationships: tuple[tuple[str, str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.relationships)
+
+
+class Tally:
+    """Counts by name that any thread may add to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, *names: str, times: int = 1) -> None:
+        """Add ``times`` to each of ``names``; 0 leaves no trace."""
+        if times:
+            with self._lock:
+                self._counts.update(dict.fromkeys(names, times))
+
+    def counts(self) -> dict[str, int]:
+        """Return a copy, by name."""
+        with self._lock:
+            return dict(sorted(self._counts.items()))
+
+
+class Gathered:
+    """An extraction that can be added to; the largest weights and the first label of a key win."""
+
+    __slots__ = ("_length", "_rows")
+
+    def __init__(self, start: Extraction) -> None:
+        columns = (start.keys, start.kinds, start.names, start.mentions, start.subjects, start.counts)
+        self._rows = {row[0]: row for row in zip(*columns, strict=True)}
+        self._length = start.length
+
+    def add(self, at: int, kind: int, label: str, mention: float, *, count: int = 0) -> None:
+        """Add one concept that is mentioned with weight ``mention``, and ``count`` occurrences of a stem."""
+        _, _, shown, weight, subject, counted = self._rows.get(at, (at, kind, label, 0.0, 0.0, 0))
+        self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
+
+    def unmention(self, kind: int, kept: Collection[int] = ()) -> None:
+        """Take back every mention of a ``kind`` except of the keys ``kept``; subjects stay."""
+        for at, row in list(self._rows.items()):
+            if row[1] == kind and at not in kept:
+                if row[4]:
+                    self._rows[at] = (at, kind, row[2], 0.0, row[4], row[5])
+                else:
+                    del self._rows[at]
+
+    def extraction(self, relationships: Collection[tuple[int, str, int]] = ()) -> Extraction:
+        """Return all of it as parallel lists, keys ascending; relationships sorted, each once."""
+        rows = [self._rows[at] for at in sorted(self._rows)]
+        if not rows:
+            return Extraction([], [], [], [], [], [], self._length)
+        keys, kinds, names, mentions, subjects, counts = map(list, zip(*rows, strict=True))
+        return Extraction(keys, kinds, names, mentions, subjects, counts, self._length, sorted(set(relationships)))
+
+
+def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
+    """Return the folded tokens of a name without the stop words around it, and its label; ((), "") for no concept.
+
+    No concept: stop words alone (unless two capitals or more, such as The Who), numbers alone, more than 8 tokens.
+    """
+    found = tokens(name, language)
+    words = [word for word, _, _ in found]
+    first, past = 0, len(words)
+    while first < past and words[first].stop:
+        first += 1
+    while past > first and words[past - 1].stop and not words[past - 1].capital:
+        past -= 1
+    if first == past and len(words) > 1 and all(w.capital for w in words):
+        first, past = 0, len(words)  # The Who
+    elif all(w.kind != _STEM for w in words[first:past]):
+        return (), ""
+    if past - first > MAX_NAME:
+        return (), ""
+    return tuple(w.folded for w in words[first:past]), label(name, found, first, past)
+
+
+def _known_names(text: str, title: str | None, language: str, known: Collection[int]) -> set[int]:
+    return {at for part in (title, text) if part and known for _, _, at in gazetteer(part, known, language)}
+
+
+def with_found(
+    text: str,
+    title: str | None,
+    found: Found,
+    *,
+    language: str = "english",
+    known: Collection[int] = (),
+    spans: bool = True,
+) -> Gathered:
+    """Return what the rules find with the names of ``found`` added at the weight of a name, the ends of relationships
+    at ``END_WEIGHT``; with ``spans=False`` the rules' capitalised spans are left out, known names and subjects stay.
+    """
+    out = Gathered(extract(text, title, language=language, known=known))
+    if not spans:
+        out.unmention(_NAME, _known_names(text, title, language, known))
+    ends = [end for left, _, right in found.relationships for end in (left, right)]
+    for given, weight in ((found.names, NAME_WEIGHT), (ends, END_WEIGHT)):
+        for name in given:
+            parts, shown = named(name, language)
+            if parts:
+                out.add(key(_NAME, parts), _NAME, shown, weight)
+    return out
+
+
+def ties(found: Found, language: str = "english") -> list[tuple[int, str, int]]:
+    """Return the relationships of ``found`` as (key, what ties them, key).
+
+    Those whose ends are no concepts, or the same one, are left out.
+    """
+    out = []
+    for left, what, right in found.relationships:
+        one, other = named(left, language)[0], named(right, language)[0]
+        if one and other and one != other:
+            out.append((key(_NAME, one), printed(what), key(_NAME, other)))
+    return out
+
+
+def within(found: Found, text: str, title: str | None = None, language: str = "english") -> tuple[Found, int]:
+    """Return what of ``found`` stands in title or text, case and punctuation aside, and how much does not."""
+    whole = _folded(text, title, language)
+
+    def stands(name: str) -> bool:
+        return _folded(name, None, language) in whole
+
+    names = tuple(n for n in found.names if stands(n))
+    tied = tuple(r for r in found.relationships if stands(r[0]) and stands(r[2]))
+    lost = len(found.names) + len(found.relationships) - len(names) - len(tied)
+    return Found(names, tied), lost
+
+
+def _folded(text: str, title: str | None, language: str) -> str:
+    """Return the folded tokens of title and text, each between marks, so that a name is a substring."""
+    parts = [word.folded for part in (title, text) if part for word, _, _ in tokens(part, language)]
+    return f"{_MARK}{_MARK.join(parts)}{_MARK}"

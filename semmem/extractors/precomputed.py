@@ -1,0 +1,134 @@
+"""Names and relationships read from a file, so that a language model's graph can be measured without one.
+
+The form is that of HippoRAG's open information extraction (Gutiérrez et al. 2024): ``{"docs": [{"title", "text",
+"passage", "extracted_entities", "extracted_triples"}]}``, where ``passage`` (title, new line, text) can stand for both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.extractors.named import Found, Tally, ties, with_found, within
+from semmem.extractors.rules import Rules, extract
+from semmem.text import content_key, sentences
+from semmem.types import Extraction
+
+__all__ = ["Precomputed"]
+
+
+class Precomputed:
+    """Looks a memory up by the hash of its normalised title and text, then by text, then by its first sentence.
+
+    The last is for the parts of a text that was split: such a part takes what of the passage stands in it. A memory
+    that is not in the file gets what the rules find. ``counts``: matched, part, fallback; and of the file passages,
+    malformed (passages, names or relationships of another form, left out).
+    """
+
+    name = "precomputed"
+
+    def __init__(self, path: str | Path, language: str = "english", *, spans: bool = True) -> None:
+        self.language = language
+        self._rules = Rules(language)
+        self._spans = spans
+        self._tally = Tally()
+        self._whole: dict[tuple[bytes, bytes], Found] = {}
+        self._text: dict[bytes, Found | None] = {}
+        self._sentence: dict[tuple[bytes, bytes], Found | None] = {}
+        for title, text, found in self._passages(_read(path)):
+            self._learn(title, text, found)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How the memories so far were matched, and what the file held."""
+        return self._tally.counts()
+
+    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
+        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+        found, how = self._find(text, title)
+        self._tally.add(how)
+        if found is None:
+            return extract(text, title, language=self.language, known=known)
+        joined = with_found(text, title, found, language=self.language, known=known, spans=self._spans)
+        return joined.extraction(ties(found, self.language))
+
+    def candidates(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys that ``extract`` would like to know about."""
+        return self._rules.candidates(text, title)
+
+    def subjects(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys of the subjects of one memory."""
+        return self._rules.subjects(text, title)
+
+    def _find(self, text: str, title: str | None) -> tuple[Found | None, str]:
+        named, body = content_key(title or ""), content_key(text)
+        found = self._whole.get((named, body))
+        if found is None:
+            found = self._text.get(body)  # untitled here, or titled otherwise
+        if found is not None:
+            return found, "matched"
+        for sentence in sentences(text)[:1]:
+            whole = self._sentence.get((named, content_key(sentence)))
+            if whole is not None:
+                return within(whole, text, title, self.language)[0], "part"
+        return None, "fallback"
+
+    def _learn(self, title: str, text: str, found: Found) -> None:
+        named, body = content_key(title), content_key(text)
+        self._whole.setdefault((named, body), found)
+        # The same text or sentence in two passages says nothing about which one is meant.
+        self._text[body] = found if body not in self._text else None
+        for key in {(named, content_key(sentence)) for sentence in sentences(text)}:
+            self._sentence[key] = found if key not in self._sentence else None
+
+    def _passages(self, rows: Sequence[Any]) -> Iterator[tuple[str, str, Found]]:
+        for row in rows:
+            read = _passage(row) if isinstance(row, Mapping) else None
+            if read is None:
+                self._tally.add("malformed")
+                continue
+            found, lost = _found(row)
+            self._tally.add("passages")
+            self._tally.add("malformed", times=lost)
+            yield *read, found
+
+
+def _read(path: str | Path) -> Sequence[Any]:
+    where = Path(path).expanduser()
+    form = 'it needs {"docs": [{"passage": …, "extracted_entities": […], "extracted_triples": [[…, …, …]]}]}'
+    try:
+        whole = json.loads(where.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = error.strerror
+        raise InvalidInput(f"The file of relationships {path} cannot be read ({why}); check its path.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"The file of relationships {path} is not JSON in UTF-8; {form}.") from None
+    rows = whole.get("docs") if isinstance(whole, Mapping) else whole
+    if not isinstance(rows, list):
+        raise InvalidInput(f"The file of relationships {path} has no list of passages; {form}.")
+    return rows
+
+
+def _passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return title and text of one passage, None where there is no text."""
+    text, title = row.get("text"), row.get("title")
+    if isinstance(text, str):
+        return (title if isinstance(title, str) else ""), text
+    passage = row.get("passage")
+    if not isinstance(passage, str):
+        return None
+    first, cut, rest = passage.partition("\n")
+    return (first, rest) if cut else ("", first)
+
+
+def _found(row: Mapping[str, Any]) -> tuple[Found, int]:
+    """Return what one passage holds, and how many of its names and relationships have another form."""
+    listed, tied = (v if isinstance(v := row.get(f"extracted_{k}"), list) else [] for k in ("entities", "triples"))
+    names = tuple(n for n in listed if isinstance(n, str))
+    relationships = tuple(
+        (t[0], t[1], t[2]) for t in tied if isinstance(t, list) and len(t) == 3 and all(isinstance(x, str) for x in t)
+    )
+    return Found(names, relationships), len(listed) + len(tied) - len(names) - len(relationships)

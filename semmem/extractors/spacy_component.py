@@ -1,0 +1,130 @@
+"""The rules as a spaCy component, so that people can look at what they find: ``Doc.spans["concepts"]`` and displaCy.
+
+    from semmem.extractors.spacy_component import OPTIONS, inspect
+    spacy.displacy.serve(inspect("Ada Lovelace wrote to Charles Babbage."), style="span", options=OPTIONS)
+
+Nothing in semmem reads these spans: memories and questions are read by the pure functions that this calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from semmem.errors import MissingExtra
+from semmem.extractors.names import capitalised_spans, gazetteer, name_key, read
+from semmem.extractors.rules import subject_keys
+from semmem.text import key
+from semmem.types import Kind
+
+__all__ = ["COMPONENT", "OPTIONS", "SPANS", "ConceptSpan", "concept_spans", "inspect", "pipeline", "register"]
+
+COMPONENT = "semmem_concepts"
+"""Name of the component's factory, known to spaCy after ``register()``."""
+SPANS = "concepts"
+"""Name of the span group."""
+OPTIONS: Mapping[str, Any] = {
+    "spans_key": SPANS,
+    "colors": {"SUBJECT": "#f4a259", "NAME": "#8cb369", "BIGRAM": "#b8c4e0", "STEM": "#e4e4e4"},
+}
+"""Options for ``displacy.render(doc, style="span", options=OPTIONS)``."""
+_TERM = int(Kind.TERM)
+
+
+class ConceptSpan(NamedTuple):
+    """Where one concept stands: character offsets, SUBJECT, NAME, BIGRAM or STEM, and its key."""
+
+    start: int
+    end: int
+    label: str
+    key: int
+
+
+def concept_spans(
+    text: str, title: str | None = None, *, language: str = "english", known: Collection[int] = ()
+) -> list[ConceptSpan]:
+    """Return every place of ``text`` that the rules make a concept of, by (start, end, label, key).
+
+    Subjects are those that the title gives, where the text names them. The concepts of the title itself, which
+    ``extract`` counts too, have no place in the text.
+    """
+    found, gaps = read(text, language)
+    subjects = subject_keys(text, title, language=language) if title else set()
+    spans = set()
+    runs = {(first, past): name_key(found, first, past) for first, past in capitalised_spans(found, gaps)}
+    if not text.islower():
+        runs |= {(first, past): at for first, past, at in gazetteer(text, subjects.union(known), language)}
+    for (first, past), at in runs.items():
+        spans.add(ConceptSpan(found[first][1], found[past - 1][2], "SUBJECT" if at in subjects else "NAME", at))
+    spans.update(_words(found))
+    return sorted(spans)
+
+
+def _words(found: list[Any]) -> Iterator[ConceptSpan]:
+    """Yield stems and bigrams, by the rule of ``extract``: see ``rules._Found.add_words``."""
+    before: tuple[str, int] | None = None
+    adjacent = False
+    for word, start, end in found:
+        if word.stop:
+            adjacent = False
+            continue
+        if before is not None and (adjacent or word.kind != _TERM):
+            yield ConceptSpan(before[1], end, "BIGRAM", key(Kind.BIGRAM, (before[0], word.stem)))
+        if word.kind == _TERM:
+            adjacent = False
+            continue
+        yield ConceptSpan(start, end, "STEM", word.key)
+        before, adjacent = (word.stem, start), True
+
+
+def register() -> None:
+    """Make the component known to spaCy as ``semmem_concepts``; again is harmless. Raises MissingExtra without spaCy.
+
+    Its settings: ``language`` (a Snowball language), ``known`` (keys of names that are looked for besides). A title
+    is read from ``doc._.semmem_title``.
+    """
+    try:
+        from spacy.language import Language
+        from spacy.tokens import Doc, Span
+    except ImportError as error:
+        raise MissingExtra("spaCy is not installed; install it with: pip install 'semmem[spacy]'") from error
+    if not Doc.has_extension("semmem_title"):
+        Doc.set_extension("semmem_title", default=None)
+    if Language.has_factory(COMPONENT):
+        return
+
+    def make(nlp: Any, name: str, language: str, known: list[int]) -> Any:
+        keys = frozenset(known)
+
+        def component(doc: Any) -> Any:
+            spans = []
+            for start, end, label, at in concept_spans(doc.text, doc._.semmem_title, language=language, known=keys):
+                place = doc.char_span(start, end, alignment_mode="expand")
+                if place is not None:
+                    spans.append(Span(doc, place.start, place.end, label=label, span_id=str(at)))
+            doc.spans[SPANS] = spans
+            return doc
+
+        return component
+
+    Language.factory(
+        COMPONENT, default_config={"language": "english", "known": []}, assigns=[f"doc.spans.{SPANS}"], func=make
+    )
+
+
+def pipeline(*, language: str = "english", known: Collection[int] = ()) -> Any:
+    """Return ``spacy.blank("en")`` with the component in it."""
+    register()
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe(COMPONENT, config={"language": language, "known": sorted(known)})
+    return nlp
+
+
+def inspect(text: str, title: str | None = None, *, language: str = "english", known: Collection[int] = ()) -> Any:
+    """Return a spaCy Doc of ``text`` whose ``spans["concepts"]`` are what the rules find in it."""
+    nlp = pipeline(language=language, known=known)
+    doc = nlp.make_doc(text)
+    doc._.semmem_title = title
+    return nlp(doc)

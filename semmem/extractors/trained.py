@@ -1,0 +1,190 @@
+"""Concepts with the help of a trained spaCy pipeline of the user's: entities, noun chunks, lemmas.
+
+Entities are names; the words side by side in a noun chunk are bigrams, in place of all neighbours; a lemma whose stem
+is another than its word's (ran, run) is a stem of the memory too. What the pipeline cannot do, the rules do.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput, MissingExtra
+from semmem.extractors.named import Found, Gathered, Tally, with_found
+from semmem.extractors.rules import BIGRAM_WEIGHT, STEM_WEIGHT, Rules, extract
+from semmem.text import Word, key, tokens
+from semmem.types import Extraction, Kind
+
+__all__ = ["Trained"]
+
+_TERM, _STEM, _BIGRAM = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM)
+_QUANTITY_LIST = "CARDINAL DATE MONEY ORDINAL PERCENT QUANTITY TIME"
+_QUANTITIES = frozenset(_QUANTITY_LIST.split())  # numbers and dates tie memories that have nothing else in common
+_PROBE = "Ada Lovelace wrote the notes for Babbage in London."
+_WITHOUT = {
+    "entities": "finds no entities (it has no component that sets doc.ents), so names are found by the rules alone",
+    "noun chunks": "finds no noun chunks (it has no parser, or its language has no rule for them), "
+    "so bigrams are those of the rules",
+    "lemmas": "has no lemmas (no component sets token.lemma_), so stems are those of the words as written",
+}
+
+
+class Trained:
+    """Reads memories with ``pipeline``: the name of an installed one, its folder, or a loaded spaCy Language.
+
+    It is loaded at the first memory; questions are read by the rules. ``degraded`` says, after that, what the pipeline
+    has not, in one sentence each, of which one warning is given. ``counts``: read, and fallback with its reasons, for
+    texts at which the pipeline raised an error.
+    """
+
+    name = "spacy"
+
+    def __init__(self, pipeline: Any, language: str = "english", *, spans: bool = True) -> None:
+        if find_spec("spacy") is None:
+            raise MissingExtra("spaCy is not installed; install it with: pip install 'semmem[spacy]'")
+        if isinstance(pipeline, str | Path) and not (Path(pipeline).expanduser().is_dir() or _installed(str(pipeline))):
+            raise InvalidInput(
+                f"There is no spaCy pipeline {str(pipeline)!r}: no package of that name is installed and no folder is "
+                f"there; install one (python -m spacy download en_core_web_sm) or set spacy_pipeline to its folder."
+            )
+        self.language = language
+        self._pipeline = pipeline
+        self._rules = Rules(language)
+        self._spans = spans
+        self._lock = threading.Lock()
+        self._nlp: Any = None
+        self._tally = Tally()
+        self.degraded: Mapping[str, str] = {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many memories were read with the pipeline, and how many the rules had to read."""
+        return self._tally.counts()
+
+    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
+        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+        names: list[str] = []
+        bigrams: dict[tuple[str, str], None] = {}
+        lemmas: Counter[str] = Counter()
+        with self._lock:  # a pipeline keeps state between texts
+            nlp = self._loaded()
+            try:
+                for part, times in ((title, 2), (text, 1)):
+                    if part:
+                        doc = nlp(part)
+                        names += self._entities(doc)
+                        bigrams |= dict.fromkeys(self._pairs(doc))
+                        for root in self._lemmas(doc):
+                            lemmas[root] += times
+            except Exception as error:  # noqa: BLE001  # anybody's pipeline may raise anything; the memory is kept
+                self._tally.add("fallback", type(error).__name__)
+                return extract(text, title, language=self.language, known=known)
+        self._tally.add("read")
+        spans = self._spans or "entities" in self.degraded
+        out = with_found(text, title, Found(tuple(names)), language=self.language, known=known, spans=spans)
+        if "noun chunks" not in self.degraded:
+            out.unmention(_BIGRAM)
+            for pair in bigrams:
+                out.add(key(_BIGRAM, pair), _BIGRAM, " ".join(pair), BIGRAM_WEIGHT)
+        self._add_lemmas(out, lemmas)
+        return out.extraction()
+
+    def candidates(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys that ``extract`` would like to know about."""
+        return self._rules.candidates(text, title)
+
+    def subjects(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys of the subjects of one memory."""
+        return self._rules.subjects(text, title)
+
+    def _loaded(self) -> Any:
+        """Return the pipeline, loaded once, and find out by a sentence of ours what it can do."""
+        if self._nlp is None:
+            import spacy
+
+            nlp = self._pipeline
+            if isinstance(nlp, str | Path):
+                try:
+                    nlp = spacy.load(Path(nlp).expanduser() if Path(nlp).expanduser().is_dir() else nlp)
+                except (OSError, ValueError, ImportError) as error:
+                    why = str(error).splitlines()[0]
+                    raise InvalidInput(f"The spaCy pipeline {str(nlp)!r} cannot be loaded: {why}") from error
+            self.degraded = {what: f"The pipeline {_name(nlp)} {_WITHOUT[what]}." for what in _lacking(nlp)}
+            self._nlp = nlp
+            if self.degraded:
+                warnings.warn(" ".join(self.degraded.values()), stacklevel=3)
+        return self._nlp
+
+    def _entities(self, doc: Any) -> Iterator[str]:
+        if "entities" not in self.degraded:
+            yield from (entity.text for entity in doc.ents if entity.label_ not in _QUANTITIES)
+
+    def _pairs(self, doc: Any) -> Iterator[tuple[str, str]]:
+        """Yield the stems of the lemmas that stand side by side in a noun chunk once stop words are gone.
+
+        As in the rules, a number makes a pair only with the stem it directly follows.
+        """
+        if "noun chunks" in self.degraded:
+            return
+        for chunk in doc.noun_chunks:
+            before, adjacent = "", False
+            for word in (w for token in chunk for w in self._read(token)):
+                if word.stop:
+                    adjacent = False
+                    continue
+                if before and (adjacent or word.kind != _TERM):
+                    yield before, word.stem
+                before, adjacent = (before, False) if word.kind == _TERM else (word.stem, True)
+
+    def _lemmas(self, doc: Any) -> Iterator[str]:
+        """Yield the stem of each lemma that is another than the stem of the word."""
+        if "lemmas" in self.degraded:
+            return
+        for token in doc:
+            written, lemma = tokens(token.text, self.language), self._read(token)
+            if len(written) != 1 or len(lemma) != 1 or written[0][0].stop:
+                continue
+            root = lemma[0]
+            if root.kind == _STEM and not root.stop and root.stem != written[0][0].stem:
+                yield root.stem
+
+    def _read(self, token: Any) -> list[Word]:
+        """Return the words of a token's lemma; of the token itself where it is a stop word or has no lemma."""
+        written = [word for word, _, _ in tokens(token.text, self.language)]
+        if not token.lemma_ or all(word.stop for word in written):
+            return written
+        return [word for word, _, _ in tokens(token.lemma_, self.language)]
+
+    def _add_lemmas(self, out: Gathered, lemmas: Mapping[str, int]) -> None:
+        for root, count in lemmas.items():
+            out.add(key(_STEM, (root,)), _STEM, root, STEM_WEIGHT, count=count)
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _name(nlp: Any) -> str:
+    return f"{nlp.meta.get('lang', '')}_{nlp.meta.get('name', '')}".strip("_")
+
+
+def _lacking(nlp: Any) -> list[str]:
+    """Return what the pipeline does not set on a plain sentence."""
+    try:
+        doc = nlp(_PROBE)
+        lacking = [] if doc.has_annotation("ENT_IOB") else ["entities"]
+        try:
+            chunks = doc.has_annotation("DEP") and list(doc.noun_chunks) is not None
+        except (NotImplementedError, ValueError):
+            chunks = False
+        return lacking + ([] if chunks else ["noun chunks"]) + ([] if doc.has_annotation("LEMMA") else ["lemmas"])
+    except Exception as error:
+        raise InvalidInput(f"The spaCy pipeline {_name(nlp)} fails on a plain sentence: {error}") from error

@@ -1,0 +1,142 @@
+"""What a question names, in one namespace: subjects, concepts, and rare names to anchor the walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts, title_is_name
+from semmem.protocols import Postings
+from semmem.proximity import Mass, gather, idf
+from semmem.tokens import key, stem
+from semmem.types import GraphSettings, Kind
+
+__all__ = ["Links", "Trace", "link"]
+
+_WEIGHT_UNIT = 100
+"""Weights of entries are hundredths."""
+_COMMON = 5
+"""A single word in lower case links to a subject only when at most this many memories mention it."""
+_MOSTLY_A_NAME = 0.7
+"""A single word in lower case is a name when this share of the memories with its stem write it with a capital."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges."""
+
+    linked: dict[int, list[int]] = field(default_factory=dict)
+    concepts: dict[int, list[int]] = field(default_factory=dict)
+    labels: dict[int, str] = field(default_factory=dict)
+    seeds: dict[int, str] = field(default_factory=dict)
+    restart: dict[int, float] = field(default_factory=dict)
+    hops: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Mass on memories the question names as subjects, that share its concepts, and that hold its rare names."""
+
+    subjects: Mass
+    concepts: Mass
+    anchors: Mass
+    named: bool
+
+
+def link(
+    store: Any, namespace: str, asked: QuestionConcepts, settings: GraphSettings, language: str, trace: Trace
+) -> Links:
+    """Look up what the question names; two or three round trips, of the question's own keys alone."""
+    names = store.postings([namespace], {n.key for n in asked.names})[namespace]
+    by_key = dict(names.items())
+    subjects, linked = _subjects(asked, names, by_key, trace)
+    titles = store.titles([namespace], subjects.ords) if len(subjects) else {}
+    named = any(title and title_is_name(title, language=language) for title in titles.values())
+
+    weights = dict(zip(asked.keys, asked.weights, strict=True))
+    trace.labels |= dict(zip(asked.keys, asked.labels, strict=True))
+    stems = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.STEM}
+    shared: Postings = store.postings([namespace], weights, max_df=settings.max_df)[namespace]
+    stem_df = {k: len(e) for k, e in shared.items() if k in stems}
+    known = (
+        {n.key: n for n in _written_small(asked, by_key, stem_df, settings, language)} if settings.lower_case else {}
+    )
+    for name in asked.names:
+        if name.key in known or (name.capitalised and name.key in linked):
+            weights.setdefault(name.key, NAME_WEIGHT)
+            trace.labels.setdefault(name.key, name.label)
+    spans = {span.key for span in asked.spans}
+    name_keys = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.NAME} | set(known) | linked
+    mentions = {k: e[e["mention"] > 0] for k, e in shared.items()}
+    mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
+    ords, values, anchor_ords, anchor_values = [], [], [], []
+    for at in sorted(mentions):
+        found = mentions[at]
+        if not 0 < len(found) <= settings.max_df:
+            continue
+        named = named or at in spans or at in known
+        load = found["mention"] * (float(idf(shared.memories, len(found))) / float(found["mention"].sum()))
+        ords += found["ord"].tolist()
+        values += (load * weights[at]).tolist()
+        if at in name_keys and len(found) <= settings.anchor_df:
+            anchor_ords += found["ord"].tolist()
+            anchor_values += load.tolist()
+        for ord in found["ord"].tolist():
+            trace.concepts.setdefault(ord, []).append(at)
+    return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named)
+
+
+def _subjects(asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: Trace) -> tuple[Mass, set[int]]:
+    """Link the names of the question to memories about them: longest first from left to right, any case."""
+    mass: dict[int, float] = {}
+    taken: set[int] = set()
+    linked: set[int] = set()
+    for name in sorted(asked.names, key=lambda n: (n.first, -n.size)):
+        entries = by_key.get(name.key)
+        if entries is None or not taken.isdisjoint(range(name.first, name.past)):
+            continue
+        about = entries[entries["subject"] > 0]
+        if not len(about):
+            continue
+        taken.update(range(name.first, name.past))
+        df = int((entries["mention"] > 0).sum())
+        if name.size == 1 and not name.capitalised and df > _COMMON:
+            continue
+        linked.add(name.key)
+        rarity = float(idf(names.memories, df)) / _WEIGHT_UNIT
+        for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
+            mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
+            trace.linked.setdefault(ord, []).append(name.key)
+        trace.labels[name.key] = name.label
+    return gather(list(mass), list(mass.values())), linked
+
+
+def _written_small(
+    asked: QuestionConcepts, by_key: dict[int, Any], stem_df: dict[int, int], settings: GraphSettings, language: str
+) -> list[Name]:
+    """Return the names of the question that it writes without capitals and that the namespace knows as names.
+
+    Longest first, not overlapping. A single word counts only when memories nearly always write it with a capital.
+    """
+    taken: set[int] = set()
+    found = []
+    already = set(asked.keys)
+    for name in asked.names:
+        entries = by_key.get(name.key)
+        if entries is None or not taken.isdisjoint(range(name.first, name.past)) or name.edge_stops:
+            continue
+        df = int((entries["mention"] > 0).sum())
+        if not 0 < df <= settings.max_df:
+            continue
+        if name.key in already:
+            taken.update(range(name.first, name.past))
+            continue
+        if name.size == 1:
+            word = name.tokens[0]
+            together = stem_df.get(key(Kind.STEM, (stem(word, language),)))
+            lone = df < 2 and not (entries["subject"] > 0).any() and not any(c.isdigit() for c in word)
+            if word.isdigit() or lone or together is None or df < _MOSTLY_A_NAME * together:
+                continue
+        taken.update(range(name.first, name.past))
+        found.append(name)
+    return found

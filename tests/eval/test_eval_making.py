@@ -1,0 +1,102 @@
+"""Questions for a store of one's own: proposed, pooled blind, judged key by key, and resumable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import semmem
+from eval.datasets import load
+from eval.labelling import label_all, take_paraphrases
+from eval.making import Desk, needed, pool, propose, sample
+from eval.runner import ingest
+from semmem.types import Memory
+
+TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
+NOTES = [
+    Memory("a", "n", "Error TB-2207 means the token has expired."),
+    Memory("b", "n", "Orla Finch looks after Heron boxes."),
+    Memory("c", "n", "Heron boxes are built on Plover."),
+    Memory("d", "n", "Lunch is at noon."),
+]
+
+
+def test_exact_questions_come_from_codes_and_chains_from_shared_names() -> None:
+    proposed = propose(NOTES)
+    assert ("What do we know about TB-2207?", "exact", ("a",)) in proposed
+    chains = [(text, about) for text, stratum, about in proposed if stratum == "chain"]
+    assert [about for _, about in chains] == [("b", "c")]
+    assert "plover" in chains[0][0].lower()
+
+
+def test_a_code_that_many_memories_hold_asks_nothing_exact() -> None:
+    twice = [*NOTES, Memory("e", "n", "TB-2207 again.")]
+    assert not [p for p in propose(twice) if p[1] == "exact"]
+
+
+def test_the_desk_keeps_every_key_and_takes_up_again(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "n")
+    one = desk.ask("Which error?", "exact", ["a"])
+    assert desk.ask("Which error?", "exact", ["a"]) is one
+    desk.label(one.id, "a", 2)
+    with (tmp_path / "labels.jsonl").open("a", encoding="utf-8") as out:
+        out.write('{"question": "own-1", "mem')  # cut short
+    again = Desk(tmp_path, "n")
+    again.label(one.id, "d", 0)
+    assert Desk(tmp_path, "n").labels == {one.id: {"a": 2, "d": 0}}
+    pools = {one.id: ["d", "a", "c"]}
+    assert [memory for _, memory in again.open(pools)] == ["c"]
+    assert again.queries(pools) == []  # a pool that is judged in part would count what nobody looked at as wrong
+    again.label(one.id, "c", 0)
+    (query,) = again.queries(pools)
+    assert (query.gold, query.grades) == (("a",), {"a": 2})
+
+
+def test_a_pool_is_every_recipes_top_and_its_order_says_nothing(store_url: str, tmp_path: Path) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, load(TOY))
+        question = Desk(tmp_path, "toy").ask("What does TB-2207 mean?", "exact", ["t14"])
+        recipes = ["lexical", "dense"]
+        pooled = pool(mem, "toy", question, recipes)
+        tops = [[h.memory.id for h in mem.recall(question.text, namespace="toy", limit=20, recipe=r)] for r in recipes]
+        assert set(pooled) == {"t14", *tops[0], *tops[1]}
+        assert pooled != list(dict.fromkeys([*tops[0], *tops[1]]))
+        assert pooled == pool(mem, "toy", question, list(reversed(recipes)))  # nor which recipe came first
+
+
+def test_a_person_goes_through_by_single_keys(store_url: str, tmp_path: Path) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, load(TOY))
+        desk = Desk(tmp_path, "toy")
+        drawn = sample(mem, "toy", 3)
+        assert len({m.id for m in drawn}) == 3
+        typed = iter(["Who wakes at night?", "", "q"])
+        said: list[str] = []
+        assert take_paraphrases(desk, drawn, lambda prompt: next(typed), said.append) == 1
+        (question,) = desk.questions.values()
+        pools = {question.id: ["t08", "t09", "t10"]}
+        keys = iter("xgq")
+        assert label_all(mem, desk, pools, lambda: next(keys), said.append) == 1  # x is no key, g is, q stops
+        keys = iter("sn")
+        assert label_all(mem, Desk(tmp_path, "toy"), pools, lambda: next(keys), said.append) == 1
+        assert not any("lexical" in text or "rank" in text for text in said)
+        rest = Desk(tmp_path, "toy")
+        label_all(mem, rest, pools, lambda: "n", said.append)
+        (query,) = rest.queries(pools)
+        assert query.gold == ("t08",)
+        kept = load(tmp_path / "queries.jsonl")
+        assert kept.stored
+        assert kept.queries[0].grades == {"t08": 2}
+        assert json.loads((tmp_path / "queries.jsonl").read_text())["gold_ids"] == ["t08"]
+
+
+def test_how_many_more_are_needed_is_said_from_five_on(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        corpus = load(TOY)
+        ingest(mem, corpus)
+        assert needed(mem, corpus.queries[:4], ["hybrid", "lexical"], 0.05) is None
+        few = needed(mem, corpus.queries, ["hybrid", "lexical"], 0.1)
+        many = needed(mem, corpus.queries, ["hybrid", "lexical"], 0.05)
+        assert few is not None
+        assert many is not None
+        assert 3.9 < many / few < 4.1  # half the effect, four times the questions

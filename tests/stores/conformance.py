@@ -1,0 +1,379 @@
+"""What every store does, whatever it is made of: a class of tests over a ``store`` fixture that a subclass gives.
+
+Memories are written through the write pipeline with vectors of three dimensions, so that every number can be worked out
+by hand.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semmem.errors import Conflict, InvalidInput, StoreClosed
+from semmem.extractors.rules import Rules
+from semmem.ingest import Ingest
+from semmem.protocols import Store
+from semmem.text import content_key, key
+from semmem.types import Filters, IngestReport, Kind, Memory
+
+__all__ = ["StoreConformance"]
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ANY = Filters()
+ODD_IDS = (
+    "a", "A", "a#1", "a#2", "#", "#1", "a#", "a#01", "O'Brien", 'say "hi"', "back\\slash", "{curly,\"list\"}", "NULL",
+    "semi;colon -- comment", "%s %(x)s", "tab\tnewline\n", " leading and trailing ", "🦊", "é", "e\u0301", "ß", "İ",
+    "汉字", "\u202eright to left", "x" * 1000, "é" * 1000,
+)  # fmt: skip
+
+
+def write(store: Store, *items: dict[str, Any], namespace: str = "n", on_error: Any = "abort") -> IngestReport:
+    """Remember ``items``; a text that is left out is the id."""
+    ingest = Ingest(store, Rules(), lambda: "no embedder")
+    whole = [{"text": f"text of {item.get('id')}", "created_at": NOON} | item for item in items]
+    return ingest.remember_many(whole, namespace=namespace, batch_size=500, on_error=on_error, progress=None)
+
+
+def ids(memories: Any) -> list[str]:
+    return [m.id for m in memories]
+
+
+def ord_of(store: Store, id: str, namespace: str = "n") -> int:
+    (ord,) = store.locate(namespace, id)
+    return ord
+
+
+def unit(*values: float) -> Any:
+    vector = np.array(values, dtype=np.float64)
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+class StoreConformance:
+    """Subclass it, and give a fixture ``store``: an empty store."""
+
+    # ------------------------------------------------------------------ remembering and getting
+
+    def test_what_was_written_comes_back_whole(self, store: Store) -> None:
+        given = {
+            "id": "m", "text": "Tea at four.\n\n'Quotes' & \"more\" \\ 🫖", "title": "Tea", "author": "Ada",
+            "session": "s", "position": -3, "source": "notes.md", "tags": ["b", "a", "b"], "importance": 0.25,
+            "metadata": {"x": [1, 2.5, None, {"y": "é"}], "deep": {"t": True}},
+            "created_at": "2026-01-31T09:00:00.123456+02:00",
+        }  # fmt: skip
+        write(store, given)
+        at = datetime(2026, 1, 31, 7, 0, 0, 123456, tzinfo=UTC)
+        assert store.get("n", ["m"]) == [
+            Memory(
+                id="m", namespace="n", text=str(given["text"]), title="Tea", author="Ada", session="s", position=-3,
+                source="notes.md", tags=("b", "a", "b"), metadata=given["metadata"], importance=0.25, created_at=at,
+                updated_at=at, version=1, parent_id=None,
+            )
+        ]  # fmt: skip
+
+    def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
+        assert ids(store.get("n", ["c", "nobody", "a"])) == ["c", "a"]
+        assert store.get("n", []) == []
+        assert store.get("elsewhere", ["a"]) == []
+
+    def test_an_id_may_be_any_text_and_means_one_memory(self, store: Store) -> None:
+        write(store, *({"id": id} for id in ODD_IDS))
+        left = set(ODD_IDS)
+        for id in ODD_IDS:
+            assert store.get("n", [id])[0].text == f"text of {id}"
+            assert len(store.locate("n", id)) == 1
+            assert store.forget("n", id, ANY, dry_run=False) == 1
+            assert store.get("n", [id]) == []
+            left.remove(id)
+            assert set(ids(store.list("n", ANY, 100, None))) == left
+
+    def test_the_same_text_under_many_ids_is_stored_as_often(self, store: Store) -> None:
+        report = write(store, *({"id": str(i), "text": "the same"} for i in range(5)))
+        assert (report.remembered, store.stats("n").memories) == (5, 5)
+
+    def test_the_same_again_is_no_change_and_other_content_is_a_conflict(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        again = write(store, {"id": "b"}, {"id": "c"})
+        assert (again.remembered, again.unchanged) == (1, 1)
+        with pytest.raises(Conflict, match=r"'a'.*other content; call update"):
+            write(store, {"id": "d"}, {"id": "a", "text": "changed"})
+        assert store.get("n", ["a"])[0].text == "text of a"
+        assert store.get("n", ["d"]) == []  # it was in the batch of the conflict
+        skipped = write(store, {"id": "d"}, {"id": "a", "text": "changed"}, on_error="skip")
+        assert (skipped.remembered, [r.id for r in skipped.rejected]) == (1, ["a"])
+        assert store.get("n", ["a"])[0].text == "text of a"
+        assert ids(store.get("n", ["d"])) == ["d"]
+
+    def test_a_long_text_is_kept_whole_and_indexed_in_parts(self, store: Store) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(200))
+        write(store, {"id": "long", "text": text, "title": "T", "session": "s"}, {"id": "long#1", "text": "not a part"})
+        assert store.get("n", ["long"])[0].text == text
+        parts = store.locate("n", "long")
+        found = store.memories(["n"], parts)
+        assert ids(found[o] for o in parts) == [f"long#{n}" for n in range(1, len(parts) + 1)]
+        assert {m.parent_id for m in found.values()} == {"long"}
+        assert " ".join(found[o].text for o in parts) == text
+        assert all(len(m.text) <= 1400 and (m.title, m.session) == ("T", "s") for m in found.values())
+        assert store.get("n", ["long#1", "long#2"])[0].text == "not a part"
+        assert store.get("n", ["long#2"])[0].parent_id == "long"
+        assert store.get("n", ["long#0", f"long#{len(parts) + 1}"]) == []
+        assert ids(store.list("n", ANY, 10, None)) == ["long#1", "long"]
+        assert (store.stats("n").memories, store.stats("n").parts) == (2, len(parts))
+        assert store.forget("n", "long", ANY, dry_run=False) == 1
+        assert (store.stats("n").memories, store.stats("n").parts) == (1, 0)
+
+    # ------------------------------------------------------------------ listing
+
+    def test_lists_are_newest_first_and_ids_are_compared_by_code_point(self, store: Store) -> None:
+        names = ["Z", "a", "z", "é", "\uffff", "🦊", "B", "a#1", "a!"]
+        write(store, *({"id": i} for i in names), {"id": "new", "created_at": NOON + timedelta(microseconds=1)})
+        assert ids(store.list("n", ANY, 100, None)) == ["new", *sorted(names, key=lambda i: [ord(c) for c in i])[::-1]]
+
+    def test_pages_hold_every_memory_once_though_others_arrive_meanwhile(self, store: Store) -> None:
+        write(store, *({"id": f"{n:02}", "created_at": NOON + timedelta(seconds=n // 6)} for n in range(20)))
+        seen: list[str] = []
+        cursor = None
+        for number in range(4):
+            page = store.list("n", ANY, 6, cursor)
+            seen += ids(page)
+            cursor = page.cursor
+            assert (cursor is None) == (number == 3)
+            write(store, {"id": f"late {number}", "created_at": NOON + timedelta(hours=1)})
+        assert seen == [f"{n:02}" for n in range(19, -1, -1)]
+
+    def test_a_page_that_is_just_full_is_the_last_one(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        assert store.list("n", ANY, 2, None).cursor is None
+        assert store.list("nobody", ANY, 2, None).memories == ()
+
+    def test_a_cursor_of_ones_own_making_is_refused(self, store: Store) -> None:
+        for cursor in ("x", "é", "W10=", "bnVsbA==", "WyJ4IiwgImEiXQ==", "e30=", "WzEsMl0=", "!" * 50):
+            with pytest.raises(InvalidInput, match="cursor"):
+                store.list("n", ANY, 2, cursor)
+
+    def test_filters_narrow_lists_scopes_and_forgetting_alike(self, store: Store) -> None:
+        second = timedelta(seconds=1)
+        write(
+            store,
+            {"id": "a", "session": "s1", "author": "Ada", "tags": ["x", "y"], "metadata": {"k": 1, "d": {"e": [1, 2]}}},
+            {"id": "b", "session": "s2", "author": "Bob", "tags": ["x"], "created_at": NOON + second},
+            {"id": "c", "created_at": NOON + 2 * second},
+        )
+        for filters, wanted in [
+            (Filters(sessions=("s1",)), "a"),
+            (Filters(sessions=("s1", "s2", "s3")), "ab"),
+            (Filters(authors=("Bob",)), "b"),
+            (Filters(authors=("bob",)), ""),
+            (Filters(tags=("x",)), "ab"),
+            (Filters(tags=("y", "x")), "a"),
+            (Filters(metadata={"k": 1}), "a"),
+            (Filters(metadata={"d": {"e": [2]}}), "a"),
+            (Filters(metadata={"k": 2}), ""),
+            (Filters(created_after=NOON + second), "bc"),
+            (Filters(created_before=NOON + second), "a"),
+            (Filters(created_after=NOON + second, created_before=NOON + 2 * second), "b"),
+            (Filters(tags=("x",), sessions=("s2",)), "b"),
+        ]:
+            assert "".join(sorted(ids(store.list("n", filters, 10, None)))) == wanted, filters
+            scope = store.scope(("n",), filters, ())
+            assert scope.allowed is not None
+            assert scope.allowed.tolist() == sorted(ord_of(store, i) for i in wanted), filters
+            assert scope.size == len(wanted)
+            assert store.forget("n", None, filters, dry_run=True) == len(wanted), filters
+        assert store.forget("n", None, Filters(tags=("x",)), dry_run=False) == 2
+        assert ids(store.list("n", ANY, 10, None)) == ["c"]
+
+    # ------------------------------------------------------------------ walls
+
+    def test_nothing_crosses_from_one_namespace_to_another(self, store: Store) -> None:
+        write(
+            store, {"id": "a", "text": "Ada likes tea", "title": "Ada Lovelace", "vector": [1, 0, 0]}, namespace="one"
+        )
+        write(store, {"id": "a", "text": "Bob likes rum", "title": "Bob Ross", "vector": [0, 1, 0]}, namespace="two")
+        one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
+        assert [m.text for m in store.get("one", ["a"])] == ["Ada likes tea"]
+        assert [m.text for m in store.list("two", ANY, 10, None)] == ["Bob likes rum"]
+        assert set(store.heads(["one"], [one, two])) == {one}
+        assert set(store.memories(["two"], [one, two])) == {two}
+        assert store.locate("three", "a") == ()
+        assert store.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
+        assert set(store.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
+        name = key(Kind.NAME, ("ada", "lovelace"))
+        assert store.known_subjects({"one": [name], "two": [name]}) == {"one": {name}, "two": set()}
+        assert store.names(["two"], [name]) == {}
+        assert (store.stats("one").memories, store.stats(None).memories, store.stats(None).namespaces) == (1, 2, 2)
+        assert store.scope(("one",), ANY, ()).size == 1
+        assert store.scope(("one", "two"), ANY, ()).size == 2
+        assert store.forget("one", "a", ANY, dry_run=False) == 1
+        assert [m.text for m in store.get("two", ["a"])] == ["Bob likes rum"]
+
+    def test_namespaces_differ_by_case_and_may_be_any_text(self, store: Store) -> None:
+        names = ["n", "N", "n ", "a'b", "🦊", "x" * 200]
+        for name in names:
+            write(store, {"id": "a", "text": f"in {name}"}, namespace=name)
+        assert [store.get(name, ["a"])[0].text for name in names] == [f"in {name}" for name in names]
+        assert store.stats(None).namespaces == len(names)
+
+    # ------------------------------------------------------------------ what recall asks for
+
+    def test_excluding_a_memory_excludes_its_parts_and_a_part_may_be_excluded_alone(self, store: Store) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))
+        write(store, {"id": "long", "text": text}, {"id": "long#1"}, {"id": "b"})
+        parts = store.locate("n", "long")
+        lone, b = ord_of(store, "long#1"), ord_of(store, "b")
+        assert len(parts) > 1
+        for exclude, wanted in [
+            (["long"], parts),
+            (["long#2"], parts[1:2]),
+            (["long#1"], (parts[0], lone)),
+            (["b", "nobody"], (b,)),
+            (["nobody"], ()),
+        ]:
+            scope = store.scope(("n",), ANY, exclude)
+            assert scope.excluded is not None
+            assert scope.excluded.tolist() == sorted(wanted), exclude
+            everything = np.array(sorted((*parts, lone, b)))
+            assert everything[scope.admits(everything)].tolist() == sorted({*parts, lone, b} - set(wanted))
+        assert store.scope(("n",), ANY, ()).size == len(parts) + 2
+
+    def test_heads_are_what_fusion_needs(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "Tea!", "importance": 0.75}, {"id": "b", "text": "tea"})
+        heads = store.heads(["n"], [ord_of(store, "a"), ord_of(store, "b"), 999_999])
+        assert [(h.namespace, h.id, h.part, h.importance) for h in heads.values()] == [
+            ("n", "a", 0, 0.75),
+            ("n", "b", 0, 0.5),
+        ]
+        assert {bytes(h.content) for h in heads.values()} == {content_key("tea")}
+        assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON, NOON)}
+        assert store.heads(["n"], []) == {}
+
+    def test_neighbours_are_the_memories_before_and_after_in_the_same_session(self, store: Store) -> None:
+        second = timedelta(seconds=1)
+        write(
+            store,
+            {"id": "d", "session": "s", "created_at": NOON + second},
+            {"id": "b", "session": "s", "position": 2},
+            {"id": "c", "session": "s", "position": 10},
+            {"id": "a", "session": "s", "position": 2},
+            {"id": "other", "session": "S", "position": 3},
+            {"id": "alone", "position": 4},
+        )
+        at = {i: ord_of(store, i) for i in ("a", "b", "c", "d", "other", "alone")}
+        assert store.neighbours(["n"], list(at.values())) == {
+            at["a"]: (None, at["b"]),
+            at["b"]: (at["a"], at["c"]),
+            at["c"]: (at["b"], at["d"]),
+            at["d"]: (at["c"], None),
+            at["other"]: (None, None),
+        }
+
+    def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:
+        write(
+            store,
+            {"id": "x", "vector": [1, 0, 0], "session": "s"},
+            {"id": "xy", "vector": [1, 1, 0], "session": "s"},
+            {"id": "y", "vector": [0, 2, 0]},
+            {"id": "back", "vector": [-1, 0, 0]},
+        )
+        at = {ord_of(store, i): i for i in ("x", "xy", "y", "back")}
+
+        def nearest(filters: Filters, exclude: tuple[str, ...], depth: int) -> list[tuple[str, float]]:
+            found = store.nearest(store.scope(("n",), filters, exclude), unit(1, 0, 0), depth)
+            assert list(found.scores) == sorted(found.scores, reverse=True)
+            return [(at[o], pytest.approx(s, abs=1e-6)) for o, s in zip(found.ords, found.scores, strict=True)]
+
+        root = 0.5**0.5  # the cosine of 45 degrees
+        assert nearest(ANY, (), 10) == [("x", 1), ("xy", root), ("y", 0), ("back", -1)]
+        assert nearest(ANY, (), 2) == [("x", 1), ("xy", root)]
+        assert nearest(ANY, ("x",), 2) == [("xy", root), ("y", 0)]
+        assert nearest(Filters(sessions=("s",)), (), 10) == [("x", 1), ("xy", root)]
+        assert nearest(Filters(sessions=("s",)), ("x",), 1) == [("xy", root)]
+        assert nearest(Filters(sessions=("nobody",)), (), 10) == []
+
+    def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
+        write(store, {"id": "x", "vector": [3, 4, 0]}, {"id": "bare"})
+        found = store.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
+        assert found == {ord_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
+
+    @pytest.mark.parametrize("maintained", [False, True])
+    def test_subjects_and_names_are_known_at_once_and_after_maintenance(self, store: Store, maintained: bool) -> None:
+        write(store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."})
+        if maintained:
+            store.maintain()
+        ada, charles = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("charles", "babbage"))
+        nobody = key(Kind.NAME, ("nobody",))
+        assert store.known_subjects({"n": [ada, charles, nobody], "m": []}) == {"n": {ada}, "m": set()}
+        assert store.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
+        store.forget("n", "a", ANY, dry_run=False)
+        assert store.known_subjects({"n": [ada]}) == {"n": set()}
+        assert store.names(["n"], [ada, charles]) == {}
+
+    # ------------------------------------------------------------------ vectors and who filled them
+
+    def test_the_first_embedder_to_claim_a_store_is_the_one_recorded(self, store: Store) -> None:
+        first = {"name": "one", "dimensions": 3, "fingerprint": "f"}
+        assert store.embedder() is None
+        assert store.claim_embedder(first) == first
+        assert store.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
+        assert store.embedder() == first
+
+    def test_vectors_that_are_missing_can_be_found_and_added_once(self, store: Store) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))
+        write(store, {"id": "has", "vector": [1, 0, 0]}, {"id": "a", "title": "T"}, {"id": "long", "text": text})
+        write(store, {"id": "b"}, namespace="z")
+        parts = store.locate("n", "long")
+        a, b = ord_of(store, "a"), ord_of(store, "b", "z")
+        missing = store.missing_vectors(("", 0), 100)
+        assert [(n, o) for n, o, _, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
+        assert next(row[2:] for row in missing if row[1] == a) == ("T", "text of a")
+        assert [r[:2] for r in store.missing_vectors(missing[0][:2], 1)] == [missing[1][:2]]
+        store.forget("z", "b", ANY, dry_run=False)
+        store.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _, _ in missing])
+        store.add_vectors([("n", a, unit(1, 0, 0))])  # it has one: nothing changes
+        assert store.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
+        assert store.missing_vectors(("", 0), 100) == []
+        assert store.stats(None).vectors == 2 + len(parts)  # not one of what was forgotten
+
+    # ------------------------------------------------------------------ counting, forgetting, maintaining
+
+    def test_a_dry_run_counts_and_forgets_nothing(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        assert store.forget("n", "a", ANY, dry_run=True) == 1
+        assert store.forget("n", "nobody", ANY, dry_run=False) == 0
+        assert store.stats("n").memories == 2
+
+    def test_what_was_forgotten_can_be_remembered_anew_with_other_content(self, store: Store) -> None:
+        write(store, {"id": "a", "vector": [1, 0, 0]})
+        store.forget("n", "a", ANY, dry_run=False)
+        assert write(store, {"id": "a", "text": "changed", "vector": [0, 1, 0]}).remembered == 1
+        assert store.get("n", ["a"])[0].text == "changed"
+        assert store.stats("n").vectors == 1
+
+    def test_maintenance_changes_no_answer_and_has_nothing_left_to_do_a_second_time(self, store: Store) -> None:
+        write(store, *({"id": str(n), "text": f"memory {n} of a few", "vector": [n, 1, 0]} for n in range(30)))
+        store.forget("n", "7", ANY, dry_run=False)
+        scope = store.scope(("n",), ANY, ())
+        before = (ids(store.list("n", ANY, 100, None)), store.nearest(scope, unit(1, 0, 0), 10), scope.size)
+        store.maintain()
+        scope = store.scope(("n",), ANY, ())
+        assert (ids(store.list("n", ANY, 100, None)), store.nearest(scope, unit(1, 0, 0), 10), scope.size) == before
+        assert store.stats("n").pending == 0
+        assert not any(store.maintain().values())
+
+    def test_an_empty_store_answers_everything_with_nothing(self, store: Store) -> None:
+        scope = store.scope(("n",), ANY, ("x",))
+        assert scope.size == 0
+        assert store.nearest(scope, unit(1, 0, 0), 10).ords == ()
+        assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.locate("n", "a")) == ((), [], ())
+        stats = store.stats(None)
+        assert (stats.memories, stats.namespaces, stats.vectors, stats.embedder) == (0, 0, 0, None)
+        assert not any(store.maintain().values())
+
+    def test_a_closed_store_says_so(self, store: Store) -> None:
+        store.close()
+        with pytest.raises(StoreClosed, match="closed"):
+            store.get("n", ["a"])
+        store.close()

@@ -1,0 +1,159 @@
+"""The schema is the sum of its migrations; any number of processes may bring it up to date at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.stores import migrate as migrating
+from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.migrate import migrate
+from semmem.stores.statements import migrations, statements
+
+SCHEMA = """
+SELECT c.relname, c.relkind::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,
+       coll.collname, pg_get_expr(d.adbin, d.adrelid), NULL
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_collation coll ON coll.oid = a.attcollation
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+UNION ALL
+SELECT tablename, 'index', indexname, indexdef, NULL, NULL, NULL, NULL, NULL FROM pg_indexes WHERE schemaname = 'semmem'
+UNION ALL
+SELECT sequencename, 'sequence', NULL, data_type::text, cycle, NULL, NULL, min_value::text, max_value::text
+FROM pg_sequences WHERE schemaname = 'semmem'
+UNION ALL
+SELECT conrelid::regclass::text, 'constraint', conname, pg_get_constraintdef(oid), NULL, NULL, NULL, NULL, NULL
+FROM pg_constraint WHERE connamespace = 'semmem'::regnamespace
+ORDER BY 1, 2, 3, 4
+"""
+
+
+def rows(url: str, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def run(url: str, sql: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql)
+
+
+@pytest.fixture
+def bare_url(store_url: str) -> str:
+    """A database in which semmem has never been."""
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute("SET client_min_messages TO error")
+        connection.execute("DROP SCHEMA semmem CASCADE")
+        connection.execute("DROP EXTENSION vector CASCADE")
+    return store_url
+
+
+def test_migrations_are_numbered_from_one_without_a_gap() -> None:
+    assert [number for number, _, _ in migrations("postgres")] == list(range(1, len(migrations("postgres")) + 1))
+
+
+def test_applying_migrations_one_process_at_a_time_gives_the_schema_of_all_at_once(
+    bare_url: str, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations("postgres")
+    for last in range(1, len(known) + 1):
+        monkeypatch.setattr(migrating, "migrations", lambda backend, n=last: known[:n])
+        assert migrate(bare_url) == last
+        assert rows(bare_url, "SELECT number, name FROM semmem.migration ORDER BY number") == [
+            (number, name) for number, name, _ in known[:last]
+        ]
+    step_by_step = rows(bare_url, SCHEMA)
+    run(bare_url, "DROP SCHEMA semmem CASCADE")
+    monkeypatch.undo()
+    assert migrate(bare_url) == len(known)
+    assert rows(bare_url, SCHEMA) == step_by_step
+    assert len(step_by_step) > 50
+
+
+def test_migrating_a_second_time_changes_nothing(store_url: str) -> None:
+    what = "SELECT number, name, applied_at FROM semmem.migration ORDER BY number"
+    before, schema = rows(store_url, what), rows(store_url, SCHEMA)
+    assert migrate(store_url) == len(before)
+    assert (rows(store_url, what), rows(store_url, SCHEMA)) == (before, schema)
+
+
+def test_processes_that_start_together_migrate_once(bare_url: str) -> None:
+    program = "import sys; from semmem.stores.migrate import migrate; print(migrate(sys.argv[1]))"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program, bare_url], stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    newest = len(migrations("postgres"))
+    assert [p.communicate(timeout=60)[0].strip() for p in processes] == [str(newest)] * 4
+    assert rows(bare_url, "SELECT count(*) FROM semmem.migration") == [(newest,)]
+
+
+def test_a_schema_of_a_newer_program_is_refused_and_left_alone(store_url: str) -> None:
+    run(store_url, "INSERT INTO semmem.migration (number, name) VALUES (999, 'from the future')")
+    with pytest.raises(
+        SchemaTooNew, match=r"schema 999 and this semmem knows \d+; upgrade with: pip install -U"
+    ):
+        semmem.connect(store_url, embedder="hashing")
+    assert rows(store_url, "SELECT max(number) FROM semmem.migration") == [(999,)]
+    assert rows(store_url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+                           "(SELECT oid FROM pg_database WHERE datname = current_database())") == [(0,)]  # fmt: skip
+
+
+def test_a_migration_that_fails_leaves_neither_half_a_schema_nor_a_lock(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations("postgres")
+    before = rows(store_url, SCHEMA)
+    broken = (len(known) + 1, "broken", "CREATE TABLE half (a int); SELECT 1 / 0")
+    monkeypatch.setattr(migrating, "migrations", lambda backend: (*known, broken))
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate(store_url)
+    assert rows(store_url, SCHEMA) == before
+    mended = (len(known) + 1, "mended", "CREATE TABLE whole (a int)")
+    monkeypatch.setattr(migrating, "migrations", lambda backend: (*known, mended))
+    assert migrate(store_url) == len(known) + 1
+
+
+def test_an_extension_in_another_schema_is_told_with_the_line_that_moves_it(bare_url: str) -> None:
+    run(bare_url, "CREATE SCHEMA extensions")
+    run(bare_url, "CREATE EXTENSION vector SCHEMA extensions")
+    with pytest.raises(StoreUnavailable, match="ALTER EXTENSION vector SET SCHEMA public"):
+        migrate(bare_url)
+    run(bare_url, "ALTER EXTENSION vector SET SCHEMA public")
+    assert migrate(bare_url) == len(migrations("postgres"))
+
+
+def test_a_user_without_rights_is_told_so(bare_url: str) -> None:
+    with psycopg.connect(bare_url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector SCHEMA public")
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest")
+        connection.execute("REVOKE CREATE ON DATABASE " + str(connection.info.dbname) + " FROM PUBLIC")
+        connection.execute("SET ROLE guest")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            migrating._migrate(connection)
+        connection.execute("RESET ROLE")
+    guest = bare_url + "&options=-c%20role%3Dguest"
+    with pytest.raises(StoreUnavailable, match="may not use or create semmem's tables"):
+        migrate(guest)
+    assert migrate(bare_url) > 0
+    with pytest.raises(StoreUnavailable, match="USAGE on the schema semmem"):
+        migrate(guest)
+
+
+def test_a_url_that_libpq_cannot_read_is_refused_in_one_sentence(server: EmbeddedServer) -> None:
+    with pytest.raises(InvalidInput, match=r"^The store URL cannot be used: .*nonsense"):
+        migrate("postgresql://localhost/db?nonsense=1")
+    with pytest.raises(StoreUnavailable, match=r"^The database server cannot be reached: .*does not exist"):
+        migrate(server.ensure_running().replace("dbname=semmem", "dbname=absent"))
+
+
+def test_every_statement_has_a_name_of_its_own_and_says_why_it_exists() -> None:
+    found = statements("postgres")
+    assert len(found) > 30
+    assert [name for name, body in found.items() if not body.startswith("-- ")] == []

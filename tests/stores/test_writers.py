@@ -1,0 +1,532 @@
+"""Writing: idempotent, whole batches, bounded memory, and nothing left of what was forgotten."""
+
+from __future__ import annotations
+
+import gc
+import random
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+import semmem
+from semmem.errors import BadItem, Conflict, InvalidInput
+from semmem.extractors.rules import Rules
+from semmem.facade import Semmem
+from semmem.stores import postgres_write
+from semmem.stores.arrays import register_arrays
+from semmem.stores.packing import FORWARD, POSTING
+from semmem.stores.postgres_write import COMPACT_AT, FOLD_AT
+from semmem.types import IngestReport
+
+WORDS = [
+    "tea",
+    "rum",
+    "cat",
+    "dog",
+    "owl",
+    "fox",
+    "oak",
+    "elm",
+    "sun",
+    "moon",
+    "Ada",
+    "Bob",
+    "Eve",
+    "Rome",
+    "42",
+    "2.5",
+]
+TABLES = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'semmem' AND tablename <> 'migration' ORDER BY 1"
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    """A Semmem with the hashing embedder on an empty store."""
+    with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
+        yield mem
+
+
+def sql(mem: Semmem, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(mem.store.url, autocommit=True, options="-c search_path=semmem,public") as connection:
+        cursor = connection.execute(statement, parameters, binary=True)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+
+def fold(mem: Semmem, namespace: str = "default") -> None:
+    """Fold what is pending, and compact nothing."""
+    with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as connection:
+        register_arrays(connection)
+        while postgres_write.fold(connection, namespace):
+            pass
+
+
+def sentence(chance: random.Random, words: int = 12) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(words)) + "."
+
+
+def items(count: int, chance: random.Random | None = None) -> list[dict[str, Any]]:
+    chance = chance or random.Random(7)
+    return [
+        {"id": f"m{n}", "text": sentence(chance), "created_at": "2026-01-31", "title": chance.choice([None, "Ada Bob"])}
+        for n in range(count)
+    ]
+
+
+def contents(mem: Semmem) -> dict[str, Any]:
+    """Everything the tables hold that means something, with ords as ids and without their history.
+
+    How memories are spread over segments and whether a segment was ever alone are history, not content.
+    """
+    id_of = {o: f"{n}/{i}#{p}" for n, i, p, o in sql(mem, "SELECT namespace, id, part, ord FROM memory")}
+    postings: dict[Any, Any] = defaultdict(list)
+    for namespace, key, kind, name, low, high, n, subjects, raw in sql(
+        mem,
+        "SELECT namespace, key, kind, name, low, high, n, subjects, entries FROM posting ORDER BY namespace, key, low",
+    ):
+        entries = np.frombuffer(raw, dtype=POSTING)
+        assert len(entries) > 0
+        ords = entries["ord"].tolist()
+        assert (len(set(ords)), low, high) == (len(ords), min(ords), max(ords))
+        assert n == int(((entries["mention"] > 0) | (entries["count"] > 0)).sum())
+        assert subjects == int((entries["subject"] > 0).sum())
+        postings[namespace, key, kind, name] += [(id_of[row[0]], *row[1:5]) for row in entries.tolist()]
+    forwards = {
+        id_of[o]: (length, [row[:5] for row in np.frombuffer(raw, dtype=FORWARD).tolist()])
+        for o, length, raw in sql(mem, "SELECT ord, length, entries FROM forward")
+    }
+    columns = "namespace, id, part, parts, text, title, tags, metadata::text, payload, version"
+    return {
+        "memory": sorted(sql(mem, f"SELECT {columns} FROM memory")),
+        "postings": {k: sorted(v) for k, v in postings.items()},
+        "forwards": forwards,
+        "pending": sorted(id_of[o] for (o,) in sql(mem, "SELECT ord FROM pending")),
+        "vectors": sorted((id_of[o], v) for o, v in sql(mem, "SELECT ord, vector::text FROM embedding")),
+        "tally": sorted(
+            sql(mem, "SELECT namespace, sum(memories)::int, sum(length)::int FROM tally GROUP BY namespace HAVING "
+                     "sum(memories) <> 0 OR sum(length) <> 0")
+        ),
+    }  # fmt: skip
+
+
+def check(mem: Semmem) -> None:
+    """Prove every derived table against the memories: df, tally, vectors, and each posting against its forward."""
+    found = contents(mem)
+    indexed = {f"{row[0]}/{row[1]}#{row[2]}" for row in found["memory"] if row[3] == 0}
+    assert set(found["forwards"]) == indexed
+    assert {id for id, _ in found["vectors"]} == indexed
+    wanted: dict[tuple[str, int], list[tuple[Any, ...]]] = defaultdict(list)
+    lengths: Counter[str] = Counter()
+    for id, (length, entries) in found["forwards"].items():
+        namespace = id.split("/")[0]
+        lengths[namespace] += length
+        if id not in found["pending"]:
+            for key, count, mention, subject, _ in entries:
+                wanted[namespace, key].append((id, count, length, mention, subject))
+    assert {k[:2]: v for k, v in found["postings"].items()} == {k: sorted(v) for k, v in wanted.items()}
+    sizes = Counter(id.split("/")[0] for id in indexed)
+    assert found["tally"] == sorted((n, sizes[n], lengths[n]) for n in sizes)
+    alone = sql(mem, "SELECT namespace, key FROM posting WHERE lone")
+    assert all(len(wanted[namespace, key]) == 1 for namespace, key in alone)
+
+
+# ---------------------------------------------------------------------- idempotence and conflicts
+
+
+def test_remembering_the_same_again_returns_what_is_stored_and_stores_nothing(mem: Semmem) -> None:
+    first = mem.remember("Tea at four.", id="a", tags=["x"], metadata={"k": 1})
+    again = mem.remember("Tea at four.", id="a", tags=["x"], metadata={"k": 1})
+    assert again == first
+    assert mem.stats().memories == 1
+    check(mem)
+
+
+def test_remembering_other_content_under_the_same_id_names_update_and_changes_nothing(mem: Semmem) -> None:
+    first = mem.remember("Tea at four.", id="a")
+    for change in ({"title": "Tea"}, {"importance": 0.6}, {"tags": ["x"]}, {"metadata": {"k": 1}}, {"author": "Ada"}):
+        with pytest.raises(Conflict, match=r"The id 'a' is already .* with other content; call update to change it\."):
+            mem.remember("Tea at four.", id="a", **change)
+    with pytest.raises(Conflict, match="call update"):
+        mem.remember("Rum at four.", id="a")
+    assert mem.get("a") == first
+    check(mem)
+
+
+def test_the_same_text_without_an_id_is_stored_as_often_as_it_is_remembered(mem: Semmem) -> None:
+    ids = {mem.remember("The same words.").id for _ in range(3)}
+    report = mem.remember_many([{"text": "The same words."}] * 4)
+    assert len(ids) == 3
+    assert (report.remembered, mem.stats().memories) == (4, 7)
+
+
+def test_importing_a_file_twice_is_the_same_as_once(mem: Semmem) -> None:
+    given = items(FOLD_AT + 20)
+    assert mem.remember_many(given, batch_size=50).remembered == len(given)
+    before = contents(mem)
+    report = mem.remember_many(given, batch_size=70)
+    assert (report.remembered, report.unchanged, report.rejected) == (0, len(given), ())
+    assert contents(mem) == before
+    check(mem)
+
+
+def test_what_is_remembered_is_at_once_recalled_by_every_leg(mem: Semmem) -> None:
+    mem.remember("Ada Lovelace keeps a grey owl.", id="a")
+    mem.remember("A grey owl hunts at night.", id="b")
+    found = mem.recall("Ada Lovelace's owl")
+    assert found[0].memory.id == "a"
+    assert set(found[0].legs) == {"lexical", "dense", "graph"}
+    assert dict(found.degraded) == {}
+
+
+# ---------------------------------------------------------------------- batches
+
+
+def test_a_batch_with_a_bad_item_is_not_stored_and_earlier_batches_stay(mem: Semmem) -> None:
+    given = [*items(5), {"id": "bad", "text": ""}, *items(8)[6:]]
+    seen: list[IngestReport] = []
+    with pytest.raises(BadItem, match=r"^Item 5 \(id 'bad'\): The text is empty") as caught:
+        mem.remember_many(given, batch_size=2, progress=seen.append)
+    assert (caught.value.position, caught.value.id) == (5, "bad")
+    assert [r.remembered for r in seen] == [2, 4]
+    assert sorted(m.id for m in mem.list()) == ["m0", "m1", "m2", "m3"]
+    check(mem)
+
+
+def test_skipping_stores_the_good_items_and_reports_the_bad_ones_in_order(mem: Semmem) -> None:
+    mem.remember("Other words.", id="m2")
+    given: list[Any] = items(6)
+    given[1] = {"id": 7, "text": "a"}
+    given[4] = "no mapping"
+    report = mem.remember_many(given, batch_size=4, on_error="skip")
+    assert [(r.position, r.id) for r in report.rejected] == [(1, "7"), (2, "m2"), (4, None)]
+    assert "id must be a string, not int" in report.rejected[0].reason
+    assert "already in the store with other content; call update" in report.rejected[1].reason
+    assert "must be a mapping" in report.rejected[2].reason
+    assert (report.remembered, report.unchanged, report.read) == (3, 0, 6)
+    assert sorted(m.id for m in mem.list()) == ["m0", "m2", "m3", "m5"]
+    check(mem)
+
+
+def test_a_conflict_aborts_its_batch_and_says_which_item_it_was(mem: Semmem) -> None:
+    mem.remember("Other words.", id="m3")
+    with pytest.raises(Conflict, match=r"^Item 3: The id 'm3' is already in the store .* call update"):
+        mem.remember_many(items(5), batch_size=10)
+    assert mem.stats().memories == 1
+    check(mem)
+
+
+def test_an_item_given_twice_in_a_batch_is_stored_once_and_another_of_its_id_is_a_conflict(mem: Semmem) -> None:
+    one, other = {"id": "a", "text": "Tea."}, {"id": "a", "text": "Rum."}
+    report = mem.remember_many([one, one, other, one], on_error="skip")
+    assert (report.remembered, report.unchanged, [r.position for r in report.rejected]) == (1, 2, [2])
+    assert "item 0 of the same batch" in report.rejected[0].reason
+    with pytest.raises(BadItem, match=r"Item 1 .*item 0 of the same batch"):
+        mem.remember_many([{"id": "b", "text": "Tea."}, {"id": "b", "text": "Rum."}])
+    twice = mem.remember_many([other, other], on_error="skip")  # neither is stored, so neither is unchanged
+    assert (twice.remembered, twice.unchanged, [r.position for r in twice.rejected]) == (0, 0, [0, 1])
+    assert mem.get("a").text == "Tea."
+
+
+def test_one_id_in_two_namespaces_of_one_batch_is_two_memories(mem: Semmem) -> None:
+    given = [{"id": "a", "text": "Tea."}, {"id": "a", "text": "Rum.", "namespace": "other"}]
+    assert mem.remember_many(given, namespace="one").remembered == 2
+    assert (mem.get("a", namespace="one").text, mem.get("a", namespace="other").text) == ("Tea.", "Rum.")
+    check(mem)
+
+
+def test_an_unknown_key_is_an_error_that_lists_the_known_ones(mem: Semmem) -> None:
+    with pytest.raises(BadItem, match="Item 0: 'user' is not something a memory has; use text, namespace, id, title"):
+        mem.remember_many([{"text": "Tea.", "user": "ada"}])
+
+
+def test_a_stream_is_read_batch_by_batch_and_never_held_whole(mem: Semmem) -> None:
+    class Item(dict[str, Any]):
+        """A dict that can be referred to weakly."""
+
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    most = 0
+
+    class Ref:
+        """Stands in the item, hashable, and lives as long as it does."""
+
+    def stream() -> Iterator[Mapping[str, Any]]:
+        nonlocal most
+        for n in range(400):
+            ref = Ref()
+            alive.add(ref)
+            item = Item(text=f"memory {n}")
+            item.ref = ref  # type: ignore[attr-defined]
+            most = max(most, len(alive))
+            yield item
+
+    totals: list[int] = []
+    report = mem.remember_many(stream(), batch_size=20, progress=lambda r: totals.append(r.remembered))
+    gc.collect()
+    assert report.remembered == 400
+    assert totals == list(range(20, 401, 20))
+    assert most <= 45  # a batch, the one before it at most, and what is in hand
+
+
+def test_progress_is_called_only_when_the_batch_can_be_seen_by_others(mem: Semmem) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def look(report: IngestReport) -> None:
+        seen.append((report.remembered, sql(mem, "SELECT count(*) FROM memory")[0][0]))
+
+    mem.remember_many(items(25), batch_size=10, progress=look)
+    assert seen == [(10, 10), (20, 20), (25, 25)]
+
+
+def test_an_error_of_the_stream_itself_keeps_the_batches_before_it(mem: Semmem) -> None:
+    def stream() -> Iterator[Mapping[str, Any]]:
+        yield from items(25)
+        raise OSError("the file is gone")
+
+    with pytest.raises(OSError, match="the file is gone"):
+        mem.remember_many(stream(), batch_size=10)
+    assert mem.stats().memories == 20
+    check(mem)
+
+
+def test_a_failure_at_the_end_of_a_transaction_leaves_nothing_of_it(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember_many(items(10))
+    before = contents(mem)
+    real = postgres_write._index
+
+    def fails(*arguments: Any) -> None:
+        real(*arguments)
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(postgres_write, "_index", fails)
+    for batch in (items(20)[10:], items(FOLD_AT + 40)[10:]):
+        with pytest.raises(RuntimeError, match="power cut"):
+            mem.remember_many(batch, batch_size=1000)
+    with pytest.raises(RuntimeError, match="power cut"):
+        mem.remember("Tea.")
+    assert contents(mem) == before
+
+
+# ---------------------------------------------------------------------- folding and compaction
+
+
+def test_pending_memories_are_folded_by_the_writer_that_makes_them_enough(mem: Semmem) -> None:
+    given = items(FOLD_AT + 6)
+    mem.remember_many(given[: FOLD_AT - 1], batch_size=FOLD_AT - 1)
+    assert mem.stats().pending == FOLD_AT - 1
+    check(mem)
+    mem.remember_many(given[FOLD_AT - 1 : FOLD_AT], batch_size=1)
+    assert mem.stats().pending == 0
+    check(mem)
+    mem.remember_many(given[FOLD_AT:])
+    assert mem.stats().pending == 6
+    check(mem)
+
+
+def test_a_large_batch_goes_straight_into_the_postings(mem: Semmem) -> None:
+    mem.remember_many(items(FOLD_AT + 1), batch_size=10_000)
+    assert mem.stats().pending == 0
+    check(mem)
+
+
+def test_the_batch_size_changes_nothing_that_is_stored(mem: Semmem, store_url: str) -> None:
+    # Without titles: a title makes the text of memories after it mention its name (see Ingest._known).
+    given = [item | {"title": None} for item in items(FOLD_AT + 30)]
+    for namespace, size in (("a", 7), ("b", FOLD_AT), ("c", 1000)):
+        mem.remember_many(given, namespace=namespace, batch_size=size)
+    mem.maintain()
+    check(mem)
+    found = contents(mem)
+    ours = {
+        name: {k[1:]: [(r[0][1:], *r[1:]) for r in v] for k, v in found["postings"].items() if k[0] == name}
+        for name in "abc"
+    }
+    assert ours["a"] == ours["b"] == ours["c"]
+    assert len({(n, length) for _, n, length in found["tally"]}) == 1
+
+
+def test_memories_without_a_word_are_stored_folded_and_forgotten_like_others(mem: Semmem) -> None:
+    mem.remember("!?", id="a")
+    mem.maintain()
+    mem.remember_many([{"id": str(n), "text": "👍"} for n in range(FOLD_AT + 1)], batch_size=1000)
+    check(mem)
+    assert mem.stats().memories == FOLD_AT + 2
+    assert mem.forget("a") == 1
+    check(mem)
+
+
+def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    for batch in range(12):
+        mem.remember_many(items(240)[20 * batch : 20 * batch + 20])
+        fold(mem)
+    before = contents(mem)
+    many = sql(mem, "SELECT count(*) FROM posting")[0][0]
+    monkeypatch.setattr(postgres_write, "SEGMENT_FULL", 64)  # so that a common key needs several rows
+    mem.maintain()
+    assert sql(mem, "SELECT count(*) FROM posting")[0][0] < many / 2
+    assert 64 <= max(n for (n,) in sql(mem, "SELECT length(entries) / 12 FROM posting")) < 128
+    assert contents(mem) == before
+    check(mem)
+    mem.forget("m100")
+    check(mem)
+
+
+def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_write, "FOLD_AT", 8)
+    for batch in range(12 * COMPACT_AT):  # rows of 8 and of 1 memory by turns, so that the newest is always a small one
+        common = 8 if batch % 2 == 0 else 1
+        mem.remember_many([{"text": "tea" if n < common else "rum"} for n in range(8)])
+    # At most COMPACT_AT - 1 newer rows, and older ones that more than double: 216 memories in 48 segments hold "tea".
+    rows = sql(mem, "SELECT key, count(*) FROM posting GROUP BY key ORDER BY 2 DESC")
+    assert rows[0][1] <= COMPACT_AT - 1 + 7
+    check(mem)
+
+
+# ---------------------------------------------------------------------- forgetting
+
+
+def bytes_anywhere(mem: Semmem, needle: bytes) -> list[str]:
+    """Return the tables in which ``needle`` stands, in a text, a name or packed bytes."""
+    found = []
+    for (table,) in sql(mem, TABLES):
+        for (row,) in sql(mem, f"SELECT t::text FROM {table} t"):
+            if needle in row.encode() or needle.hex() in row:
+                found.append(table)
+    return found
+
+
+@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
+def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, folded: bool) -> None:
+    kept = items(60)
+    long = " ".join(f"Xanthippe number {n} drinks hemlock." for n in range(80))
+    secret = {"id": "secret-id", "text": long, "title": "Xanthippe Zyx", "author": "Zyxauthor", "session": "Zyxsession",
+              "tags": ["zyxtag"], "metadata": {"zyx": 1}, "source": "zyx.md"}  # fmt: skip
+    mem.remember_many(kept[:30])
+    mem.remember_many([secret], namespace="default")
+    mem.remember("Xanthippe owl fox.", id="secret-too")
+    mem.remember_many(kept[30:])
+    mem.remember(long, namespace="secret-space", id="other")
+    if folded:
+        mem.maintain()
+    ords = [o for (o,) in sql(mem, "SELECT ord FROM memory WHERE text LIKE '%%Xanthippe%%'")]
+    assert len(ords) > 5
+    assert "posting" in bytes_anywhere(mem, b"xanthipp") or not folded
+    mem.forget("secret-id")
+    mem.forget("secret-too")
+    mem.forget(namespace="secret-space", filters={"created_before": "9999-01-01"})
+    for needle in (b"anthipp", b"hemlock", b"secret", b"zyx", b"Zyx"):
+        assert bytes_anywhere(mem, needle) == [], needle
+    for (raw,) in sql(mem, "SELECT entries FROM posting"):
+        assert not set(np.frombuffer(raw, dtype=POSTING)["ord"].tolist()) & set(ords)
+    check(mem)
+    mem.maintain()
+    after = contents(mem)
+    mem.forget(filters={"created_before": "9999-01-01"})
+    assert [table for (table,) in sql(mem, TABLES) if sql(mem, f"SELECT count(*) FROM {table}")[0][0]] == ["meta"]
+    mem.remember_many(kept)
+    mem.maintain()
+    assert contents(mem) == after
+
+
+def test_forgetting_by_filter_takes_exactly_what_matches(mem: Semmem) -> None:
+    given = items(FOLD_AT + 40)
+    for n, item in enumerate(given):
+        item["session"] = f"s{n % 3}"
+    mem.remember_many(given, batch_size=50)
+    wanted = len([i for i in given if i["session"] == "s1"])
+    assert mem.forget(filters={"sessions": "s1"}, dry_run=True) == wanted
+    assert mem.forget(filters={"sessions": "s1"}) == wanted
+    assert mem.stats().memories == len(given) - wanted
+    check(mem)
+    assert not any(hit.memory.session == "s1" for hit in mem.recall("tea rum cat dog owl", limit=50))
+
+
+def test_forgetting_for_good_rewrites_the_files(mem: Semmem) -> None:
+    mem.remember_many(items(30))
+    mem.forget("m7", hard=True)
+    assert mem.stats().memories == 29
+    check(mem)
+
+
+def test_forgetting_everything_needs_a_filter_and_an_unknown_id_is_said(mem: Semmem) -> None:
+    mem.remember("Tea.", id="a")
+    with pytest.raises(InvalidInput, match="Say what to forget"):
+        mem.forget()
+    with pytest.raises(semmem.NotFound, match="nothing was forgotten"):
+        mem.forget("b")
+    assert mem.stats().memories == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_df_tally_and_vectors_are_exact_after_any_history(
+    mem: Semmem, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_write, "FOLD_AT", 12)  # so that a short history folds often
+    chance = random.Random(seed)
+    model: dict[tuple[str, str], dict[str, Any]] = {}
+    for step in range(60):
+        namespace = chance.choice(["one", "two"])
+        what = chance.random()
+        if what < 0.55:
+            many = chance.choice([1, 1, 2, 5, 15])
+            new = [
+                {
+                    "id": f"m{chance.randrange(60)}",
+                    "text": sentence(chance, chance.randrange(1, 15)),
+                    "session": f"s{step}",
+                }
+                for _ in range(many)
+            ]
+            if chance.random() < 0.1:
+                new[0]["text"] = sentence(chance, 400)  # long enough to be split
+            fresh = {}
+            for item in new:
+                name = (namespace, item["id"])
+                if name not in model and name not in fresh:
+                    fresh[name] = item
+            report = mem.remember_many(new, namespace=namespace, on_error="skip", batch_size=chance.choice([1, 4, 100]))
+            assert report.remembered == len(fresh)
+            model |= fresh
+        elif what < 0.8 and model:
+            name = chance.choice(sorted(model))
+            assert mem.forget(name[1], namespace=name[0]) == 1
+            del model[name]
+        elif what < 0.9:
+            session = f"s{chance.randrange(step + 1)}"
+            gone = [n for n, item in model.items() if n[0] == namespace and item["session"] == session]
+            assert mem.forget(namespace=namespace, filters={"sessions": session}) == len(gone)
+            for name in gone:
+                del model[name]
+        else:
+            mem.maintain()
+        if step % 10 == 9:
+            check(mem)
+    assert {(n, i) for n, i, part in sql(mem, "SELECT namespace, id, part FROM memory") if part == 0} == set(model)
+    mem.maintain()
+    check(mem)
+    assert mem.stats().pending == 0
+
+
+def test_a_vector_cannot_come_back_to_what_was_forgotten_meanwhile(mem: Semmem) -> None:
+    memory = mem.remember("Tea.", id="a")
+    (ord,) = mem.store.locate("default", "a")
+    mem.forget("a")
+    mem.store.add_vectors([("default", ord, np.ones(256, dtype=np.float32) / 16)])
+    assert sql(mem, "SELECT count(*) FROM embedding") == [(0,)]
+    assert memory.id == "a"
+
+
+def test_rules_find_the_same_in_a_batch_of_one_and_of_many() -> None:
+    rules = Rules()
+    text = "In 1843 Ada Lovelace met Charles Babbage in London; port 8080 stayed open."
+    alone = rules.extract(text, "Ada Lovelace")
+    for _ in range(3):
+        rules.extract("Something else about Rome.", None)
+        assert rules.extract(text, "Ada Lovelace") == alone

@@ -1,0 +1,163 @@
+"""Recipes and their variants, settings from arguments and environment, and a sentence for every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semmem import RECIPES, InvalidInput, Recipe, UnknownRecipe, recipe
+from semmem.config import Settings, check
+
+
+def test_the_recipes_are_the_six_of_the_issue() -> None:
+    assert sorted(RECIPES) == ["default", "dense", "graph", "hybrid", "lexical", "seed"]
+    for name, one in RECIPES.items():
+        assert one.name == name
+        check(one)
+
+
+def test_default_gives_the_graph_a_constant_of_its_own_in_each_regime() -> None:
+    default = recipe()
+    assert default.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    assert default.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
+    assert default.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
+    assert default.reserve == {"graph": 3, "lexical": 4, "dense": 5}
+
+
+def test_seed_is_one_one_and_point_35_at_sixty_without_reserve_or_bonus() -> None:
+    seed = recipe("seed")
+    assert seed.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    assert seed.constants() == {"lexical": 60.0, "dense": 60.0, "graph": 60.0}
+    assert (dict(seed.reserve), seed.exact_bonus, seed.prior, seed.prior_floor) == ({}, 0.0, True, 0.7)
+
+
+def test_the_other_recipes_call_their_own_legs_only() -> None:
+    assert {n: recipe(n).legs for n in ("hybrid", "lexical", "dense", "graph")} == {
+        "hybrid": ("lexical", "dense"),
+        "lexical": ("lexical",),
+        "dense": ("dense",),
+        "graph": ("graph",),
+    }
+
+
+def test_a_variant_merges_mappings_and_leaves_the_recipe_as_it_was() -> None:
+    variant = recipe("default", weights={"graph": 0.5}, depths={"dense": 20}, rank_constants={"graph": 4})
+    assert variant.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.5}
+    assert variant.depths == {"lexical": 100, "dense": 20, "graph": 100}
+    assert variant.constants() == {"lexical": 60.0, "dense": 60.0, "graph": 4}
+    assert recipe("default").weights["graph"] == 0.35
+
+
+def test_the_reserve_is_replaced_whole() -> None:
+    assert recipe("default", reserve={"graph": 2}).reserve == {"graph": 2}
+    assert recipe("default", reserve={}).reserve == {}
+
+
+def test_a_variant_of_a_variant_keeps_what_was_changed() -> None:
+    twice = recipe(recipe("hybrid", weights={"dense": 0.3}), lexical={"k1": 0.9}, name="mine")
+    assert (twice.name, twice.weights["dense"], twice.lexical.k1, twice.lexical.b) == ("mine", 0.3, 0.9, 0.5)
+
+
+@pytest.mark.parametrize("off", [{"weights": {"dense": 0}}, {"depths": {"dense": 0}}])
+def test_weight_or_depth_zero_switches_a_leg_off(off: dict[str, Any]) -> None:
+    assert recipe("hybrid", **off).legs == ("lexical",)
+
+
+def test_a_recipe_cannot_be_changed() -> None:
+    default = recipe()
+    with pytest.raises(AttributeError):
+        default.prior = False  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        default.weights["graph"] = 1.0  # type: ignore[index]
+    with pytest.raises(TypeError):
+        default.rank_constants["graph"]["named"] = 1.0  # type: ignore[index]
+    with pytest.raises(TypeError):
+        RECIPES["mine"] = default  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["defualt", "", "DEFAULT", None, 3, ["default"]])
+def test_an_unknown_recipe_is_refused_with_the_names_there_are(name: Any) -> None:
+    with pytest.raises(UnknownRecipe, match="choose one of default, dense, graph, hybrid, lexical, seed"):
+        recipe(name)
+
+
+NAN = float("nan")
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"wieghts": {}}, "no setting 'wieghts'"),
+    ({"weights": [1, 1, 0.35]}, "weights must be a mapping"),
+    ({"weights": {"graph": -0.1}}, "weight of graph must be a number from 0 to 100, not -0.1"),
+    ({"weights": {"graph": NAN}}, "weight of graph"),
+    ({"weights": {"graph": "0.35"}}, "weight of graph"),
+    ({"weights": {"graph": True}}, "weight of graph"),
+    ({"weights": {"lexical": 0, "dense": 0, "graph": 0}}, "at least one leg"),
+    ({"weights": {"colour": 1}}, "leg colour has a weight but no rank constant"),
+    ({"rank_constants": {"dense": -1}}, "rank constant of dense must be a number from 0"),
+    ({"rank_constants": {"graph": {"named": 0}, "dense": {"named": 1, "unnamed": 2}}}, "must name every regime"),
+    ({"rank_constants": {"graph": {"named": "0", "unnamed": 8}}}, "rank constant of graph"),
+    ({"depths": {"dense": 2.5}}, "depth of dense must be a whole number"),
+    ({"depths": {"dense": 10_001}}, "depth of dense"),
+    ({"timeouts": {"dense": 0}}, "timeout of dense"),
+    ({"reserve": {"graph": 0}}, "reserve keeps for graph must be a whole number from 1"),
+    ({"reserve": {"graph": 3, "dense": 3}}, "a place of its own"),
+    ({"reserve": ["graph"]}, "reserve must be a mapping"),
+    ({"prior_floor": 1.1}, "prior_floor"),
+    ({"exact_bonus": -1}, "exact_bonus"),
+    ({"lexical": {"k2": 1}}, "lexical has no setting 'k2'"),
+    ({"lexical": {"k1": -1}}, "lexical k1"),
+    ({"lexical": {"b": 1.5}}, "lexical b"),
+    ({"lexical": {"match": "some"}}, "lexical match must be one of any, all, auto, not 'some'"),
+    ({"graph": {"hops": 1.5}}, "graph hops must be a whole number"),
+    ({"graph": {"walk": "random"}}, "graph walk must be one of gated, pagerank"),
+    ({"graph": {"seeders": "lexical"}}, "graph seeders must be a tuple"),
+    ({"graph": {"colour": 1}}, "graph has no setting 'colour'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), WRONG, ids=[w[1] for w in WRONG])
+def test_a_setting_out_of_range_is_refused_in_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence) as caught:
+        recipe("default", **changes)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_of_ones_own_is_checked_when_it_is_used() -> None:
+    with pytest.raises(InvalidInput, match="leg dense has a weight but no rank constant"):
+        recipe(Recipe("mine", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0}))
+
+
+def test_an_argument_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_LANGUAGE", "german")
+    monkeypatch.setenv("SEMMEM_POOL_SIZE", "3")
+    found = Settings.load(pool_size=5)
+    assert (found.language, found.pool_size) == ("german", 5)
+    assert Settings.load().pool_size == 3
+
+
+def test_without_either_a_setting_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"SEMMEM_{name.upper()}", raising=False)
+    found = Settings.load()
+    assert (found.url, found.home, found.embedder, found.language, found.pool_size) == (None, None, None, "english", 8)
+
+
+def test_the_home_of_the_environment_is_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_HOME", "some/where")
+    assert Settings.load().home == Path("some/where")
+
+
+@pytest.mark.parametrize(("name", "value"), [("pool_size", "many"), ("pool_size", "0"), ("idle_stop_s", "-1")])
+def test_a_bad_value_of_the_environment_is_named_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"SEMMEM_{name.upper()}", value)
+    with pytest.raises(InvalidInput, match=rf"setting {name} \(SEMMEM_{name.upper()}\) cannot be used") as caught:
+        Settings.load()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_setting_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(InvalidInput, match="no setting 'pool'; there are url, home, embedder"):
+        Settings.load(pool=3)
