@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Any, TypeAlias
 
 from semmem.fusion import Fused, fold_duplicates
@@ -26,6 +27,7 @@ class Candidates:
     """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
 
     ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
+    ``reranked`` has a reranker's terms for the head of the folded list that it saw.
     """
 
     question: Question
@@ -39,6 +41,7 @@ class Candidates:
     exact: frozenset[Key]
     degraded: Mapping[str, str]
     ranked: tuple[Fused[Key], ...] = field(default=())
+    reranked: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
 
     def fuse(
         self,
@@ -51,12 +54,16 @@ class Candidates:
         """Fuse again, with some numbers, lists or heads replaced by others; what is not given stays as it was."""
         recipe = self.recipe
         known = {**self.heads, **(heads or {})}
+        lists = {**self.rankings, **(rankings or {})}
         return tuple(
-            rank(
-                {**self.rankings, **(rankings or {})},
-                weights={leg: recipe.weights[leg] for leg in recipe.legs} | dict(weights or {}),
+            rank_as(
+                recipe.fusion,
+                lists,
+                self._scores(lists),
+                weights=recipe.weights_in(self.regime) | dict(weights or {}),
                 rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
                 planned=recipe.legs,
+                most={leg: trace.most for leg, trace in self.traces.items() if hasattr(trace, "most")},
                 importance={k: h.importance for k, h in known.items()} if recipe.prior else None,
                 prior_floor=recipe.prior_floor,
                 exact=self.exact,
@@ -64,6 +71,11 @@ class Candidates:
                 reserve=recipe.reserve,
             )
         )
+
+    def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
+        """Return the legs' scores by place: one put into a list takes its place's score, the last for one more."""
+        raw = {leg: self.raw.get(leg) or (1.0,) for leg in lists}
+        return {leg: (*raw[leg], *raw[leg][-1:] * (len(keys) - len(raw[leg]))) for leg, keys in lists.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +152,26 @@ def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool
 def cut(found: Candidates, how: Cut) -> list[Kept]:
     """Return all candidates in the order of ``how``, folded; the hits are ``[offset : offset + limit]`` of them."""
     kept = fold(found.ranked, found.heads, dedup=found.recipe.dedup, fold_parts=how.fold_parts)
+    if found.reranked:
+        kept = _reordered(kept, found.reranked)
     if how.sort_by != "relevance":
         field = {"importance": "importance", "created": "created_at", "updated": "updated_at"}[how.sort_by]
         kept.sort(key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
     return kept
+
+
+def _reordered(kept: Sequence[Kept], terms: Mapping[Key, Mapping[str, float]]) -> list[Kept]:
+    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled so as to pass none of it."""
+    seen = [(f, folded) for f, folded in kept if f.key in terms]
+    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in seen]
+    head.sort(key=lambda k: -k[0].score)
+    rest = [k for k in kept if k[0].key not in terms]
+    top = max((f.score for f, _ in rest), default=0.0)
+    factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
+    for f, folded in rest:
+        shares = {name: share * factor for name, share in f.components.items()}
+        head.append((replace(f, score=f.score * factor, components=shares), folded))
+    return head
 
 
 def total(found: Candidates) -> tuple[int, bool]:

@@ -1,7 +1,7 @@
 """Rules for memories that have an author: who is asked about, what stands around a turn, which month is meant.
 
-Measured on conversations (adr/0010): the largest gain of all comes before any graph. Each rule is a setting, and all are
-off in a namespace where no memory has an author. Pure: texts and arrays in, arrays out.
+Measured on conversations (adr/0010): the largest gain of all comes before any graph. Each rule is a setting, and all
+are off in a namespace where no memory has an author. Pure: texts and arrays in, arrays out.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from semmem.tokens import Word, tokens
-from semmem.types import ConversationSettings
+from semmem.types import ConversationSettings, Talk
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Talk", "Turns", "author_key", "candidates", "dense", "lexical", "listen"]
+__all__ = ["Turns", "author_key", "candidates", "dense", "lexical", "listen"]
 
 _LONGEST_NAME = 4
 _MONTHS = (
@@ -32,24 +32,11 @@ _ALSO_WORDS = ("may", "march")
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
-    """What a question to a conversation says: the one author it names, the text without the name, and its months.
-
-    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
-    it, for the encoder. Months are (month from 1, year or None).
-    """
-
-    author: str | None
-    text: str
-    spoken: str
-    months: tuple[tuple[int, int | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Turns:
     """The memories of some sessions in order: parallel arrays; neighbours are positions in them, -1 for none.
 
-    ``author`` is a code (-1: none), ``asks`` whether the text ends in a question mark, ``month`` is 12 · year + month - 1.
+    ``author`` is a code (-1: none), ``asks`` whether the text ends in a question mark, ``month`` is
+    12 · year + month - 1.
     """
 
     ords: NDArray[np.int64]
@@ -110,7 +97,7 @@ class Turns:
         return found
 
     def windows(self, settings: ConversationSettings) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Return (positions, weights) of what stands around each turn; a turn that answers its own author counts less."""
+        """Return (positions, weights) of what stands around each turn; a turn before it by its own author counts less."""
         import numpy as np
 
         def at(values: NDArray[Any], where: NDArray[np.int64]) -> NDArray[Any]:
@@ -151,7 +138,7 @@ def _is_written_as_name(words: Sequence[Word]) -> bool:
 
 
 def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
-    """Return what ``question`` says, given ``candidates(question)`` and which authors of the namespace are among them."""
+    """Return what ``question`` says, given ``candidates(question)`` and which authors are among them."""
     months = _months(question)
     if len(set(authors)) != 1:
         return Talk(None, question, question, months)

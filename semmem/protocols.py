@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from semmem.types import Extraction, Filters, Memory, Page, Recipe, Stats
+from semmem.types import Extraction, Filters, Memory, Page, Recipe, Stats, Talk
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from semmem.conversation import Talk, Turns
 
 __all__ = [
     "Embedder",
@@ -114,8 +112,9 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Forwards:
-    """What some memories hold: ``ords`` ascending, ``sizes`` how many entries each has, ``entries`` one structured array
-    (key, count, mention, subject, kind), memory after memory.
+    """What some memories hold: ``ords`` ascending, ``sizes`` how many entries each has.
+
+    ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory.
     """
 
     ords: NDArray[np.int64]
@@ -216,7 +215,7 @@ class Store(Protocol):
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace.
 
-        Keys that more than ``max_df`` memories mention are left out, and with ``shared`` those that only one memory has.
+        Keys that more than ``max_df`` memories mention are left out, with ``shared`` also those that only one has.
         """
         ...
 
@@ -246,8 +245,10 @@ class Store(Protocol):
         """Return which of ``ords`` are by ``author``, ascending."""
         ...
 
-    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Turns:
-        """Return the sessions that hold ``ords``, each in its order (created_at, position, id, part)."""
+    def turns(
+        self, namespaces: Sequence[str], ords: Sequence[int]
+    ) -> Sequence[tuple[int, str | None, str | None, bool, int]]:
+        """Return (ord, session, author, whether it asks, month) of the sessions that hold ``ords``, in order."""
         ...
 
     def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -298,8 +299,12 @@ class Embedder(Protocol):
 
     name: str
     dimensions: int
-    fingerprint: str
     max_tokens: int | None
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these weights from others, such as their sha256."""
+        ...
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens ``text`` has for this model."""

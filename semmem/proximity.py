@@ -1,7 +1,7 @@
 """The walk over memories and concepts, in bounded work: pure arithmetic on the edges of a few memories.
 
-A restart spreads mass over memories the question names or the legs found; each hop carries the mass of the heaviest ones
-along three channels (graph-leg recipe), each normalised by itself:
+A restart spreads mass over memories the question names or the legs found; each hop carries the mass of the heaviest
+ones along three channels (graph-leg recipe), each normalised by itself:
 
 - *about*: from a memory to the memories whose subject it mentions;
 - *co-mention*: to the memories that mention the same rare concepts;

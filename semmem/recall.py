@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from semmem import conversation
 from semmem.candidates import Candidates, Cut, confidence, cut, gather, settle, total
-from semmem.conversation import Talk
 from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
 from semmem.explanation import Explanation, explain
-from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Scope
+from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Reranker, Scope
 from semmem.rank_cap import Reach, reach
+from semmem.rerankers import load as load_reranker
 from semmem.text import phrases, snippet, terms
-from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy
+from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy, Talk
 
 __all__ = ["Candidates", "Recall", "Recaller"]
 
@@ -93,6 +94,7 @@ class Recaller:
         self._legs = legs
         self._embedder = embedder
         self._language = language
+        self._rerankers: dict[str, Reranker] = {}
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
 
     def close(self) -> None:
@@ -119,8 +121,9 @@ class Recaller:
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
-        hits = self._hits(found, how, terms(text, self._language))
         matched, is_exact = total(found)
+        found = self._reranked(found, how, text, timings)
+        hits = self._hits(found, how, terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         return Recall(
             hits, matched, is_exact, found.degraded, found.regime, timings, confidence(found), found, how, self._store
@@ -206,8 +209,7 @@ class Recaller:
             except EmbedderMismatch:
                 raise
             except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
-                message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
-                degraded[name] = " ".join(message.split())[:500]
+                degraded[name] = _reason(error)
         return answers
 
     def _vector(self, query: str, given: Any) -> Callable[[], Any]:
@@ -252,6 +254,27 @@ class Recaller:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)
         return {**known, **(self._store.heads(scope.namespaces, sorted(missing)) if missing else {})}
 
+    def _reranked(self, found: Candidates, how: Cut, query: str, timings: dict[str, float]) -> Candidates:
+        """Let the recipe's reranker, if it has one, order the head anew; where it fails, the fused order stays."""
+        recipe = found.recipe
+        if recipe.rerank is None or how.sort_by != "relevance":
+            return found
+        started = time.perf_counter()
+        try:
+            head = [fused for fused, _ in cut(found, how)[: recipe.rerank_depth]]
+            ords = [found.heads[fused.key].ord for fused in head]
+            memories = self._store.memories(found.scope.namespaces, ords) if ords else {}
+            seen = [(f, memories[o]) for f, o in zip(head, ords, strict=True) if o in memories]
+            if recipe.rerank not in self._rerankers:
+                self._rerankers[recipe.rerank] = load_reranker(recipe.rerank)
+            reranker = self._rerankers[recipe.rerank]
+            its = reranker.rerank(query, [m for _, m in seen], [f.score for f, _ in seen], now=datetime.now(UTC))
+            return replace(found, reranked={f.key: of_key for (f, _), of_key in zip(seen, its, strict=True)})
+        except Exception as error:  # noqa: BLE001  # like a leg: its failure leaves the answer without it
+            return replace(found, degraded={**found.degraded, "rerank": _reason(error)})
+        finally:
+            timings["rerank"] = time.perf_counter() - started
+
     def _hits(self, found: Candidates, how: Cut, asked: Sequence[str]) -> tuple[Hit, ...]:
         shown = cut(found, how)[how.offset : how.offset + how.limit]
         ords = [found.heads[fused.key].ord for fused, _ in shown]
@@ -267,6 +290,12 @@ class Recaller:
             place = how.offset + len(hits) + 1
             hits.append(Hit(memory, place, fused.score, fused.components, legs, best, matches, duplicates))
         return tuple(hits)
+
+
+def _reason(error: Exception) -> str:
+    """Return why something could not answer, on one line."""
+    message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
+    return " ".join(message.split())[:500]
 
 
 def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:

@@ -13,8 +13,8 @@ _SHORTEST = 15
 """An opening is taken off only when this much is left to encode."""
 _INTERJECTION = (
     "hey|hi|hello|wow|oh|thanks(?: so much| a lot)?|thank you|yeah|yep|yes|sure|great|awesome|cool|nice|ok|okay|well"
-    "|absolutely|definitely|totally|congrats|congratulations|haha|aww?|no (?:way|problem|worries)|sounds good|good|amazing"
-    "|whoa|right|exactly|of course|glad to hear|agreed|indeed|true|yay|ah|hmm"
+    "|absolutely|definitely|totally|congrats|congratulations|haha|aww?|no (?:way|problem|worries)|sounds good|good"
+    "|amazing|whoa|right|exactly|of course|glad to hear|agreed|indeed|true|yay|ah|hmm"
 )
 _OPENING = re.compile(rf"^\s*(?i:{_INTERJECTION})\b(?:,?\s+[A-Z]\w+)?\s*[,!.?]+\s*")
 _CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
@@ -28,8 +28,8 @@ def searched_text(text: str, tags: Sequence[str]) -> str:
 def encoded_text(title: str | None, text: str, author: str | None, tags: Sequence[str]) -> str:
     """Return what is embedded: "title. text [tags]".
 
-    The turn of an author loses one opening interjection and the name it calls ("Hey Mel! …", "…, Caroline?"): the vector
-    should say what the turn is about, not to whom it is said.
+    The turn of an author loses one opening interjection and the name it calls ("Hey Mel! …", "…, Caroline?"): the
+    vector should say what the turn is about, not to whom it is said.
     """
     if author is not None:
         called = _CALLED.sub("", text)

@@ -31,6 +31,7 @@ __all__ = [
     "Rejected",
     "SortBy",
     "Stats",
+    "Talk",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
@@ -241,8 +242,10 @@ class LexicalSettings:
 class GraphSettings:
     """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
 
-    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds known
-    names a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author. ``seeders`` are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
+    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
+    known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
+    ``targets`` bounds what a hop carries on; ``seeders`` are legs that are asked for seeds although they have no vote
+    of their own (recipe ``graph``).
     """
 
     seeds: int = 10
@@ -274,11 +277,11 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSettings:
-    """Rules for memories with an author; see semmem.conversation. All act inside the legs, and none where nobody is named.
+    """Rules for memories with an author; see semmem.conversation. They act inside the legs, not in fusion.
 
-    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine (``asks_dense`` is taken off). ``previous``,
-    ``asked`` (a previous turn that ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same
-    author) are the weights of what stands around a turn.
+    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine (``asks_dense`` is taken off).
+    ``previous``, ``asked`` (a previous turn that ends in a question mark), ``before``, ``next`` and ``own`` (a previous
+    turn by the same author) are the weights of what stands around a turn.
     """
 
     author_lexical: float = 1.6
@@ -292,6 +295,20 @@ class ConversationSettings:
     asks_dense: float = 0.05
     month_lexical: float = 1.5
     month_dense: float = 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a question to a conversation says: the one author it names, the text without the name, and its months.
+
+    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
+    it, for the encoder. Months are (month from 1, year or None).
+    """
+
+    author: str | None
+    text: str
+    spoken: str
+    months: tuple[tuple[int, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from semmem import conversation
-from semmem.conversation import Talk
 from semmem.errors import LegFailed
 from semmem.protocols import Question, Ranking, Scope
-from semmem.types import ConversationSettings, Recipe
+from semmem.types import ConversationSettings, Recipe, Talk
 
 __all__ = ["Dense"]
 
@@ -44,7 +43,7 @@ class Dense:
         """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
         import numpy as np
 
-        turns = self._store.turns(scope.namespaces, near.ords)
+        turns = conversation.Turns.of(self._store.turns(scope.namespaces, near.ords))
         if not len(turns.ords):
             return near
         held, found = self._store.vectors(scope.namespaces, turns.ords)

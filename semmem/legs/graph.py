@@ -1,7 +1,7 @@
 """The graph leg: from what the question names and what the other legs found, over concepts, to what belongs with it.
 
-Reads the edges of a few dozen memories, never the whole graph. A question that names nothing, in a store where the other
-legs found nothing, has nowhere to start: the leg is empty, and that is normal.
+Reads the edges of a few dozen memories, never the whole graph. A question that names nothing, in a store where the
+other legs found nothing, has nowhere to start: the leg is empty, and that is normal.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Lexical:
             complete = ords[matched == len(counts)]
             if question.talk is not None and recipe.conversation is not None and len(ords):
                 head = ords[np.lexsort((ords, -scores))[:_HEARD]]
-                turns = self._store.turns([namespace], head)
+                turns = conversation.Turns.of(self._store.turns([namespace], head))
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
             ords_of.append(ords)
             scores_of.append(scores)

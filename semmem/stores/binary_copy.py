@@ -1,4 +1,4 @@
-"""COPY in PostgreSQL's binary format from values that are already bytes: the fastest way in (no escaping, no parsing)."""
+"""COPY in PostgreSQL's binary format from values that are already bytes: the fastest way in."""
 
 from __future__ import annotations
 

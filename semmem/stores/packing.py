@@ -86,7 +86,7 @@ Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
 
 
 def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
-    """Return the forward entries that SQL packed as (ord, length in bytes) pairs, ords ascending, and one run of entries."""
+    """Return the forward entries that SQL packed as (ord, length in bytes) pairs and one run of entries."""
     pairs = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1] // FORWARD.itemsize, np.frombuffer(raw, dtype=FORWARD)
 
@@ -166,7 +166,8 @@ def invert(
 ) -> Iterator[Segment]:
     """Turn the forward entries of many memories into one Segment a key, keys ascending.
 
-    ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an entry.
+    ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an
+    entry.
     """
     if not len(entries):  # nothing but punctuation, such as a memory that is one emoji
         return

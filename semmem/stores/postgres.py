@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import psycopg
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from semmem.conversation import Turns
 from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
 from semmem.protocols import Forwards, Head, Postings, Ranking, Row, Scope, Written
 from semmem.stores import postgres_write
@@ -30,6 +30,7 @@ from semmem.types import Filters, Memory, Page, Stats
 __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
+Turn: TypeAlias = tuple[int, str | None, str | None, bool, int]
 _SQL = statements("postgres")
 _TRIES = 6
 _NO_LIMIT = 2**62
@@ -39,7 +40,7 @@ _MOST_TURNS = 4_000
 
 
 class PostgresStore:
-    """One transactional store. ``conninfo`` is called before every new connection, so a stopped server can be started."""
+    """One transactional store. ``conninfo`` is called before every new connection, so a stopped server starts again."""
 
     def __init__(self, url: str, conninfo: Callable[[], str], *, pool_size: int = 8) -> None:
         self.url = url
@@ -72,7 +73,7 @@ class PostgresStore:
             self._deadline.seconds = _UNLIMITED
 
     def _run(self, work: Callable[[Any], T]) -> T:
-        """Run ``work`` on a connection; deadlocks and lost connections are retried, which is safe: ids are idempotent."""
+        """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent."""
         for attempt in range(_TRIES):
             try:
                 with self._pool.connection() as connection:
@@ -126,10 +127,10 @@ class PostgresStore:
         for namespace in sorted({n for n, _ in written.new}):
             pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
             if pending >= postgres_write.FOLD_AT:
-                self._transaction(lambda c, n=namespace: postgres_write.fold(c, n))
+                self._transaction(partial(postgres_write.fold, namespace=namespace))
                 fresh += 1
             if fresh >= postgres_write.COMPACT_AT:
-                self._transaction(lambda c, n=namespace: postgres_write.compact(c, n))
+                self._transaction(partial(postgres_write.compact, namespace=namespace))
         return written
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
@@ -140,10 +141,10 @@ class PostgresStore:
         """Fold every pending memory and join small posting segments."""
         folded = joined = 0
         for (namespace,) in self._rows("pending_namespaces", {}):
-            while count := self._transaction(lambda c, n=namespace: postgres_write.fold(c, n)):
+            while count := self._transaction(partial(postgres_write.fold, namespace=namespace)):
                 folded += count
         for (namespace,) in self._rows("posting_namespaces", {}):
-            joined += self._transaction(lambda c, n=namespace: postgres_write.compact(c, n, everything=True))
+            joined += self._transaction(partial(postgres_write.compact, namespace=namespace, everything=True))
         self._run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
         return {"folded": folded, "joined": joined}
 
@@ -173,7 +174,9 @@ class PostgresStore:
         """Count."""
         row = self._rows("stats", {"namespace": namespace})[0]
         identity = self.embedder()
-        return Stats(*(v or 0 for v in row), embedder=identity["name"] if identity else None)
+        memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
+        name = identity["name"] if identity else None
+        return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
 
     def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
         """Return whole rows by ord; a part has its parent's id in ``parent_id``."""
@@ -319,10 +322,10 @@ class PostgresStore:
         rows = self._rows("memory_written_by", {**_in(namespaces, ords), "author": author})
         return np.array([o for (o,) in rows], dtype=np.int64)
 
-    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Turns:
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in its order; none at all when that is too much to read."""
         rows = self._rows("memory_turns", {**_in(namespaces, ords), "limit": _MOST_TURNS + 1})
-        return Turns.of(rows if len(rows) <= _MOST_TURNS else rows[:0])
+        return rows if len(rows) <= _MOST_TURNS else []
 
     def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row."""
@@ -333,8 +336,8 @@ class PostgresStore:
         rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
         return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
 
-    def missing_vectors(self, after: tuple[str, int], limit: int) -> list[tuple[int, Memory]]:
-        """Return (ord, memory) of indexed memories without a vector, in the order of (namespace, ord), from ``after`` on."""
+    def missing_vectors(self, after: tuple[str, int], limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
         parameters = {"namespace": after[0], "ord": after[1], "limit": limit}
         return [(r[-1], _memory(r)) for r in self._rows("embedding_missing", parameters)]
 

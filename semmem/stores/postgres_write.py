@@ -270,8 +270,8 @@ def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
 def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:
     """Join posting rows of the keys that were written lately, or of every key; return how many rows were written.
 
-    Size-tiered, as in log-structured stores: a row is joined with newer ones when it is at most twice as large as all of
-    them together, so that an entry is rewritten a logarithmic number of times and a key stays within a few rows.
+    Size-tiered, as in log-structured stores: a row is joined with newer ones when it is at most twice as large as all
+    of them together, so that an entry is rewritten a logarithmic number of times and a key stays within a few rows.
     """
     connection.execute(_SQL["postings_own"], {"namespace": namespace})
     connection.execute(_SQL["segments_own"], {"namespace": namespace})
