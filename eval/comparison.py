@@ -141,7 +141,7 @@ def idle(base: Condition, other: Condition, lists: Lists) -> str | None:
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
     met = [memory for of_space in lists.found.values() for memory in of_space.values()]
-    if base.fusion != other.fusion or base.excluded != other.excluded:
+    if base.excluded != other.excluded:
         return None
     if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"

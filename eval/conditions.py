@@ -24,15 +24,14 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A recipe measured in an experiment. ``fusion`` is the formula, ``excluded`` a leg whose finds are thrown away.
+    """A recipe measured in an experiment. ``excluded`` is a leg that is asked and whose finds are thrown away.
 
-    ``excluded`` is the history's first fault: the leg is asked, and what only it found is dropped before fusion.
+    That is the history's first fault: what only the leg found is dropped before fusion.
     ``values`` are the numbers a sweep gave this condition, by setting.
     """
 
     name: str
     recipe: Recipe
-    fusion: str = "rrf"
     excluded: str | None = None
     values: Mapping[str, float] = field(default_factory=dict)
 
@@ -41,7 +40,6 @@ class Condition:
         return {
             "name": self.name,
             "recipe": self.recipe.as_dict(),
-            "fusion": self.fusion,
             "excluded": self.excluded,
             "values": dict(self.values),
         }
@@ -83,7 +81,9 @@ def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
         raise ConditionError(f"{base} has no leg {excluded!r}; it has {', '.join(recipe.legs)}.")
     if fusion and fusion not in FUSIONS:
         raise ConditionError(f"There is no fusion {fusion!r}; choose one of {', '.join(sorted(FUSIONS))}.")
-    return Condition(name, recipe, fusion=fusion or "rrf", excluded=excluded)
+    if fusion:
+        recipe = variant(recipe, name=name, fusion=fusion)
+    return Condition(name, recipe, excluded=excluded)
 
 
 def _without(recipe: Recipe, leg: str) -> Recipe:
@@ -105,14 +105,20 @@ def ablations(base: Condition, legs: Sequence[str] = ()) -> list[Condition]:
 
 
 def fusions(base: Condition) -> list[Condition]:
-    """Return ``base`` under every other formula, at the same leg weights, each with and without the reserve."""
+    """Return ``base`` under every other formula, at the same leg weights, each with and without the reserve.
+
+    Weighted RRF stands twice: with the recipe's own rank constants and with 60 for all legs.
+    """
+    sixty = variant(base.recipe, fusion="rrf", rank_constants=dict.fromkeys(base.recipe.legs, 60.0))
+    forms = {f: variant(base.recipe, fusion=f) for f in FUSIONS} | {"rrf at 60": sixty}
     out = []
-    for fusion in FUSIONS:
-        out.append(replace(base, name=f"{base.name}+{fusion}", fusion=fusion))
-    if base.recipe.reserve:
-        bare = replace(base.recipe, name=f"{base.recipe.name}-reserve", reserve={})
-        out.append(replace(base, name=f"{base.name} without reserve", recipe=bare))
-        out += [replace(base, name=f"{base.name}+{f} without reserve", recipe=bare, fusion=f) for f in FUSIONS]
+    for reserve, ending in ((base.recipe.reserve, ""), ({}, " without reserve")):
+        for fusion, recipe in forms.items():
+            turned = variant(recipe, name=f"{base.name}+{fusion}{ending}", reserve=dict(reserve))
+            if replace(turned, name="") != replace(base.recipe, name=""):
+                out.append(replace(base, name=turned.name, recipe=turned))
+        if not base.recipe.reserve:
+            break
     return out
 
 

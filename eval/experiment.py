@@ -94,7 +94,10 @@ def conduct(
     tokens = token_counts(corpus) if not corpus.stored else stored_tokens(mem, corpus)
     runs: dict[str, Run] = {}
     for number, condition in enumerate(conditions, start=1):
-        runs[condition.name] = fuse_all(condition, corpus.queries, lists[condition.name])
+        if condition.recipe.rerank is None:
+            runs[condition.name] = fuse_all(condition, corpus.queries, lists[condition.name])
+        else:  # a reranker reads texts: only recall itself can run it
+            runs[condition.name] = recall_all(mem, condition, corpus.queries)
         say("fusing", number, len(conditions))
     if baselines and not corpus.stored:
         runs |= {name: baseline(corpus, limit=DEEP, seed=seed) for name, baseline in BASELINES.items()}
@@ -143,10 +146,17 @@ def fuse_all(condition: Condition, queries: Sequence[Query], lists: Lists, *, li
             condition.recipe,
             lists.asked[q.id],
             lists.found.get(q.namespace, {}),
-            fusion=condition.fusion,
             limit=limit,
             excluded=condition.excluded,
         ).places
+        for q in queries
+    }
+
+
+def recall_all(mem: Any, condition: Condition, queries: Sequence[Query], *, limit: int = DEEP) -> Run:
+    """Recall every question in full: the slow path, for what acts on texts."""
+    return {
+        q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=limit, recipe=condition.recipe)]
         for q in queries
     }
 
@@ -159,7 +169,6 @@ def component_means(condition: Condition, queries: Sequence[Query], lists: Lists
             condition.recipe,
             lists.asked[query.id],
             lists.found.get(query.namespace, {}),
-            fusion=condition.fusion,
             limit=places,
             excluded=condition.excluded,
         )
@@ -174,7 +183,7 @@ def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], l
 
     Raises ExperimentError at the first list that differs: then every number of the experiment is in doubt.
     """
-    plain = [c for c in conditions if c.fusion == "rrf" and c.excluded is None]
+    plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None]
     spread = plain if len(plain) <= 4 else [plain[0], plain[len(plain) // 2], plain[-2], plain[-1]]
     step = max(1, len(corpus.queries) // SAMPLE)
     agreed = 0

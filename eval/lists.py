@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,7 +36,8 @@ class Found:
 class Asked:
     """One question's lists: ``legs`` maps a leg to its (key, score) pairs, best first; ``exact`` earned the bonus.
 
-    ``timings`` are seconds by stage as recall reports them; ``degraded`` names legs that could not answer.
+    ``timings`` are seconds by stage as recall reports them; ``degraded`` names legs that could not answer; ``most`` is
+    the best score the question allows in a leg that knows it.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Asked:
     exact: tuple[Key, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
+    most: Mapping[str, float] = field(default_factory=dict)
 
     def rankings(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[Key]]:
         """Return the keys of the named legs, each cut to its depth; a leg that did not answer is left out."""
@@ -59,21 +61,30 @@ class Asked:
         return {leg: list(dict.fromkeys(id for id, _ in keys)) for leg, keys in self.rankings(depths, legs).items()}
 
 
+_AFTER = frozenset(
+    {
+        *("name", "weights", "rank_constants", "depths", "timeouts", "reserve", "prior", "prior_floor", "exact_bonus"),
+        *("dedup", "fusion", "regime_weights", "rerank", "rerank_depth"),
+    }
+)
+"""Settings of a recipe that act after the legs: two recipes that differ in these alone share their lists."""
+
+
 def group_key(recipe: Recipe) -> str:
     """Return what two recipes must share to be fused from the same lists.
 
     The lexical and dense lists are prefixes of their deeper selves. The graph's list depends on which legs gave it
-    seeds, so the legs are part of the key where it is called; so are its own settings, and the depths that bound it.
+    seeds, so the legs are part of the key where it is called. A setting that is not known to act after the legs is
+    taken to act in them.
     """
-    about: dict[str, Any] = {"lexical": asdict(recipe.lexical)}
+    about = {name: value for name, value in recipe.as_dict().items() if name not in _AFTER}
     if recipe.lexical.match != "any":
         about["lexical depth"] = recipe.depths.get("lexical", 100)
-    if "graph" in recipe.legs:
-        about["graph"] = asdict(recipe.graph)
-        about["legs"] = sorted(recipe.legs)
-    else:
+    about["legs"] = sorted(recipe.legs)
+    if "graph" not in recipe.legs:
+        del about["graph"]
         about["legs"] = "no graph"
-    return blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return blake2b(json.dumps(about, sort_keys=True, default=str).encode(), digest_size=6).hexdigest()
 
 
 def grouped(recipes: Mapping[str, Recipe]) -> list[list[str]]:
@@ -87,7 +98,16 @@ def grouped(recipes: Mapping[str, Recipe]) -> list[list[str]]:
         wanted = {leg for name in names for leg in recipes[name].legs}
         for host in with_graph:
             theirs = recipes[host[0]]
-            if theirs.lexical == one.lexical and one.lexical.match == "any" and wanted <= set(theirs.legs):
+            same = group_key(
+                replace(
+                    one,
+                    graph=theirs.graph,
+                    weights=theirs.weights,
+                    depths=theirs.depths,
+                    rank_constants=theirs.rank_constants,
+                )
+            ) == group_key(theirs)
+            if same and one.lexical.match == "any" and wanted <= set(theirs.legs):
                 host.extend(names)
                 names.clear()
                 break
@@ -101,22 +121,24 @@ def asking(recipes: Sequence[Recipe]) -> Recipe:
     """
     legs = {leg for r in recipes for leg in r.legs}
     depths = {leg: max(r.depths.get(leg, 100) for r in recipes if leg in r.legs) for leg in sorted(legs)}
-    first = recipes[0]
-    return Recipe(
+    first = next((r for r in recipes if "graph" in r.legs), recipes[0])
+    return replace(
+        first,
         name="lists",
         weights=dict.fromkeys(sorted(legs), 1.0),
-        rank_constants=_constants(first, sorted(legs)),
+        rank_constants=_constants(sorted(legs)),
         depths=depths,
         reserve={},
         prior=False,
         exact_bonus=1.0 if "lexical" in legs else 0.0,
         dedup=False,
-        lexical=first.lexical,
-        graph=next((r.graph for r in recipes if "graph" in r.legs), first.graph),
+        fusion="rrf",
+        regime_weights={},
+        rerank=None,
     )
 
 
-def _constants(recipe: Recipe, legs: Sequence[str]) -> dict[str, Any]:
+def _constants(legs: Sequence[str]) -> dict[str, Any]:
     # The regime is reported only where a constant depends on it, so the graph's constants name both.
     return {leg: {"named": 60.0, "unnamed": 60.0} if leg == "graph" else 60.0 for leg in legs}
 
@@ -170,6 +192,7 @@ def _ask(mem: Any, query: Query, wide: Recipe) -> tuple[Asked, dict[Key, Found]]
         exact=tuple(sorted((key[0], key[1]) for key in lists.exact)),
         timings={k: float(v) for k, v in recalled.timings.items()},
         degraded=dict(recalled.degraded),
+        most={leg: float(trace.most) for leg, trace in lists.traces.items() if hasattr(trace, "most")},
     )
     met = {(key[0], key[1]): Found(head.importance, head.content.hex()) for key, head in lists.heads.items()}
     return asked, met

@@ -16,8 +16,8 @@ from eval.datasets import Query
 from eval.lists import Asked
 from eval.measures import CUTOFFS
 from eval.verdict import Standing
-from semmem.fusion import rank
 from semmem.rank_cap import Reach, reach
+from semmem.score_fusion import rank_as
 from semmem.types import Recipe
 
 __all__ = ["leg_only", "preflight", "standing", "witness_holds"]
@@ -108,15 +108,22 @@ def leg_only(recipe: Recipe, leg: str, asked: Asked) -> set[str]:
 
 
 def witness_holds(recipe: Recipe, at: Reach) -> bool:
-    """Send every witness through the fusion that recall calls and see whether it comes out as the arithmetic says."""
+    """Send every witness through the fusion that recall calls and see whether it comes out as the arithmetic says.
+
+    A formula that reads scores has witnesses of scores, which lists alone cannot show: nothing is sent there.
+    """
+    if recipe.fusion not in ("rrf", "rank-scaled"):
+        return True
     for regime, legs in at.regimes.items():
         for leg in legs.legs.values():
             for seen in (leg.witness, leg.counter_witness):
                 if seen is None:
                     continue
-                ranked = rank(
+                ranked = rank_as(
+                    recipe.fusion,
                     seen.rankings,
-                    weights={name: recipe.weights[name] for name in recipe.legs},
+                    {},
+                    weights=recipe.weights_in(regime),
                     rank_constants=recipe.constants(regime),
                     planned=recipe.legs,
                     exact=seen.exact,

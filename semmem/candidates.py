@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from semmem.fusion import Fused, fold_duplicates
 from semmem.protocols import Head, Question, Ranking, Scope
+from semmem.score_fusion import rank_as
 from semmem.types import Recipe, SortBy
 
 __all__ = ["Candidates", "Cut", "Kept", "Key", "confidence", "cut", "fold", "gather", "settle", "total"]
@@ -63,7 +64,7 @@ class Candidates:
                 weights=recipe.weights_in(self.regime) | dict(weights or {}),
                 rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
                 planned=recipe.legs,
-                most={leg: trace.most for leg, trace in self.traces.items() if hasattr(trace, "most")},
+                most=self.most,
                 importance={k: h.importance for k, h in known.items()} if recipe.prior else None,
                 prior_floor=recipe.prior_floor,
                 exact=self.exact,
@@ -71,6 +72,11 @@ class Candidates:
                 reserve=recipe.reserve,
             )
         )
+
+    @property
+    def most(self) -> dict[str, float]:
+        """The best score that the question allows, of each leg that knows it."""
+        return {leg: trace.most for leg, trace in self.traces.items() if hasattr(trace, "most")}
 
     def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
         """Return the legs' scores by place: one put into a list takes its place's score, the last for one more."""
@@ -161,7 +167,7 @@ def cut(found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _reordered(kept: Sequence[Kept], terms: Mapping[Key, Mapping[str, float]]) -> list[Kept]:
-    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled so as to pass none of it."""
+    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled to pass none of it."""
     seen = [(f, folded) for f, folded in kept if f.key in terms]
     head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in seen]
     head.sort(key=lambda k: -k[0].score)

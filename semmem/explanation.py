@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.errors import NotFound
 from semmem.fusion import Fused
 from semmem.openings import Opening
 from semmem.protocols import Head
+from semmem.ways import Step, way_line, ways_to
 
 __all__ = ["Explanation", "LegExplanation", "Step", "explain"]
-
-_BESIDE = "next in session"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass."""
-
-    start: str
-    by: str
-    to: str
-    mass: float
-
-    def __str__(self) -> str:
-        return f"{self.start} → {self.by} → {self.to} ({self.mass:.3g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +22,8 @@ class LegExplanation:
 
     ``status`` is a sentence. ``needs`` maps ``weight``, ``rank_constant`` or ``rank`` to the value nearest to the
     present one that would bring the memory in, everything else unchanged: a weight just above, a rank constant or rank
-    up to it. Each was tried by fusing again, reserve and prior included; a key is absent where no value would do.
+    up to it. Each was tried by fusing again, reserve and prior included; a key is absent where no value would do, and
+    all are where a reranker has the last word.
     """
 
     leg: str
@@ -53,6 +40,7 @@ class LegExplanation:
 class Explanation:
     """All of it: ``rank`` among the folded candidates (None: no leg found it, or it was folded into another).
 
+    ``path`` is how the graph came to the memory, step by step; where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
     """
 
@@ -68,6 +56,12 @@ class Explanation:
     components: Mapping[str, float]
     path: tuple[Step, ...]
     folded_into: str | None = None
+
+    @property
+    def ways(self) -> tuple[tuple[Step, ...], ...]:
+        """Return the path cut into its ways: each begins at the question and ends at the memory."""
+        ends = [at for at, step in enumerate(self.path, 1) if step.to == self.path[-1].to]
+        return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -88,7 +82,7 @@ class Explanation:
             lines.append(f"  {leg.leg}: {leg.status}")
             for what, value in leg.needs.items():
                 lines.append(f"    would be in with {what.replace('_', ' ')} {value:g}")
-        lines += [f"  {step}" for step in self.path]
+        lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
 
 
@@ -102,6 +96,7 @@ def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
     fused = ranked.get(key)
     kept = cut(found, how)
     place = next((at for at, (f, _) in enumerate(kept, 1) if f.key in heads), None)
+    shown = kept[place - 1][0] if found.reranked and place is not None else None  # with the reranker's terms
     last = how.offset + how.limit
     returned = place is not None and how.offset < place <= last
     folded_into = None
@@ -109,19 +104,19 @@ def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
         folded_into = next((_id(f.key) for f, folded in kept if _holds(f, folded, key, how)), None)
     by_score = how.sort_by == "relevance"
     bar = kept[last - 1][0].score if by_score and len(kept) >= last else None
-    wanting = by_score and inside[key] and not folded_into and (place is None or place > last)
+    wanting = by_score and inside[key] and not folded_into and (place is None or place > last) and not found.reranked
     opening = Opening(found, how, key, heads) if wanting else None
     return Explanation(
         id,
         namespace,
         place,
         returned,
-        fused.score if fused else 0.0,
+        shown.score if shown else fused.score if fused else 0.0,
         bar,
         how.limit,
         found.regime,
         {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
-        dict(fused.components) if fused else {},
+        dict(shown.components) if shown else dict(fused.components) if fused else {},
         _path(found, store, heads[key].ord) if fused is not None else (),
         folded_into,
     )
@@ -166,7 +161,7 @@ def _leg(
     leg: str, found: Candidates, key: Key, fused: Fused[Key] | None, in_scope: bool, opening: Opening | None
 ) -> LegExplanation:
     recipe = found.recipe
-    weight = recipe.weights[leg]
+    weight = recipe.weights_in(found.regime).get(leg, recipe.weights[leg])
     constant = recipe.constants(found.regime).get(leg, 0.0)
     if leg not in recipe.legs:
         return LegExplanation(leg, None, None, 0.0, weight, constant, "not called (weight or depth 0)", {})
@@ -177,6 +172,8 @@ def _leg(
     score = found.raw[leg][rank - 1] if rank else None
     if rank:
         status = f"rank {rank}, {share:.4f} = {weight:g} / ({constant:g} + {rank}), scaled"
+        if recipe.fusion != "rrf":
+            status = f"rank {rank}, {share:.4f} by {recipe.fusion} at weight {weight:g}"
     elif not in_scope:
         status = "out of scope: a filter or exclude leaves it out"
     else:
@@ -186,46 +183,8 @@ def _leg(
 
 
 def _path(found: Candidates, store: Any, target: int) -> tuple[Step, ...]:
-    """Return the heaviest way the walk took to the memory: question → concept → memory → concept → memory."""
+    """Return how the graph came to the memory; nothing where the leg was not called or has no mass on it."""
     trace = found.traces.get("graph")
     if trace is None or "graph" not in found.rankings:
         return ()
-    hops = _hops_to(trace, target)
-    if hops is None:
-        return ()
-    links: list[tuple[int, int, int, float]] = []
-    here = target
-    for edges in reversed(hops):
-        import numpy as np
-
-        to = np.flatnonzero(edges.target == here)
-        best = to[np.argmax(edges.weight[to])]
-        links.append((int(edges.source[best]), int(edges.key[best]), here, float(edges.weight[best])))
-        here = int(edges.source[best])
-    links.reverse()
-    namespaces = found.scope.namespaces
-    names = store.names(namespaces, {k for _, k, _, _ in links if k})
-    ords = sorted({here, target, *(o for s, _, t, _ in links for o in (s, t))})
-    ids = {o: (f"{h.id}#{h.part}" if h.part else h.id) for o, h in store.heads(namespaces, ords).items()}
-    if here in trace.linked:
-        by = trace.labels.get(trace.linked[here][0], "a name")
-    elif here in trace.concepts:
-        by = trace.labels.get(trace.concepts[here][0], "a concept")
-    else:
-        by = trace.seeds.get(here, "a seed")
-    steps = [Step("question", by, ids.get(here, "?"), trace.restart.get(here, 0.0))]
-    for source, concept, to_, mass in links:
-        steps.append(
-            Step(ids.get(source, "?"), names.get(concept, _BESIDE) if concept else _BESIDE, ids.get(to_, "?"), mass)
-        )
-    return tuple(steps)
-
-
-def _hops_to(trace: Any, target: int) -> list[Any] | None:
-    """Return the fewest hops whose edges lead to ``target``: empty where the walk started there, None for no way."""
-    if target in trace.restart:
-        return []
-    for number, edges in enumerate(trace.hops, 1):
-        if (edges.target == target).any():
-            return list(trace.hops[:number])
-    return None
+    return ways_to(target, trace, store, found.scope.namespaces)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.embedders import load as load_embedder
 from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
 from semmem.extractors import load as load_extractor
+from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
@@ -24,6 +25,9 @@ from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
 from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+
+if TYPE_CHECKING:
+    import networkx
 
 __all__ = ["Semmem", "connect"]
 
@@ -246,6 +250,19 @@ class Semmem:
         """Return counts of the store, or of one namespace."""
         counts: Stats = self.store.stats(namespace)
         return counts
+
+    def graph(
+        self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
+    ) -> networkx.Graph:
+        """Return memories and the concepts that tie them as a networkx graph; see semmem.graph_view for what it holds.
+
+        ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
+        most ``limit`` memories. Raises InvalidInput or NotFound.
+        """
+        where = string("namespace", namespace)
+        return graph_view(
+            self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
+        )
 
     def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Fill in the vectors that are missing, as of memories stored without an embedder; return how many."""

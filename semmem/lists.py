@@ -1,8 +1,8 @@
 """Fusing, folding and reranking of plain lists, without a store: the pure functions semmem's origins promise.
 
-``fuse_lists``, ``fuse_scores``, ``dedup`` and ``rerank`` are those of memini, ``fuse_rows`` that of synalinks' reciprocal
-rank fusion. They keep their origins' semantics: ranks from 0 in ``fuse_lists``, and equal scores stay in the order in
-which they were first seen (a recall breaks ties by id instead). Nothing is changed in place.
+``fuse_lists``, ``fuse_scores``, ``dedup`` and ``rerank`` are those of memini, ``fuse_rows`` is that of synalinks. They
+keep their origins' semantics: ranks from 0 in ``fuse_lists``, and equal scores stay in the order in which they were
+first seen (a recall breaks ties by id instead). Nothing is changed in place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HALF_LIFE = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place of a list. ``score`` is the list's own; ``importance`` is in [0, 1], ``accessed_at`` the last access."""
+    """One place of a list. ``score`` is the list's own; ``importance`` is in [0, 1], ``accessed_at`` the last use."""
 
     id: str
     score: float = 0.0
@@ -152,7 +152,7 @@ def composite_terms(
     now: datetime,
     weights: tuple[float, float, float] = RERANK_WEIGHTS,
 ) -> list[dict[str, float]]:
-    """Return each one's weighted terms ``relevance``, ``recency``, ``importance``; with weights that sum to 1 so do they.
+    """Return each one's weighted terms ``relevance``, ``recency`` and ``importance``, each at most its weight.
 
     Raises InvalidInput when ``now`` and the times differ in having a time zone.
     """

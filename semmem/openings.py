@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.protocols import Head
+from semmem.score_fusion import scaled, shares_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,7 @@ _TRIES = 40
 _LARGEST_WEIGHT = 100.0
 _NEARER = 1e-7
 _BONUS_LEG = "lexical"
+_BY_RANK = ("rrf", "rank-scaled")
 
 
 class Opening:
@@ -37,7 +39,7 @@ class Opening:
         self._how = how
         self._key = key
         self._heads = heads
-        self._weights = {leg: found.recipe.weights[leg] for leg in found.recipe.legs}
+        self._weights = found.recipe.weights_in(found.regime)
         self._constants = found.recipe.constants(found.regime)
 
     def needs(self, leg: str) -> dict[str, float]:
@@ -61,6 +63,8 @@ class Opening:
 
         if self._at is None or leg not in self._found.rankings:
             return None
+        if self._found.recipe.fusion == "rank-scaled":
+            return self._weight_by_steps(leg)
         now = self._weights[leg]
         slopes = self._slopes(leg, self._constants[leg])
         rest = self._rest(leg)
@@ -77,6 +81,21 @@ class Opening:
             tries += 1
             if tries == _TRIES:
                 break
+        return None
+
+    def _weight_by_steps(self, leg: str) -> float | None:
+        """Return a weight above the present one that lets the memory in; of rank-scaled shares no line says which."""
+        outside = self._weights[leg]
+        step = (_LARGEST_WEIGHT / outside) ** (1 / _TRIES)
+        for at in range(1, _TRIES + 1):
+            inside = self._weights[leg] * step**at
+            if self._is_in(weights={leg: inside}):
+                for _ in range(24):
+                    middle = (inside + outside) / 2
+                    good = self._is_in(weights={leg: middle})
+                    inside, outside = (middle, outside) if good else (inside, middle)
+                return _rounded(inside, up=True)
+            outside = inside
         return None
 
     # ------------------------------------------------------------------ rank constant
@@ -162,14 +181,30 @@ class Opening:
         import numpy as np
 
         ranks = self._ranks(leg)
-        out = np.where(ranks > 0, 1.0 / (constant + np.maximum(ranks, 1.0)), 0.0)
+        places = self._worths(leg, constant)
+        if not len(places):
+            return np.zeros(len(ranks))
+        out = np.where(ranks > 0, places[np.maximum(ranks.astype(np.int64), 1) - 1], 0.0)
         if leg == _BONUS_LEG and self._found.recipe.exact_bonus:
             exact = np.array([fused.key in self._found.exact for fused in self._found.ranked])
-            out = out + exact * (self._found.recipe.exact_bonus / (constant + 1))
+            first = places[0] if self._found.recipe.fusion in _BY_RANK else 1.0
+            out = out + exact * (self._found.recipe.exact_bonus * first)
         return out * self._priors
 
+    def _worths(self, leg: str, constant: float) -> NDArray[np.float64]:
+        """Return what each place of the leg's list is worth for a unit of its weight, as long as it has that weight."""
+        import numpy as np
+
+        found, count = self._found, len(self._found.rankings[leg])
+        fusion = found.recipe.fusion
+        if fusion not in _BY_RANK:
+            return np.array(shares_of(fusion, leg, found.raw[leg], count, constant, found.most))
+        if fusion == "rank-scaled":
+            constant = scaled(self._weights, {leg: constant})[leg]
+        return 1.0 / (constant + np.arange(1.0, count + 1))
+
     def _rest(self, leg: str) -> NDArray[np.float64]:
-        """Return what each candidate has from the other legs, in the units of ``weight / (constant + rank)``."""
+        """Return what each candidate has from the other legs, in the same units."""
         import numpy as np
 
         out = np.zeros(len(self._found.ranked))

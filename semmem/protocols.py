@@ -271,8 +271,8 @@ class Store(Protocol):
         """Return what people read for each key."""
         ...
 
-    def missing_vectors(self, after: tuple[str, int], limit: int) -> Sequence[tuple[str, int, str | None, str]]:
-        """Return (namespace, ord, title, text) of indexed memories without a vector, from (namespace, ord) on."""
+    def missing_vectors(self, after: tuple[str, int], limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
         ...
 
     def add_vectors(self, rows: Sequence[tuple[str, int, NDArray[np.float32]]]) -> None:

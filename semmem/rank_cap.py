@@ -14,18 +14,23 @@ no counter-witness may be guaranteed in truth. Ties lose.
 
 The exact-match bonus is granted to all rivals for the upper bar and to none for the lower one; the memory itself has
 it only where the studied leg is the lexical one, since what matches word for word is a lexical find.
+
+That is weighted RRF. ``rank-scaled`` is the same sum with other constants, so as exact; for the fusions that read
+scores see ``reach_scores``. Where a reranker orders the first memories anew, reach is asked of what it is shown.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from semmem.errors import InvalidInput
 from semmem.reach_bounds import Base, Contest, last_where
 from semmem.reach_report import CLASSES, LegReach, Reach, ReachClass, RegimeReach, Witness, describe
+from semmem.reach_scores import rank_scaled, reordered, score_reach
 from semmem.reach_witness import counter_witness, forbids, forces, witness
 from semmem.types import Recipe
 
@@ -60,8 +65,9 @@ def reach(
     names = list(dict.fromkeys([*recipe.weights, *also]))
     regimes: dict[str, RegimeReach] = {}
     for regime in recipe.regimes:
+        plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
         constants = recipe.constants(regime)
-        legs = {name: _leg_reach(recipe, name, constants, k, scope_size, base_sizes or {}, endless) for name in names}
+        legs = {name: _of_fusion(plan, name, constants, k, scope_size, base_sizes or {}, endless) for name in names}
         regimes[regime] = RegimeReach(legs)
     return Reach(recipe.name, k, regimes)
 
@@ -103,6 +109,32 @@ def _exact(number: float) -> Fraction:
     return Fraction(str(number))
 
 
+def _of_fusion(
+    recipe: Recipe,
+    leg: str,
+    constants: Mapping[str, float],
+    k: int,
+    scope: int | None,
+    sizes: Mapping[str, int],
+    endless: Collection[str],
+) -> LegReach:
+    """Return the reach of ``leg`` by the recipe's fusion, and with its reranker."""
+    if leg not in constants or scope == 0:
+        return _unreachable(recipe, leg, k)
+    cut = k if recipe.rerank is None else max(k, recipe.rerank_depth)
+    found: LegReach
+    if recipe.fusion == "rrf":
+        found = _leg_reach(recipe, leg, constants, cut, scope, sizes, endless)
+    elif recipe.fusion == "rank-scaled":
+        # 1/(k + r/w - 1) = w/(w(k - 1) + r): weighted RRF with these constants, so its bounds hold as they are
+        steps = {name: max(_exact(constant), Fraction(1)) - 1 for name, constant in constants.items()}
+        as_rrf: Mapping[str, Any] = {name: _exact(recipe.weights[name]) * step for name, step in steps.items()}
+        found = rank_scaled(_leg_reach(recipe, leg, as_rrf, cut, scope, sizes, endless), steps[leg])
+    else:
+        found = score_reach(recipe, leg, constants, cut, scope, sizes, endless)
+    return found if recipe.rerank is None else reordered(found, recipe.rerank, k, recipe.rerank_depth)
+
+
 def _leg_reach(
     recipe: Recipe,
     leg: str,
@@ -112,8 +144,6 @@ def _leg_reach(
     sizes: Mapping[str, int],
     endless: Collection[str],
 ) -> LegReach:
-    if leg not in constants or scope == 0:
-        return _unreachable(recipe, leg, k)
     contest = _contest(recipe, leg, constants, k, scope, sizes)
     place = recipe.reserve.get(leg)
     reserved = place is not None and place <= k

@@ -95,7 +95,8 @@ class Contest:
 
     def outnumbers(self, rank: int, k: int, *, any_importance: bool = False) -> bool:
         """Whether fewer than k memories can be ahead at all; with any importance those behind it in the leg can."""
-        ahead = sum(b.most for b in self.bases) + (self.depth if any_importance else rank) - 1
+        behind_too = any_importance or self.own_bonus > 0  # one behind it may have the bonus that it lacks
+        ahead = sum(b.most for b in self.bases) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
     def guaranteed(self, rank: int, k: int) -> bool:

@@ -28,18 +28,25 @@ def weakest(classes: Sequence[ReachClass]) -> ReachClass:
 class Witness:
     """Lists by leg that show one outcome for ``memory``, which only the studied leg ranks, when they are fused.
 
-    ``enters`` says which outcome. ``exact`` are the memories that must have the exact-match bonus.
+    ``enters`` says which outcome. ``exact`` are the memories that must have the exact-match bonus,
+    ``scores`` the legs' own scores where the fusion reads them, and
+    ``most`` the best that the question allows where it reads that.
     """
 
     memory: str
     enters: bool
     rankings: Mapping[str, tuple[str, ...]]
     exact: tuple[str, ...] = ()
+    scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    most: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         lists = {leg: list(ids) for leg, ids in self.rankings.items()}
-        return {"memory": self.memory, "enters": self.enters, "rankings": lists, "exact": list(self.exact)}
+        out = {"memory": self.memory, "enters": self.enters, "rankings": lists, "exact": list(self.exact)}
+        if self.scores:
+            out |= {"scores": {leg: list(of_leg) for leg, of_leg in self.scores.items()}, "most": dict(self.most)}
+        return out
 
 
 @dataclass(frozen=True, slots=True)

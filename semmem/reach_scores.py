@@ -5,10 +5,10 @@ the lexical leg may give less) and each later one anything from that down to 0. 
 ``scored``) gives rank r exactly w(k + 1)/(k + r). For a memory that only the studied leg found, at cut-off K:
 
 * lower bar: the least that the K-th best of the others can score. For K >= 2 every scaled leg may name one and the
-  same memory first and give the rest next to nothing, so only a ranked leg that returns K holds a bar: w(k + 1)/(k + K).
+  same memory first and give the rest next to nothing, so only a ranked leg that returns K holds a bar, its K-th share.
   For K = 1 the first memory of each leg stands alone: the bar is the largest share a first place is sure of;
-* upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at once,
-  so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
+* upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at
+  once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
 
 ``value <= lower``: never (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always
 (guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do is to be counted there. A share
@@ -17,8 +17,10 @@ of 1 is the *best* a scaled leg can give, so a memory at a rank below the first 
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -26,13 +28,16 @@ from semmem.reach_report import LegReach, ReachClass, Witness
 from semmem.reach_witness import plain
 from semmem.types import Recipe
 
-__all__ = ["score_reach"]
+__all__ = ["rank_scaled", "reordered", "score_reach"]
 
 _RANKED = "graph"
 _MEEK = "lexical"
 """Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
 _DEPTH = 100
 _LARGEST_CONSTANT = 1_000_000
+_MANY = 6
+_NOTHING = 1e-9
+"""A score next to nothing beside one of 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,29 @@ class _Contest:
             return self.weight + self.own_bonus
         return self.weight * (self.constant + 1) / (self.constant + rank)
 
+    def heads(self) -> dict[str, int]:
+        """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
+        scope has enough.
+        """
+        first = [r for r in self.rivals if r.least]
+        room = len(first) if self.scope is None else self.scope - 1
+        if room >= len(first) or len(first) > _MANY:
+            return {r.leg: i if room >= len(first) else 0 for i, r in enumerate(first)}
+        choices = itertools.product(range(room), repeat=len(first))
+        by_leg = [dict(zip((r.leg for r in first), choice, strict=True)) for choice in choices]
+        return min(by_leg, key=self._largest)
+
+    def _largest(self, heads: Mapping[str, int]) -> Fraction:
+        sums: dict[int, Fraction] = {}
+        for r in self.rivals:
+            if r.leg in heads:
+                sums[heads[r.leg]] = sums.get(heads[r.leg], Fraction(0)) + r.share(1)
+        return max(sums.values(), default=Fraction(0))
+
     def lower_bar(self, k: int) -> Fraction:
+        """The least that the k-th best of the others can score."""
+        if k == 1:
+            return self._largest(self.heads())
         return max((r.share(k) for r in self.rivals if r.least >= k), default=Fraction(0))
 
     def others(self) -> Fraction:
@@ -88,8 +115,11 @@ class _Contest:
         return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
 
     def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
-        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one."""
-        behind_too = worst or self.own_bonus > 0  # then those behind it can be ahead as well
+        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one.
+
+        Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
+        """
+        behind_too = worst or self.own_bonus > 0 or self.constant is None
         ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
@@ -117,7 +147,6 @@ class _Contest:
 def score_reach(
     recipe: Recipe,
     leg: str,
-    weights: Mapping[str, float],
     constants: Mapping[str, float],
     k: int,
     scope: int | None,
@@ -125,7 +154,7 @@ def score_reach(
     endless: Collection[str],
 ) -> LegReach:
     """Return the reach of a called leg of a recipe whose fusion is ``convex``, ``tm2c2`` or ``scored``."""
-    c = _contest(recipe, leg, weights, constants, scope, sizes)
+    c = _contest(recipe, leg, constants, k, scope, sizes)
     place = recipe.reserve.get(leg)
     reserved = place is not None and place <= k
     others = sum(1 for r in c.rivals if recipe.reserve.get(r.leg, k + 1) <= k)
@@ -186,6 +215,59 @@ def score_reach(
     )
 
 
+def rank_scaled(found: LegReach, step: Fraction) -> LegReach:
+    """Return ``found``, worked out as weighted RRF with the constant w * ``step``, in the recipe's own numbers.
+
+    The weight that guarantees is left out: it also scales the leg's rivals, and more of it is not always better.
+    """
+    if not found.called:
+        return found
+    weight, bar = found.weight, found.lower_bar
+    room = 1 / bar - step if bar else None  # possible: r/w is below this
+    last = None if room is None else math.ceil(room + 1 + step - 1 / weight) - 1
+    above = Fraction(0) if room is None else 1 / room if room > 0 else None
+    return replace(
+        found,
+        rank_constant=step + 1,
+        certificate=f"As weighted RRF with the constant w(k - 1) = {plain(weight * step)}. {found.certificate}",
+        possible_above_weight=above,
+        guaranteed_above_weight=None,
+        possible_up_to_constant=_LARGEST_CONSTANT if last is None else last if last >= 1 else None,
+        guaranteed_up_to_constant=None,
+    )
+
+
+def reordered(found: LegReach, reranker: str, k: int, depth: int) -> LegReach:
+    """Return ``found``, worked out for what the reranker is shown, for the top ``k`` of what it makes of it.
+
+    It may put any of the ``depth`` first, so what gets that far is possible; guaranteed only where it all is shown.
+    """
+    if not found.called:
+        return found
+
+    def after(class_: ReachClass) -> ReachClass:
+        return "possible" if class_ == "guaranteed" and k < depth else class_
+
+    note = f"The reranker {reranker} orders the first {depth} anew, so this is about the top {max(k, depth)}. "
+    return replace(
+        found,
+        k=k,
+        class_=after(found.class_),
+        class_without_reserve=after(found.class_without_reserve),
+        class_with_prior=after(found.class_with_prior),
+        class_with_prior_without_reserve=after(found.class_with_prior_without_reserve),
+        class_with_best_prior=after(found.class_with_best_prior),
+        class_when_sparse=after(found.class_when_sparse),
+        guaranteed_ranks=0 if k < depth else found.guaranteed_ranks,
+        base_guaranteed_ranks=0 if k < depth else found.base_guaranteed_ranks,
+        guaranteed_above_weight=None if k < depth else found.guaranteed_above_weight,
+        guaranteed_up_to_constant=None if k < depth else found.guaranteed_up_to_constant,
+        certificate=note + found.certificate,
+        witness=None if k < depth else found.witness,
+        counter_witness=None if k < depth else found.counter_witness,
+    )
+
+
 def _exact(number: float) -> Fraction:
     return Fraction(str(number))
 
@@ -193,8 +275,8 @@ def _exact(number: float) -> Fraction:
 def _contest(
     recipe: Recipe,
     leg: str,
-    weights: Mapping[str, float],
     constants: Mapping[str, float],
+    k: int,
     scope: int | None,
     sizes: Mapping[str, int],
 ) -> _Contest:
@@ -210,12 +292,12 @@ def _contest(
         if name != leg:
             # the studied memory is in no other list, so a list is at most the rest of the scope
             cap = min(depth, sizes.get(name, depth), depth if scope is None else scope - 1)
-            rivals.append(_Rival(name, _exact(weights[name]), constant(name), cap, cap, sure(name)))
+            rivals.append(_Rival(name, _exact(recipe.weights[name]), constant(name), min(k, cap), cap, sure(name)))
     depth = recipe.depths.get(leg, _DEPTH)
-    bonus = _exact(recipe.exact_bonus) * _exact(weights[_MEEK]) if _MEEK in constants else Fraction(0)
+    bonus = _exact(recipe.exact_bonus) * _exact(recipe.weights[_MEEK]) if _MEEK in constants else Fraction(0)
     return _Contest(
         leg,
-        _exact(weights[leg]),
+        _exact(recipe.weights[leg]),
         constant(leg),
         sure(leg),
         depth if scope is None else min(depth, scope),
@@ -261,18 +343,19 @@ def _guaranteed_up_to(c: _Contest, k: int) -> int | None:
 
 
 def _witness(c: _Contest, k: int) -> Witness:
-    """Lists and scores that let the memory in: the others agree on a first, and their other scores are next to nothing."""
+    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing."""
     only = f"only-{c.leg}"
     rankings: dict[str, tuple[str, ...]] = {}
     scores: dict[str, tuple[float, ...]] = {}
+    heads = c.heads() if k == 1 else {}
     for r in c.rivals:
-        count = min(k, r.least)
-        rankings[r.leg] = tuple(f"m{i}" for i in range(1, count + 1))
-        scores[r.leg] = (1.0, *[1e-9] * (count - 1))
-    if c.rivals and k > 1:  # the least of a cosine is -1
-        scores = {leg: (s[0], *[-1.0 for _ in s[1:]]) if leg == "dense" else s for leg, s in scores.items()}
+        if r.least:
+            nothing = -1.0 if r.leg == "dense" else _NOTHING
+            rankings[r.leg] = tuple(f"m{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
+            scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
-    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores)
+    most = {_MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
+    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores, most)
 
 
 def _counter_witness(c: _Contest, k: int) -> Witness | None:
@@ -283,14 +366,15 @@ def _counter_witness(c: _Contest, k: int) -> Witness | None:
     only = f"only-{c.leg}"
     behind = min(k, c.depth - 2)  # and one more, last, for the least score
     close = Fraction(999, 1000)
-    sums = []
+    sums: list[Fraction] = []
     for i in range(1, k + 1):
-        total = c.bonus + c.own_bonus
+        total = Fraction(0)
         for r in c.rivals:
             if i <= r.most:
                 total += r.share(i) if r.constant is not None else r.weight
+                total += c.bonus if r.leg == _MEEK else 0
         if i <= behind:
-            total += c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
+            total += c.own_bonus + c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
         sums.append(total)
     if min(sums) <= c.weight:
         return None
@@ -315,7 +399,7 @@ def _certificate(c: _Contest, bare: ReachClass, k: int, place: int | None, shut:
     elif bare == "guaranteed":
         said.append(f"{earns} by rank, and {k} rivals cannot all have more than {plain(upper)} = {float(upper):.5f}.")
     elif bare == "boost-only":
-        said.append(f"{earns}; the {'first' if k == 1 else f'first {k}'} of the others earn at least {plain(lower)} each.")
+        said.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, and a tie is not enough.")
     else:
         said.append(
             f"{earns}; the others' top {k} is sure of {plain(lower)} only, and {k} rivals can all have up to "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,6 +25,8 @@ __all__ = ["Candidates", "Recall", "Recaller"]
 
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
+_LONGEST_LOADING = 120.0
+"""Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Recaller:
         self._embedder = embedder
         self._language = language
         self._rerankers: dict[str, Reranker] = {}
+        self._loading, self._loaded = threading.Event(), False
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
 
     def close(self) -> None:
@@ -202,7 +205,7 @@ class Recaller:
         for name, future in running.items():
             limit = recipe.timeouts.get(name, 5.0)
             try:
-                answers[name] = future.result(timeout=max(0.0, began + limit - time.perf_counter()))
+                answers[name] = self._wait(future, began + limit - time.perf_counter(), limit)
             except TimedOut:
                 future.cancel()
                 degraded[name] = f"no answer within {limit:g} s"
@@ -211,6 +214,18 @@ class Recaller:
             except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
                 degraded[name] = _reason(error)
         return answers
+
+    def _wait(self, future: Future[Ranking], seconds: float, limit: float) -> Ranking:
+        """Return the answer of a leg; reading the model from disk, once a process, is not on the leg's time."""
+        try:
+            return future.result(timeout=max(0.0, seconds))
+        except TimedOut:
+            if not self._loading.is_set():
+                raise
+        patience = time.perf_counter() + _LONGEST_LOADING
+        while self._loading.is_set() and time.perf_counter() < patience:
+            wait([future], timeout=0.05)
+        return future.result(timeout=limit)
 
     def _vector(self, query: str, given: Any) -> Callable[[], Any]:
         """Return a function that gives the question's unit vector, computed once, by whichever leg asks first."""
@@ -248,7 +263,15 @@ class Recaller:
         found = self._embedder()
         if isinstance(found, str):
             raise LegFailed(found)
-        return found.embed([query])[0]
+        if self._loaded:
+            return found.embed([query])[0]
+        self._loading.set()
+        try:
+            vector = found.embed([query])[0]
+            self._loaded = True
+        finally:
+            self._loading.clear()
+        return vector
 
     def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)

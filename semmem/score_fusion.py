@@ -114,7 +114,7 @@ def shares_of(
     rank_constant: float,
     most: Mapping[str, float] | None = None,
 ) -> list[float]:
-    """Return what each of the first ``count`` places of ``leg`` is worth at weight 1, in [0, 1], for a scaled fusion."""
+    """Return what each of the first ``count`` places of ``leg`` is worth at weight 1, in [0, 1], by a scaled fusion."""
     if fusion == "scored" and leg == _GRAPH:
         return [(rank_constant + 1) / (rank_constant + place) for place in range(1, count + 1)]
     if len(scores) < count:

@@ -1,4 +1,4 @@
-"""Extractors by name: they find the terms and concepts of a memory. ``rules`` is the default, and needs nothing else."""
+"""Extractors by name: they find the terms and concepts of a memory. ``rules`` is the default and needs nothing."""
 
 from __future__ import annotations
 

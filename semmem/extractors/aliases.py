@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from semmem.text import STOP_WORDS, fold, tokens
@@ -27,8 +28,8 @@ __all__ = [
 
 Tokens: TypeAlias = tuple[str, ...]
 
-OVERLAP_THRESHOLD = 0.55
-"""``overlap`` from which two names are taken for one; chosen by hand on examples, not measured."""
+OVERLAP_THRESHOLD = 0.45
+"""``overlap`` from which two names may be one: a proposal that wants another sign, such as a name both occur with."""
 _CONNECTOR_LIST = "of the and for in on at to a an de la du des der den le les y e & von van und et"
 _CONNECTORS = frozenset(_CONNECTOR_LIST.split())
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -39,6 +40,7 @@ _HONORIFIC_LIST = "dr mr mrs ms miss prof sir dame lord lady saint st captain pr
 _HONORIFICS = frozenset(_HONORIFIC_LIST.split())
 _GROUPS = frozenset(("of", "the", "and", "for", "in", "&"))  # a name with one of these is no person's
 _LONGEST_PERSON = 5
+_ENDED = re.compile(r"[.;:!?()\[\]]")
 _SHORT = re.compile(r"[^\W_](?:[^\W_]|[.&/-](?=[^\W_])){1,9}\.?\Z")
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{2,120})[)\]]")
 _IRREGULAR = {
@@ -61,7 +63,7 @@ def initials(name: Sequence[str]) -> set[str]:
 
 
 def is_acronym(short: Sequence[str], name: Sequence[str]) -> bool:
-    """Return whether ``short`` is one token of two letters or more that is an acronym of ``name``; a plural s counts not."""
+    """Return whether ``short`` is a token of two letters or more that is an acronym of ``name``, a plural s aside."""
     if len(short) != 1 or len(short[0]) < 2:
         return False
     found = initials(name)
@@ -83,7 +85,7 @@ def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]
         else:
             last = before.rsplit(maxsplit=1)[-1:] or [""]
             whole = tuple(word.folded for word, _, _ in tokens(inside, language))
-            pair = (whole if _is_short(last[0]) and _spells(_letters(last[0]), whole) == 0 else (), last[0])
+            pair = (whole if _is_short(last[0]) and _spells(_letters(last[0]), whole) else (), last[0])
         short = tuple(word.folded for word, _, _ in tokens(pair[1], language))
         if pair[0] and short and (pair[0], short) not in out:
             out.append((pair[0], short))
@@ -111,41 +113,43 @@ def _long_form(short: str, before: str, language: str) -> Tokens:
     run: list[str] = []
     last = len(ended)
     for word, start, end in reversed(words):
-        if len(run) == most or re.search(r"[.;:!?()\[\]]", ended[end:last]):
+        gap = ended[end:last]
+        dotted = gap.startswith(".") and (len(word.folded) == 1 or "." in word.surface)  # U.S. Geological Survey
+        if len(run) == most or _ENDED.search(gap[1:] if dotted else gap):
             break
         run.insert(0, word.folded)
         last = start
-        if len(run) > 1 and run[0] not in _CONNECTORS and _spells(letters, run) == 0:
+        if len(run) > 1 and run[0] not in _CONNECTORS and _spells(letters, run):
             return tuple(run)
     return ()
 
 
-def _spells(letters: str, words: Sequence[str]) -> int:
-    """Return 0 if ``letters`` are the beginnings of ``words`` in order, at most in part within a word; else 1.
+def _spells(letters: str, words: Sequence[str]) -> bool:
+    """Return whether ``letters`` are the beginnings of ``words`` in order, some of them further within a word.
 
     The first letter begins the first word, and only connectors are passed over.
     """
 
-    def rest(at: int, left: str) -> bool:
+    @cache
+    def rest(at: int, used: int) -> bool:
         if at == len(words):
-            return not left
+            return used == len(letters)
         word = words[at]
-        if word in _CONNECTORS and rest(at + 1, left):
+        if word in _CONNECTORS and rest(at + 1, used):
             return True
-        if not left or word[0] != left[0]:
+        if used == len(letters) or word[0] != letters[used]:
             return False
-        if rest(at + 1, left[1:]):
+        used += 1
+        if rest(at + 1, used):
             return True
-        inside, taken = 1, 1
-        while inside < len(word) and taken < len(left):  # DeoxyriboNucleic
-            if word[inside] == left[taken]:
-                taken += 1
-                if rest(at + 1, left[taken:]):
+        for letter in word[1:]:  # DeoxyriboNucleic
+            if used < len(letters) and letter == letters[used]:
+                used += 1
+                if rest(at + 1, used):
                     return True
-            inside += 1
         return False
 
-    return 0 if letters and words and words[0][:1] == letters[0] and rest(0, letters) else 1
+    return bool(letters and words) and words[0][:1] == letters[0] and rest(0, 0)
 
 
 def without_article(name: Tokens) -> Tokens:

@@ -108,7 +108,7 @@ def register() -> None:
         return component
 
     Language.factory(
-        COMPONENT, default_config={"language": "english", "known": []}, assigns=[f"doc.spans.{SPANS}"], func=make
+        COMPONENT, default_config={"language": "english", "known": []}, assigns=["doc.spans"], func=make
     )
 
 

@@ -34,6 +34,8 @@ from semmem.types import GraphSettings, Recipe
 __all__ = ["Graph", "Trace"]
 
 _HEADROOM = 50
+_EARLIER, _LAST = 0.5, (1.0, 2.0)
+"""What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
 NAMED, UNNAMED = "named", "unnamed"
 
 
@@ -138,7 +140,7 @@ class Graph:
             kept = strongest(arrived, settings.targets, self._names(namespace))
             pruned = gather(kept, arrived.at(kept))
             mass = self._gate(namespace, asked, pruned, settings).scaled(settings.decay)
-            pieces.append(mass.scaled(0.5 if number == 0 and settings.hops > 1 else 1.0))
+            pieces.append(mass.scaled(_LAST[settings.hops == 1] if number == settings.hops - 1 else _EARLIER))
             if not len(mass):
                 break
         return gather(np.concatenate([p.ords for p in pieces]), np.concatenate([p.values for p in pieces]))

@@ -20,7 +20,7 @@ def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:
 
 
 def test_a_condition_can_drop_finds_and_change_the_formula() -> None:
-    assert (named("default!graph").excluded, named("seed+convex").fusion) == ("graph", "convex")
+    assert (named("default!graph").excluded, named("seed+convex").recipe.fusion) == ("graph", "convex")
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_condition_can_drop_finds_and_change_the_formula() -> None:
         ("seed~nose", "seed has no leg 'nose' to leave out"),
         ("lexical~lexical", "has the leg lexical alone"),
         ("hybrid!graph", "hybrid has no leg 'graph'"),
-        ("seed+sum", "There is no fusion 'sum'; choose one of convex, rank-scaled, tm2c2"),
+        ("seed+sum", "There is no fusion 'sum'; choose one of convex, rank-scaled, rrf, scored, tm2c2"),
         ("~graph", "is no condition"),
     ],
 )
@@ -117,9 +117,10 @@ def test_a_sweep_of_a_leg_is_compared_to_the_recipe_without_it() -> None:
 def test_fusions_are_set_head_to_head_with_and_without_the_reserve() -> None:
     base = named("default")
     others = fusions(base)
-    assert len(others) == 7
     assert all(c.recipe.weights == base.recipe.weights for c in others)
-    assert sum(not c.recipe.reserve for c in others) == 4
+    assert len(others) == 11  # five formulas and RRF at 60, twice, less the recipe itself
+    assert sum(not c.recipe.reserve for c in others) == 6
+    assert len(fusions(named("seed"))) == 4  # it has no reserve, and is RRF at 60 already
 
 
 def test_recipes_that_differ_only_after_the_legs_share_their_lists() -> None:

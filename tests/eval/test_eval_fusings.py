@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.fusings import convex, fused_places, rank_scaled, regime_of, tm2c2
+from eval.fusings import fused_places, regime_of
 from eval.lists import Asked, Found, Key
 from semmem.config import RECIPES, recipe
 from semmem.types import Recipe
@@ -79,33 +79,41 @@ def test_parts_of_one_memory_give_it_its_best_place_alone() -> None:
     assert fused_places(RECIPES["lexical"], lists, found).places == ("m", "x")
 
 
+def scored(fusion: str, lists: dict[str, list[tuple[Key, float]]], **weights: float) -> tuple[object, ...]:
+    ids = {key: Found(0.5, key[0]) for pairs in lists.values() for key, _ in pairs}
+    form = Recipe("x", weights, dict.fromkeys(weights, 60.0), prior=False, fusion=fusion)  # type: ignore[arg-type]
+    return fused_places(form, Asked("q", "any", lists), ids).places
+
+
 def test_convex_scales_each_list_to_its_own_minimum_and_maximum() -> None:
     lists = {
-        "lexical": [(("a", 0), 30.0), (("b", 0), 20.0), (("c", 0), 10.0)],
-        "dense": [(("b", 0), 0.9), (("c", 0), 0.4)],
+        "lexical": [(("a", 0), 30.0), (("b", 0), 15.0), (("c", 0), 10.0)],
+        "dense": [(("c", 0), 0.9), (("b", 0), 0.8)],
     }
-    scores = convex(lists, {"lexical": 1.0, "dense": 0.5}, {})
-    # a 1; b .5 + .5 * 1 = 1; c 0 + .5 * 0 = 0
-    assert scores == {("a", 0): 1.0, ("b", 0): 1.0, ("c", 0): 0.0}
+    # a 1; b (15 - 10)/20 = .25 + .5 * 0 = .25; c 0 + .5 * 1 = .5
+    assert scored("convex", lists, lexical=1.0, dense=0.5) == ("a", "c", "b")
 
 
 def test_tm2c2_scales_a_cosine_from_minus_one_and_bm25_from_zero() -> None:
-    lists = {"lexical": [(("a", 0), 30.0), (("b", 0), 15.0)], "dense": [(("b", 0), 0.6), (("c", 0), 0.2)]}
-    scores = tm2c2(lists, {"lexical": 1.0, "dense": 1.0}, {})
-    # b: 15/30 + (0.6 + 1)/(0.6 + 1) = 1.5; c: 1.2/1.6 = .75, not 0 as with min-max
-    assert scores == pytest.approx({("a", 0): 1.0, ("b", 0): 1.5, ("c", 0): 0.75})
+    lists = {
+        "lexical": [(("a", 0), 30.0), (("b", 0), 15.0), (("c", 0), 10.0)],
+        "dense": [(("c", 0), 0.9), (("b", 0), 0.8)],
+    }
+    # a 1; b 15/30 + .5 * 1.8/1.9 = .974; c 10/30 + .5 = .833: b passes c, as the last of a list keeps a share
+    assert scored("tm2c2", lists, lexical=1.0, dense=0.5) == ("a", "b", "c")
 
 
 def test_rank_scaled_lets_the_weight_stretch_the_ranks() -> None:
-    lists = {"lexical": keys("a", "b"), "graph": keys("c")}
-    scores = rank_scaled(lists, {"lexical": 1.0, "graph": 0.35}, {"lexical": 60.0, "graph": 60.0})
-    # a 1/60; b 1/61; c 1/(60 + 1/.35 - 1) = 1/61.857: the graph's first stands where a rank of 2.86 would
-    assert scores == pytest.approx({("a", 0): 1 / 60, ("b", 0): 1 / 61, ("c", 0): 1 / 61.857142857})
+    lists = {"lexical": keys("a", "b", "d", "e"), "graph": keys("c")}
+    # the graph's first stands where a rank of 1/.35 = 2.86 would: behind b, before d
+    assert scored("rank-scaled", lists, lexical=1.0, graph=0.35) == ("a", "b", "c", "d", "e")
+    # plain RRF at the same weight puts it last: .35/61 is less than 1/64
+    assert scored("rrf", lists, lexical=1.0, graph=0.35) == ("a", "b", "d", "e", "c")
 
 
 @pytest.mark.parametrize("fusion", ["rrf", "convex", "tm2c2", "rank-scaled"])
 def test_the_reserve_gives_every_formula_the_same_promise(fusion: str) -> None:
     lists = Asked("q", "any", {"lexical": keys(*"abcdefgh"), "dense": keys(*"abcdefgh"), "graph": keys("z")})
     found = known(**{c: c for c in "abcdefghz"})
-    reserved = recipe(PLAIN, reserve={"graph": 3}, weights={"graph": 0.01})
-    assert fused_places(reserved, lists, found, fusion=fusion).places[2] == "z"
+    reserved = recipe(PLAIN, reserve={"graph": 3}, weights={"graph": 0.01}, fusion=fusion)
+    assert fused_places(reserved, lists, found).places[2] == "z"

@@ -104,7 +104,7 @@ def test_a_question_that_points_nowhere_is_refused(filled: semmem.Semmem, wrong:
 
 
 def test_a_memory_of_another_length_is_refused(filled: semmem.Semmem) -> None:
-    with pytest.raises(semmem.EmbedderMismatch, match="external:16.*external:4"):
+    with pytest.raises(semmem.EmbedderMismatch, match=r"external:16.*external:4"):
         filled.remember("short", vector=[1.0, 0.0, 0.0, 0.0])
     assert filled.stats().memories == MEMORIES
 
@@ -150,7 +150,7 @@ def test_a_store_that_another_process_filled_meanwhile_is_not_asked_with_the_wro
     with semmem.connect(store_url, embedder="hashing") as first, semmem.connect(store_url, embedder=Other()) as second:
         assert list(first.recall("anybody there?")) == []
         second.remember("filled by the other")
-        with pytest.raises(semmem.EmbedderMismatch, match="filled by other .* connected with hashing"):
+        with pytest.raises(semmem.EmbedderMismatch, match=r"filled by other .* connected with hashing"):
             first.recall("anybody there?")
-        with pytest.raises(semmem.EmbedderMismatch, match="filled by other .* connected with hashing"):
+        with pytest.raises(semmem.EmbedderMismatch, match=r"filled by other .* connected with hashing"):
             first.remember("mine")

@@ -21,7 +21,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("SEMMEM_EVAL_DATA", ROOT.parent / "shared" / "data"))
 HOSTILE = [
     *("'", "&|!()", "a & b | !(c)", "to:* & <->", "foo' OR '1'='1", "%_%", "\\", '"', '""', '"unclosed', "“”", "«»"),
-    *("😀", "👩‍👩‍👧", "naïve café", "東京タワー", "مرحبا", "שלום", "ไทย", "\u202e\u200d", "a\x00b", "\ud800", "x" * 10_000),
+    *(
+        "😀",
+        "👩‍👩‍👧",
+        "naïve café",
+        "東京タワー",
+        "مرحبا",
+        "שלום",
+        "ไทย",
+        "\u202e\u200d",
+        "a\x00b",
+        "\ud800",
+        "x" * 10_000,
+    ),
     *("tide " * 2_000, "\n\t\r", "$1 %(x)s {y}", "-- ;", "ﬁ ½ ①", '"\x00" tide', "🏴‍☠️ tide"),
 ]
 
@@ -76,7 +88,9 @@ def test_the_terms_of_a_question_add_up_and_a_repeated_one_counts_again(pets: se
 
 def test_k1_and_b_are_settings(pets: semmem.Semmem) -> None:
     # k1 = 0: frequency does not matter, every match is worth its idf
-    assert scores(pets, "cat", recipe={"lexical": {"k1": 0.0}}) == pytest.approx({"m1": 0.470004, "m2": 0.470004}, abs=1e-6)
+    assert scores(pets, "cat", recipe={"lexical": {"k1": 0.0}}) == pytest.approx(
+        {"m1": 0.470004, "m2": 0.470004}, abs=1e-6
+    )
     # b = 0: no length. m1: 1 / 2.2 · .470004 = .213638; m2: 2 / 3.2 · .470004 = .293752
     flat = scores(pets, "cat", recipe={"lexical": {"b": 0.0}})
     assert flat == pytest.approx({"m2": 0.293752, "m1": 0.213638}, abs=1e-6)
@@ -210,7 +224,9 @@ def test_a_tie_at_the_depth_is_cut_by_id_and_not_by_insertion(mem: semmem.Semmem
 @pytest.fixture
 def scripts(mem: semmem.Semmem) -> semmem.Semmem:
     """One memory a script, so that hostile questions meet something they could match."""
-    for n, text in enumerate(["tide tables", "naïve café", "東京タワー", "مرحبا بالعالم", "שלום עולם", "ไทย", "foo bar 1"]):
+    for n, text in enumerate(
+        ["tide tables", "naïve café", "東京タワー", "مرحبا بالعالم", "שלום עולם", "ไทย", "foo bar 1"]
+    ):
         mem.remember(text, id=str(n))
     return mem
 

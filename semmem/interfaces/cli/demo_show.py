@@ -162,7 +162,7 @@ def _path(why: Explanation) -> Text:
     line = Text("  path   ", style="dim")
     if why.path:
         line.append(why.path[0].start, style="not dim")
-        for step in why.path:
+        for step in why.ways[0]:
             line.append(" → ", style="dim").append(step.by, style="green").append(" → ", style="dim")
             line.append(step.to, style="bold")
     return line

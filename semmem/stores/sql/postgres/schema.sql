@@ -43,3 +43,4 @@ INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO N
 -- anew for every long list of keys.
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
 SET plan_cache_mode TO force_generic_plan;
+SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;

@@ -97,6 +97,8 @@ CREATE TABLE embedding (
     namespace text COLLATE "C" NOT NULL,
     ord       bigint NOT NULL,
     vector    public.vector NOT NULL,
+    indexed   boolean NOT NULL DEFAULT false, -- in the HNSW index, if there is one; the others are searched exactly
     PRIMARY KEY (namespace, ord)
 );
+CREATE INDEX embedding_rest ON embedding (namespace) WHERE NOT indexed;
 ALTER TABLE embedding ALTER vector SET STORAGE MAIN;

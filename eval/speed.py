@@ -1,0 +1,158 @@
+"""The speed benchmark: ingest rate and recall latency of semmem beside bm25s + numpy in the same run.
+
+    python -m eval.speed [--data ../shared/data/vaswani] [--documents 11429] [--json]
+
+Vectors are given, so that no encoder is timed: they are random unit vectors, of the shape of MiniLM's, made from the
+text, unless ``--vectors`` names a .npy file with one row a document. Every figure is also given as a ratio to the
+baseline, since machines differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import eval.datasets as datasets
+import semmem
+from semmem.stores.embedded import EmbeddedServer
+from semmem.text import terms
+
+__all__ = ["main"]
+
+_DIMENSIONS = 384
+_ROUNDS = 2
+
+
+def made_vector(text: str) -> Any:
+    """Return a unit vector drawn from a generator seeded by the text: the same text, the same vector."""
+    seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+    vector = np.random.default_rng(seed).normal(size=_DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Return p50 and p95 in milliseconds."""
+    ordered = sorted(seconds)
+    at = min(len(ordered) - 1, int(0.95 * len(ordered)))
+    return {"p50_ms": round(statistics.median(ordered) * 1e3, 2), "p95_ms": round(ordered[at] * 1e3, 2)}
+
+
+def timed(work: Callable[[int], Any], count: int) -> dict[str, float]:
+    """Time ``work`` once for each question after a warm-up round."""
+    for number in range(min(count, 20)):
+        work(number)
+    seconds = []
+    for _ in range(_ROUNDS):
+        for number in range(count):
+            started = time.perf_counter()
+            work(number)
+            seconds.append(time.perf_counter() - started)
+    return percentiles(seconds)
+
+
+def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], asked: Any) -> dict[str, Any]:
+    """Index with bm25s and keep the vectors in a numpy matrix; a recall is both top 100 and their RRF."""
+    import bm25s
+
+    started = time.perf_counter()
+    tokens = [terms(text) for text in texts]
+    index = bm25s.BM25(k1=1.2, b=0.5)
+    index.index(tokens, show_progress=False)
+    matrix = np.stack(vectors)
+    built = time.perf_counter() - started
+    depth = min(100, len(texts))
+
+    def recall(number: int) -> list[int]:
+        found, _ = index.retrieve([terms(questions[number])], k=depth, show_progress=False)
+        near = np.argsort(-(matrix @ asked[number]))[:depth]
+        scores: dict[int, float] = {}
+        for ranking in (found[0].tolist(), near.tolist()):
+            for rank, place in enumerate(ranking, 1):
+                scores[place] = scores.get(place, 0.0) + 1 / (60 + rank)
+        return sorted(scores, key=lambda place: -scores[place])[:10]
+
+    return {"documents_per_s": round(len(texts) / built), "recall": timed(recall, len(questions))}
+
+
+def measured(items: list[dict[str, Any]], questions: Sequence[str], asked: Any, folder: str) -> dict[str, Any]:
+    """Remember everything into a fresh embedded store, then recall with every recipe of interest."""
+    with semmem.connect(f"embedded://{folder}", embedder="none") as mem:
+        started = time.perf_counter()
+        mem.remember_many(items, namespace="speed", batch_size=1000)
+        seconds = time.perf_counter() - started
+        out: dict[str, Any] = {"memories_per_s": round(len(items) / seconds), "recall": {}, "legs": {}}
+        for recipe in ("lexical", "dense", "hybrid", "default"):
+            legs: dict[str, list[float]] = {}
+
+            def recall(number: int, recipe: str = recipe, legs: dict[str, list[float]] = legs) -> None:
+                found = mem.recall(questions[number], namespace="speed", vector=asked[number], recipe=recipe)
+                for leg, took in found.timings.items():
+                    legs.setdefault(leg, []).append(took)
+
+            out["recall"][recipe] = timed(recall, len(questions))
+            if recipe == "default":
+                out["legs"] = {leg: percentiles(took) for leg, took in legs.items()}
+        out["bytes"] = mem.stats().bytes
+        return out
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark and print it."""
+    parser = argparse.ArgumentParser(prog="python -m eval.speed", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", default="../shared/data/vaswani", help="a folder with documents.jsonl and queries.jsonl")
+    parser.add_argument("--documents", type=int, default=None, help="only the first so many")
+    parser.add_argument("--json", action="store_true", help="only JSON on standard output")
+    given = parser.parse_args(argv)
+    corpus = datasets.load(Path(given.data))
+    items = [
+        {"id": item["id"], "text": item["text"], "title": item.get("title")}
+        for item in list(corpus.memories)[: given.documents]
+    ]
+    for item in items:
+        item["vector"] = made_vector(item["text"])
+    questions = [query.text for query in corpus.queries][:100]
+    asked = [made_vector(question) for question in questions]
+    beside = baseline([i["text"] for i in items], [i["vector"] for i in items], questions, asked)
+    with tempfile.TemporaryDirectory(prefix="semmem-speed-") as folder:
+        try:
+            ours = measured(items, questions, asked, folder)
+        finally:
+            EmbeddedServer(Path(folder)).stop()
+    report = {
+        "corpus": corpus.name,
+        "documents": len(items),
+        "questions": len(questions),
+        "semmem": ours,
+        "bm25s + numpy": beside,
+        "ratio": {
+            "ingest": round(ours["memories_per_s"] / beside["documents_per_s"], 3),
+            "recall_p50": round(ours["recall"]["default"]["p50_ms"] / beside["recall"]["p50_ms"], 1),
+            "hybrid_p50": round(ours["recall"]["hybrid"]["p50_ms"] / beside["recall"]["p50_ms"], 1),
+        },
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "version": semmem.__version__,
+    }
+    if given.json:
+        print(json.dumps(report))
+        return
+    print(f"{report['documents']} documents of {report['corpus']}, {report['questions']} questions, vectors given")
+    print(f"  ingest   semmem {ours['memories_per_s']:>7}/s   bm25s + numpy {beside['documents_per_s']:>7}/s")
+    for recipe, took in ours["recall"].items():
+        print(f"  {recipe:8} p50 {took['p50_ms']:>6} ms   p95 {took['p95_ms']:>6} ms")
+    print(f"  baseline p50 {beside['recall']['p50_ms']:>6} ms   p95 {beside['recall']['p95_ms']:>6} ms")
+    for leg, took in ours["legs"].items():
+        print(f"    of default: {leg:8} p50 {took['p50_ms']:>6} ms   p95 {took['p95_ms']:>6} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""A piece of the graph to look at: memories and the concepts that tie them, as networkx has it, in bounded work.
+
+It goes outwards over the very edges of the graph leg's walk (semmem.proximity), heaviest first, and stops at a number
+of memories. The store is asked a few questions a hop, never one a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.errors import InvalidInput, NotFound
+from semmem.extractors.rules import question
+from semmem.proximity import Mass, edges, gather, hop, idf, strongest
+from semmem.text import key, tokens
+from semmem.types import Filters, GraphSettings, Kind, Memory
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["BESIDE", "MENTION", "concept_node", "graph_view", "memory_node"]
+
+MENTION, BESIDE = "mention", "next in session"
+"""Types of edges: memory to concept, and memory to memory."""
+_WEIGHT_UNIT = 100
+"""Weights of entries are hundredths."""
+_MOST_HOPS, _LARGEST = 6, 10_000
+_FIRST_WORDS = 60
+_MOST_ALSO = 8
+_ALL = Filters(created_before=datetime(9999, 12, 31, tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where the view begins: concepts by key with how many mention each, and memories by ord, best first."""
+
+    df: dict[int, int]
+    ords: list[int]
+
+
+def memory_node(id: str) -> str:
+    """Return the node of a memory, or of a part of one."""
+    return f"m:{id}"
+
+
+def concept_node(key: int) -> str:
+    """Return the node of the concept that a store knows by ``key``."""
+    return f"c:{key & (2**64 - 1):016x}"
+
+
+def graph_view(
+    store: Any,
+    *,
+    namespace: str,
+    around: str | None = None,
+    hops: int = 2,
+    limit: int = 500,
+    language: str = "english",
+    settings: GraphSettings | None = None,
+) -> networkx.Graph:
+    """Return the memories within ``hops`` of a concept or memory, and the concepts that tie two of them.
+
+    ``around`` is a memory's id, or a name as people write it; None is the whole namespace, if that has at most
+    ``limit`` memories. A hop leads from a memory over its concepts, or beside it in its session, to other memories;
+    from a name the first hop leads to the memories that hold it. At most ``limit`` memories and as many concepts, the
+    heaviest.
+
+    Nodes have ``kind`` (memory, concept), ``name`` (id, or what people read) and ``title`` (what to show); a memory
+    its ``text``, and ``author``, ``session``, ``position``, ``source``, ``created_at`` where it has them; a concept its
+    ``sort`` (name, bigram, stem), ``df`` and ``idf``, and ``also``: other concepts that exactly the same of these
+    memories hold, which are not drawn again. ``start`` marks what was asked for.
+
+    Edges have ``type`` and ``weight``: a mention idf × a, with the ``role`` subject where the memory is about the
+    concept (then the larger of a and b counts); a neighbour what the walk gives it. Concepts of too many memories to
+    tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph["left_out"]`` counts memories
+    that were reached and had no room.
+
+    Raises InvalidInput, and NotFound when nothing is called ``around``.
+    """
+    for name, value, most in (("hops", hops, _MOST_HOPS), ("limit", limit, _LARGEST)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise InvalidInput(f"{name} must be a whole number from 1 to {most}, not {value!r}.")
+    plan = settings or GraphSettings()
+    if around is None:
+        start, left_out = _Start({}, []), 0
+        ords = _whole(store, namespace, limit)
+    else:
+        start = _start(store, namespace, around, language)
+        ords, left_out = _outwards(store, namespace, start, hops - bool(start.df), limit, plan)
+    graph = _drawn(store, namespace, ords, start, limit, plan)
+    graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
+    return graph
+
+
+def _whole(store: Any, namespace: str, limit: int) -> list[int]:
+    """Return the ords of a namespace that is small enough."""
+    size = store.scope((namespace,), Filters(), ()).size
+    if size > limit:
+        raise InvalidInput(
+            f"Namespace {namespace!r} holds {size:,} memories, more than the {limit:,} that are drawn at once: say "
+            "around which name or memory, or raise limit."
+        )
+    found: list[int] = store.scope((namespace,), _ALL, ()).allowed.tolist()
+    return found
+
+
+def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
+    """Find a memory by its id, else a concept by its name, whole or by the names that the text holds."""
+    if not isinstance(around, str) or not around.strip():
+        raise InvalidInput("around must be the name of a concept or the id of a memory, not an empty one.")
+    memories = store.get(namespace, [around])
+    if memories:
+        memory: Memory = memories[0]
+        ords = store.locate(namespace, memory.parent_id or memory.id)
+        held = store.memories([namespace], ords)
+        return _Start({}, [o for o in ords if memory.parent_id is None or held[o].id == memory.id])
+    folded = [word for word, _, _ in tokens(around, language)]
+    stems = [w.stem for w in folded if not w.stop]
+    asked = question(around, language)
+    forms = [
+        [key(Kind.NAME, [w.folded for w in folded])],
+        [n.key for n in asked.spans],
+        [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
+        list(asked.keys),
+    ]
+    found = store.postings([namespace], {k for form in forms for k in form})[namespace]
+    by_key = dict(found.items())
+    for form in forms:
+        held_by = {k: by_key[k] for k in form if k in by_key}
+        if not held_by:
+            continue
+        best: dict[int, tuple[int, int]] = {}
+        for entries in held_by.values():
+            for o, a, b in zip(*(entries[f].tolist() for f in ("ord", "mention", "subject")), strict=True):
+                best[o] = max(best.get(o, (0, 0)), (b, a))
+        ranked = sorted((o for o, weights in best.items() if any(weights)), key=lambda o: (-best[o][0], -best[o][1], o))
+        if ranked:
+            return _Start({k: int((e["mention"] > 0).sum()) for k, e in held_by.items()}, ranked)
+    raise NotFound(
+        f"Nothing in namespace {namespace!r} is called {around!r}; `semmem concepts --like …` lists the names it knows."
+    )
+
+
+def _outwards(
+    store: Any, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
+) -> tuple[list[int], int]:
+    """Return the memories reached, and how many more there were no room for."""
+    import numpy as np
+
+    def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
+        return {o: (h.created_at, h.id, h.part) for o, h in store.heads([namespace], ords).items()}
+
+    first = start.ords[:limit]
+    left_out = len(start.ords) - len(first)
+    seen = np.unique(np.array(first, dtype=np.int64))
+    beam = Mass(seen, np.full(len(seen), 1 / max(len(seen), 1)))
+    for _ in range(hops):
+        forwards = store.forwards([namespace], beam.ords)
+        keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
+        postings = store.postings([namespace], keys, max_df=plan.max_df, shared=True)[namespace]
+        along = edges(
+            forwards, postings, about=plan.about, co_mention=plan.co_mention, fan=plan.fan, max_df=plan.max_df
+        )
+        beside: dict[int, list[tuple[int, float]]] = {}
+        for ord, other, own in store.neighbours([namespace], beam.ords):
+            beside.setdefault(ord, []).append((other, plan.neighbour_own if own else plan.neighbour))
+        arrived, _ = hop(beam, along, beside)
+        fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
+        new = Mass(arrived.ords[fresh], arrived.values[fresh])
+        kept = strongest(new, limit - len(seen), names)
+        left_out += len(new) - len(kept)
+        beam = gather(kept, new.at(kept))
+        seen = np.union1d(seen, kept)
+        if not len(beam):
+            break
+    reached: list[int] = seen.tolist()
+    return reached, left_out
+
+
+@dataclass(slots=True)
+class _Concept:
+    """A concept to draw: its kind, idf, and the memories that hold it as ord -> (a, b)."""
+
+    kind: int
+    df: int
+    idf: float
+    held: dict[int, tuple[float, float]]
+
+    def weight(self, ord: int) -> float:
+        """Return idf × a, or idf × b where the memory is about the concept and that is larger."""
+        return self.idf * max(self.held[ord])
+
+    @property
+    def total(self) -> float:
+        """Return the weights of all its edges together."""
+        return sum(map(self.weight, self.held))
+
+
+def _concepts(
+    store: Any, namespace: str, ords: Sequence[int], start: _Start, plan: GraphSettings
+) -> dict[int, _Concept]:
+    """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for."""
+    forwards = store.forwards([namespace], ords)
+    entries = forwards.entries
+    held: dict[int, dict[int, tuple[float, float]]] = {}
+    kinds: dict[int, int] = {}
+    owners = [o for o, size in zip(forwards.ords.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)]
+    columns = (entries[f].tolist() for f in ("key", "kind", "mention", "subject"))
+    for ord, at, kind, a, b in zip(owners, *columns, strict=True):
+        if kind != Kind.TERM and (a or b):
+            held.setdefault(at, {})[ord] = (a / _WEIGHT_UNIT, b / _WEIGHT_UNIT)
+            kinds[at] = kind
+    own = set() if start.df else set(start.ords)
+    wanted = {
+        at for at, by in held.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
+    }
+    found = store.postings([namespace], wanted, max_df=plan.max_df)[namespace]
+    df = {at: int((e["mention"] > 0).sum()) for at, e in found.items()} | start.df
+    return {
+        at: _Concept(kinds[at], df[at], float(idf(found.memories, max(df[at], 1))), held[at])
+        for at in sorted(wanted)
+        if at in df
+    }
+
+
+def _drawn(
+    store: Any, namespace: str, ords: Sequence[int], start: _Start, limit: int, plan: GraphSettings
+) -> networkx.Graph:
+    import networkx
+
+    graph = networkx.Graph()
+    memories = store.memories([namespace], ords)
+    ids = {o: memory_node(memories[o].id) for o in ords if o in memories}
+    for ord, node in ids.items():
+        graph.add_node(node, start=not start.df and ord in start.ords, **_shown(memories[ord]))
+    concepts = _concepts(store, namespace, list(ids), start, plan)
+    order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
+    same: dict[Any, list[int]] = {}
+    for at in order:
+        concept = concepts[at]
+        alone = len(concept.held) < 2 and at not in start.df
+        same.setdefault(at if alone else frozenset(concept.held), []).append(at)
+    groups = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))[:limit]
+    names = store.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
+    for at, *others in groups:
+        concept, node = concepts[at], concept_node(at)
+        name = names.get(at, node)
+        graph.add_node(
+            node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
+            idf=concept.idf, also=", ".join(names.get(o, "") for o in others[:_MOST_ALSO]), start=at in start.df,
+        )  # fmt: skip
+        for ord, (_, b) in concept.held.items():
+            role = "subject" if b else "mention"
+            graph.add_edge(ids[ord], node, type=MENTION, role=role, weight=concept.weight(ord))
+    for ord, other, by_same in store.neighbours([namespace], list(ids)):
+        if other in ids:
+            weight = plan.neighbour_own if by_same else plan.neighbour
+            graph.add_edge(ids[ord], ids[other], type=BESIDE, weight=weight)
+    return graph
+
+
+def _shown(memory: Memory) -> dict[str, Any]:
+    """Return the attributes of a memory's node; what it has not is left out, since GraphML knows no None."""
+    flat = " ".join(memory.text.split())
+    short = flat if len(flat) <= _FIRST_WORDS else flat[: _FIRST_WORDS - 1].rstrip() + "…"
+    given = {"author": memory.author, "session": memory.session, "position": memory.position, "source": memory.source}
+    when = memory.created_at.isoformat() if memory.created_at else None
+    shown = {"kind": "memory", "name": memory.id, "title": memory.title or short, "text": memory.text}
+    return shown | {k: v for k, v in {**given, "created_at": when}.items() if v is not None}

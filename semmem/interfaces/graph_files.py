@@ -1,0 +1,119 @@
+"""A graph as a file: a page to explore in a browser, GraphML, Graphviz's DOT, or JSON.
+
+What a memory says is never markup: in the page it travels as JSON that cannot close its element and is only ever set as
+text, and the page forbids itself every script but its own and every connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semmem.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["FORMATS", "as_dot", "as_graphml", "as_html", "as_plain", "write"]
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_STYLE, _SCRIPT = re.compile(r"<style>(.*?)</style>", re.DOTALL), re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+def as_plain(graph: networkx.Graph) -> dict[str, Any]:
+    """Return the graph as JSON-ready values; networkx reads it back with ``node_link_graph(…, edges="edges")``."""
+    return {
+        "directed": False,
+        "multigraph": False,
+        "graph": dict(graph.graph),
+        "nodes": [{"id": node, **about} for node, about in graph.nodes(data=True)],
+        "edges": [{"source": one, "target": other, **about} for one, other, about in graph.edges(data=True)],
+    }
+
+
+def as_json(graph: networkx.Graph) -> str:
+    """Return ``as_plain`` as text."""
+    return json.dumps(as_plain(graph), ensure_ascii=False, indent=1) + "\n"
+
+
+def as_graphml(graph: networkx.Graph) -> str:
+    """Return GraphML; characters that XML cannot hold become the replacement character."""
+    import networkx
+
+    clean = networkx.Graph(**{key: _xml(value) for key, value in graph.graph.items()})
+    for node, about in graph.nodes(data=True):
+        clean.add_node(_xml(node), **{key: _xml(value) for key, value in about.items()})
+    for one, other, about in graph.edges(data=True):
+        clean.add_edge(_xml(one), _xml(other), **{key: _xml(value) for key, value in about.items()})
+    return "\n".join(networkx.generate_graphml(clean)) + "\n"
+
+
+def as_dot(graph: networkx.Graph) -> str:
+    """Return Graphviz's DOT: memories are boxes, concepts ellipses, heavier edges thicker."""
+    lines = ["graph semmem {", "  layout=neato; overlap=false; splines=true;", '  node [fontname="sans-serif"];']
+    for node, about in graph.nodes(data=True):
+        shape = "box" if about["kind"] == "memory" else "ellipse"
+        bold = ", penwidth=3" if about.get("start") else ""
+        tip = about.get("text", about["title"])
+        lines.append(f"  {_dot(node)} [label={_dot(about['title'])}, tooltip={_dot(tip)}, shape={shape}{bold}];")
+    for one, other, about in graph.edges(data=True):
+        style = {"subject": "bold", "mention": "solid"}.get(about.get("role", ""), "dashed")
+        width = f"{0.5 + 2.5 * about['weight']:.2f}"
+        lines.append(f"  {_dot(one)} -- {_dot(other)} [style={style}, penwidth={width}, weight={about['weight']:.4f}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def as_html(graph: networkx.Graph) -> str:
+    """Return one page that needs no network: drag, zoom, search, click for the text."""
+    page = files("semmem.interfaces").joinpath("graph_page.html").read_text(encoding="utf-8")
+    hashes = [_sha256(one) for pattern in (_STYLE, _SCRIPT) for one in pattern.findall(page)[:1]]
+    policy = f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
+    about = str(graph.graph.get("around") or graph.graph.get("namespace", ""))
+    filled = {"@policy@": policy, "@title@": escape(f"semmem graph · {about}"), "@data@": _harmless(as_plain(graph))}
+    return re.sub("@policy@|@title@|@data@", lambda found: filled[found[0]], page)
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    ".html": as_html,
+    ".graphml": as_graphml,
+    ".dot": as_dot,
+    ".json": as_json,
+}
+"""How a graph is written, by the ending of the file's name."""
+
+
+def write(graph: networkx.Graph, path: Path) -> None:
+    """Write the graph as the ending of ``path`` says. Raises InvalidInput for another ending."""
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        raise InvalidInput(f"A graph is written as {', '.join(FORMATS)}; {path.name!r} ends in none of them.")
+    path.write_text(form(graph), encoding="utf-8", errors="replace", newline="\n")
+
+
+def _harmless(value: Any) -> str:
+    """Return JSON in ASCII without <, > and &, so that no text in it can end the element it stands in."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _xml(value: Any) -> Any:
+    return _NOT_IN_XML.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+def _dot(text: str) -> str:
+    """Return a quoted string of DOT; a backslash would be an escape of Graphviz's own, so it is doubled."""
+    flat = " ".join(text.split())
+    return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,34 @@
+"""Files of other programs as items for remember_many: one module a format, each with ``read(path)``.
+
+An importer sets author, session, position and created_at, gives every memory an id that is the same next time, and says
+of every row that cannot be stored where it stands and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers.rows import BadRow, Item
+
+__all__ = ["FORMATS", "BadRow", "Item", "reader"]
+
+FORMATS = {"chat": "chat_jsonl", "locomo": "locomo", "longmemeval": "longmemeval"}
+"""What ``semmem import`` reads, and the module that reads it."""
+
+
+def reader(format: str) -> Callable[..., Iterator[Item]]:
+    """Return ``read(path, *, reject=None)`` of a format. Raises InvalidInput for an unknown one."""
+    from importlib import import_module
+
+    if format not in FORMATS:
+        raise InvalidInput(f"There is no importer for {format!r}; take one of: {', '.join(FORMATS)}.")
+    read: Callable[..., Iterator[Item]] = import_module(f"semmem.interfaces.importers.{FORMATS[format]}").read
+    return read
+
+
+def is_there(path: Path) -> None:
+    """Raise InvalidInput unless ``path`` is a file."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")

@@ -1,0 +1,117 @@
+"""Chat transcripts: one message a line, or message arrays as the OpenAI and Anthropic APIs have them.
+
+A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one JSON
+value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``, ``speaker``
+or ``name``; ``content``, ``text`` or ``message`` (a string, or parts of which the text is taken); and, if it likes,
+``timestamp``, ``session`` and ``id``. One message becomes one memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.interfaces.importers.rows import refuse as _refuse
+
+__all__ = ["read"]
+
+_AUTHOR = ("author", "speaker", "name", "role", "sender")
+_TEXT = ("content", "text", "message")
+_TIME = ("timestamp", "created_at", "create_time", "time", "date", "ts")
+_SESSION = ("session", "session_id", "conversation", "conversation_id", "thread_id", "thread", "chat_id")
+_ID = ("id", "uuid", "message_id")
+_MESSAGES = ("messages", "turns", "chat_messages")
+_LINES = (".jsonl", ".ndjson")
+
+
+def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+    """Yield one item a message; position counts from 0 in each session.
+
+    A message without a session belongs to the one named after the file. One without an id is known by session and
+    position, so that a transcript that has grown is read again without storing anything twice. One without a time has
+    that of the message before it in its session. A message that cannot be stored, or holds no text, goes to ``reject``
+    with its line; without ``reject`` it raises BadItem. It keeps its position, so that later ids do not shift.
+    """
+    bad = reject or _refuse
+    positions: Counter[str] = Counter()
+    times: dict[str, datetime] = {}
+    for where, row, session in _messages(path, bad):
+        try:
+            yield _item(where, row, session, positions, times)
+        except RowError as error:
+            bad(BadRow(where, str(error)))
+
+
+def _messages(path: Path, reject: Reject) -> Iterator[tuple[str, Any, str]]:
+    """Yield (where, message, session it belongs to unless it says otherwise)."""
+    if path.suffix.lower() in _LINES:
+        rows = lines(path, reject)
+    else:
+        value = document(path)
+        if isinstance(value, Mapping):
+            value = [value]
+        if not isinstance(value, list):
+            raise InvalidInput(f"{path} holds {type(value).__name__}, not messages or conversations.")
+        kind = "conversation" if any(_of(row, _MESSAGES) is not None for row in value) else "message"
+        rows = ((f"{kind} {number}", row) for number, row in enumerate(value, 1))
+    for where, row in rows:
+        inside = _of(row, _MESSAGES)
+        if inside is None:
+            yield where, row, path.stem
+            continue
+        if not isinstance(inside, list):
+            reject(BadRow(where, f"its messages are {type(inside).__name__}, not a list."))
+            continue
+        number = where.rpartition(" ")[2]
+        alone = where == "conversation 1" and isinstance(row, Mapping) and not _of(row, (*_ID, *_SESSION))
+        session = str(_of(row, (*_ID, *_SESSION)) or (path.stem if alone else f"{path.stem}:{number}"))
+        when = _of(row, _TIME)
+        for place, message in enumerate(inside, 1):
+            dated = isinstance(message, Mapping) and _of(message, _TIME) is None and when is not None
+            yield f"{where}, message {place}", {**message, "timestamp": when} if dated else message, session
+
+
+def _item(where: str, row: Any, session: str, positions: Counter[str], times: dict[str, datetime]) -> Item:
+    if not isinstance(row, Mapping):
+        raise RowError(f"it is {type(row).__name__}, not a message.")
+    own = _of(row, _SESSION)
+    session = session if own is None else str(own)
+    position = positions[session]
+    positions[session] += 1
+    content = _of(row, _TEXT)
+    if isinstance(content, Mapping) and _of(content, _TEXT) is not None:  # a transcript wraps {"role", "content"}
+        row = {**row, **content}
+        content = _of(content, _TEXT)
+    text = plain_text(content)
+    times_own = moment(_of(row, _TIME))
+    if times_own is not None:
+        times[session] = times_own
+    author, id = _of(row, _AUTHOR), _of(row, _ID)
+    return item(
+        where,
+        text=text,
+        id=f"{session}:{position}" if id is None else str(id),
+        author=_name(author),
+        session=session,
+        position=position,
+        created_at=times.get(session),
+    )
+
+
+def _of(row: Any, names: tuple[str, ...]) -> Any:
+    """Return the first of the fields ``names`` that the row has, None when it has none."""
+    if not isinstance(row, Mapping):
+        return None
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def _name(author: Any) -> str | None:
+    """Return who speaks: a name, or the role of {"role": …} where the author is an object of its own."""
+    if isinstance(author, Mapping):
+        author = _of(author, ("name", "role"))
+    return None if author is None else str(author)

@@ -1,0 +1,82 @@
+"""LongMemEval's own files (Wu et al. 2024), and their sessions as JSONL rows: one turn of a session a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.interfaces.importers.rows import refuse as _refuse
+
+__all__ = ["read"]
+
+_DATE = "%Y/%m/%d (%a) %H:%M"  # 2023/05/30 (Tue) 21:48
+
+
+def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+    """Yield one item a turn: the id is the session's with the turn's position, the author the role.
+
+    The haystacks of all questions go into one namespace. The same session stands in many of them and is read once, with
+    its first date; one that has other turns than before goes to ``reject``, as do turns that cannot be stored. Without
+    ``reject`` they raise BadItem. Raises InvalidInput for a file of another form.
+    """
+    bad = reject or _refuse
+    met: dict[str, Any] = {}
+    for where, session, date, turns in _sessions(path, bad):
+        if not isinstance(turns, list):
+            bad(BadRow(where, "its turns are not a list."))
+            continue
+        if session in met:
+            if met[session] != turns:
+                bad(BadRow(where, f"the session {session!r} was met before with other turns."))
+            continue
+        met[session] = turns
+        for place, turn in enumerate(turns):
+            at = f"{where}, turn {place + 1}"
+            try:
+                yield _item(at, turn, session, place, date)
+            except RowError as error:
+                bad(BadRow(at, str(error)))
+
+
+def _sessions(path: Path, reject: Reject) -> Iterator[tuple[str, str, Any, Any]]:
+    """Yield (where, id, date, turns) of every session."""
+    if path.suffix.lower() == ".jsonl":
+        for where, row in lines(path, reject):
+            if isinstance(row, Mapping) and {"id", "turns"} <= row.keys():
+                yield where, str(row["id"]), row.get("date"), row["turns"]
+            else:
+                reject(BadRow(where, "it is no object with 'id' and 'turns'."))
+        return
+    questions = document(path)
+    if not isinstance(questions, list) or not any(
+        isinstance(q, Mapping) and "haystack_sessions" in q for q in questions
+    ):
+        raise InvalidInput(
+            f"{path} is not LongMemEval's file: that is a list of objects with 'haystack_sessions' each."
+        )
+    for number, question in enumerate(questions, 1):
+        where = f"question {number}"
+        names = ("haystack_sessions", "haystack_session_ids", "haystack_dates")
+        columns = [question.get(name) for name in names] if isinstance(question, Mapping) else []
+        if not columns or not all(isinstance(c, list) and len(c) == len(columns[0]) for c in columns):
+            reject(BadRow(where, f"it has no lists {', '.join(names)} of one length."))
+            continue
+        for place, (turns, id, date) in enumerate(zip(*columns, strict=True), 1):
+            yield f"{where}, session {place}", str(id), date, turns
+
+
+def _item(where: str, turn: Any, session: str, place: int, date: Any) -> Item:
+    if not isinstance(turn, Mapping):
+        raise RowError(f"it is {type(turn).__name__}, not a turn.")
+    return item(
+        where,
+        text=plain_text(turn.get("content")),
+        id=f"{session}:{place}",
+        author=None if turn.get("role") is None else str(turn["role"]),
+        session=session,
+        position=place,
+        created_at=moment(date, _DATE),
+    )

@@ -1,0 +1,127 @@
+"""What the legs read from PostgreSQL: postings, forwards, vectors, neighbours, authors; never a text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.protocols import Forwards, Postings, Ranking, Scope
+from semmem.stores import postgres_dense
+from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
+from semmem.stores.postgres_pool import Pooled, among
+
+__all__ = ["LegReads"]
+
+Turn: TypeAlias = tuple[int, str | None, str | None, bool, int]
+_NO_LIMIT = 2**62
+_MOST_TURNS = 4_000
+"""Turns read around the candidates of one question; in longer sessions the rules of the window are off."""
+
+
+class LegReads(Pooled):
+    """The part of a store that the legs ask, a few round trips a question."""
+
+    def postings(
+        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
+    ) -> Mapping[str, Postings]:
+        """Return the postings of ``keys`` in each namespace, pending memories included.
+
+        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work.
+        """
+        wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+        limit = _NO_LIMIT if max_df is None else max_df
+        parameters = {"namespaces": list(namespaces), "keys": wanted, "max_df": limit}
+        totals: dict[str, tuple[int, int]] = {}
+        pending: dict[str, list[tuple[int, int, bytes]]] = {}
+        folded: dict[str, tuple[bytes, bytes]] = {}
+        for what, namespace, n, length, heads, raw in self._rows(
+            "postings_shared" if shared else "postings", parameters
+        ):
+            if what == 0:
+                totals[namespace] = (n, length)
+            elif what == 1:
+                pending.setdefault(namespace, []).append((n, length, raw))
+            else:
+                folded[namespace] = (heads, raw)
+        found = {}
+        for namespace in namespaces:
+            waiting = sorted(pending.get(namespace, []))
+            met = pending_keys(waiting, wanted) if shared and waiting else wanted[:0]
+            groups = unpack_postings(
+                *folded.get(namespace, (b"", b"")), [] if shared else waiting, np.setdiff1d(wanted, met), limit
+            )
+            if len(met):  # a key of one folded memory and one pending one is shared after all
+                whole = self.postings([namespace], met, max_df=max_df)[namespace]
+                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries))
+            found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
+        return found
+
+    def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
+        """Return, for each namespace, which of the name keys some memory has as its subject."""
+        known: dict[str, set[int]] = {}
+        for namespace, wanted in keys.items():
+            rows = self._rows("known_subjects", {"namespace": namespace, "keys": list(wanted)}) if wanted else []
+            known[namespace] = {key for key, _ in rows if key is not None}
+            for key, raw in rows:
+                if key is None:
+                    entries = np.frombuffer(raw, dtype=FORWARD)
+                    known[namespace].update(entries["key"][entries["subject"] > 0].tolist())
+            known[namespace] &= set(wanted)
+        return known
+
+    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
+        """Return what each memory holds."""
+        heads, raw = self._rows("forwards", among(namespaces, ords))[0]
+        return Forwards(*unpack_forwards(heads or b"", raw or b""))
+
+    def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
+        """Return what people read for each key."""
+        found = dict(self._rows("names", {"namespaces": list(namespaces), "keys": list(keys)}))
+        missing = set(keys) - set(found)
+        if missing:
+            for raw, names in self._rows("names_pending", {"namespaces": list(namespaces)}):
+                pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
+                found |= {key: name for key, name in pairs if key in missing}
+        return found
+
+    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres_dense."""
+        rows = self._run(lambda c: postgres_dense.nearest(c, scope, vector, depth))
+        return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
+
+    def similarities(
+        self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
+    ) -> Mapping[int, float]:
+        """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
+        return dict(self._rows("similarities", {**among(namespaces, ords), "vector": postgres_dense.literal(vector)}))
+
+    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        return self._rows("memory_neighbours", among(namespaces, ords))
+
+    def authors(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, set[str]]:
+        """Return whether any memory has an author, and which authors have one of the folded names ``keys``."""
+        rows = self._rows("memory_authors", {"namespaces": list(namespaces), "keys": list(keys)})
+        return bool(rows), {author for (author,) in rows if author is not None}
+
+    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        rows = self._rows("memory_written_by", {**among(namespaces, ords), "author": author})
+        return np.array([o for (o,) in rows], dtype=np.int64)
+
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords``, each in its order; none at all when that is too much to read."""
+        rows = self._rows("memory_turns", {**among(namespaces, ords), "limit": _MOST_TURNS + 1})
+        return rows if len(rows) <= _MOST_TURNS else []
+
+    def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row."""
+        heads, raw = self._rows("embedding_vectors", among(namespaces, ords))[0]
+        if heads is None:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+        found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
+        rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
+        return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)

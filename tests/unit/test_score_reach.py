@@ -1,0 +1,308 @@
+"""Reach in the fusions that read scores, and of rank-scaled and reranked recipes: by hand, and against random lists."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from semmem.config import RECIPES, recipe
+from semmem.rank_cap import LegReach, Reach, Witness, describe, reach
+from semmem.score_fusion import rank_as
+from semmem.types import Fusion, Recipe
+
+SCALED: tuple[Fusion, ...] = ("convex", "tm2c2", "scored")
+ONLY = "zzz"  # the last key of all: ties lose
+
+
+def leg_of(chosen: Recipe, name: str, k: int, **sizes: Any) -> LegReach:
+    return next(iter(reach(chosen, k, **sizes).regimes.values())).legs[name]
+
+
+def classes(found: Reach) -> dict[str, dict[str, str]]:
+    return {name: {leg: at.class_ for leg, at in regime.legs.items()} for name, regime in found.regimes.items()}
+
+
+def is_in(
+    chosen: Recipe,
+    regime: str,
+    k: int,
+    rankings: Mapping[str, Sequence[str]],
+    scores: Mapping[str, Sequence[float]],
+    memory: str,
+    exact: Sequence[str] = (),
+    importance: Mapping[str, float] | None = None,
+    most: Mapping[str, float] | None = None,
+) -> bool:
+    """Fuse for real and look whether ``memory`` is among the first ``k``."""
+    fused = rank_as(
+        chosen.fusion,
+        rankings,
+        scores,
+        weights=chosen.weights_in(regime),
+        rank_constants=chosen.constants(regime),
+        planned=chosen.legs,
+        most=most,
+        importance=importance,
+        prior_floor=chosen.prior_floor,
+        exact=exact,
+        exact_bonus=chosen.exact_bonus,
+        reserve=chosen.reserve,
+    )
+    return memory in [f.key for f in fused[:k]]
+
+
+def comes_out(chosen: Recipe, regime: str, k: int, witness: Witness) -> bool:
+    lists, scores = witness.rankings, witness.scores
+    return is_in(chosen, regime, k, lists, scores, witness.memory, witness.exact, most=witness.most)
+
+
+# --- the recipes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["convex", "tm2c2"])
+def test_two_equal_scaled_legs_are_possible_from_two_on_and_tie_for_the_only_place(name: str) -> None:
+    both = {"lexical": "possible", "dense": "possible"}
+    assert [classes(reach(RECIPES[name], k))["any"] for k in (2, 5, 10)] == [both] * 3
+    # k = 1: the first of the other leg earns .5 for sure, and this one no more than .5
+    alone = leg_of(RECIPES[name], "dense", 1)
+    assert (alone.class_, alone.lower_bar, alone.tie) == ("boost-only", Fraction(1, 2), "lower_bar")
+
+
+def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None:
+    tiny = recipe("default", fusion="convex", reserve={}, weights={"graph": 0.001})
+    leg = reach(tiny, 10).regimes["named"].legs["graph"]
+    assert (leg.class_, leg.lower_bar, leg.last_possible_rank, leg.guaranteed_ranks) == ("possible", 0, 10, 0)
+    assert (leg.value, leg.base_bar, leg.upper_bar) == (Fraction(1, 1000), 2, Fraction(2001, 1000))
+    assert (leg.possible_above_weight, leg.guaranteed_above_weight) == (0, None)
+    assert leg.certificate == (
+        "The first place of graph earns at most 0.001; the others' top 10 is sure of 0 only, and 10 rivals can all have "
+        "up to 2.001: the scores decide, so count on the corpus what gets in."
+    )
+
+
+def test_a_reserve_guarantees_in_a_scaled_fusion_as_in_any() -> None:
+    found = reach(recipe("default", fusion="convex"), 5)
+    assert found.worst == "guaranteed"
+    assert found.regimes["named"].legs["graph"].class_without_reserve == "possible"
+
+
+def test_the_reach_of_scored_is_by_rank_for_the_graph_and_by_bounds_for_the_text_legs() -> None:
+    found = reach(RECIPES["scored"], 10)
+    named, unnamed = found.regimes["named"].legs, found.regimes["unnamed"].legs
+    # named: the tenth of the graph earns 12 x 3/12 = 3, more than a text leg can give: they bring in nothing alone
+    assert {leg: at.class_ for leg, at in named.items()} == {
+        "lexical": "boost-only",
+        "dense": "boost-only",
+        "graph": "guaranteed",
+    }
+    assert named["dense"].lower_bar == 3
+    # unnamed: the tenth of the graph has 9/18 = .5, less than 1
+    assert {leg: at.class_ for leg, at in unnamed.items()} == dict.fromkeys(("lexical", "dense", "graph"), "possible")
+    assert unnamed["dense"].lower_bar == Fraction(1, 2)
+    assert unnamed["graph"].upper_bar == 2 + Fraction(9, 19)
+
+
+def test_how_many_ranks_of_a_ranked_leg_are_guaranteed_is_counted() -> None:
+    # 36/(2 + r) against rivals at i with 36/(2 + i) + 2 (ties lose), ten places. r = 7: 4; rivals need 36/(2 + i) >= 2,
+    # so i <= 16, fifteen others: too many. So by hand: r = 4: 6, i <= 7, six others; r = 5: 5.143, i <= 9, eight;
+    # r = 6: 4.5, i <= 12, eleven: too many. Five ranks are guaranteed.
+    assert reach(RECIPES["scored"], 10).regimes["named"].legs["graph"].guaranteed_ranks == 5
+
+
+# --- rank-scaled -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 5, 10, 20, 50])
+@pytest.mark.parametrize("weight", ["0.05", "0.2", "0.35", "0.8"])
+def test_a_rank_scaled_leg_brings_in_its_ranks_below_weight_times_cut_off(weight: str, k: int) -> None:
+    leg = leg_of(recipe("rank-scaled", weights={"graph": float(weight)}), "graph", k)
+    bound = Fraction(weight) * k
+    last = max(0, -(-bound.numerator // bound.denominator) - 1)  # the last whole rank below w K
+    assert leg.last_rank_over_bar == last
+    assert leg.class_ == ("possible" if last else "boost-only")
+    # 1 < w K
+    assert (leg.possible_above_weight, leg.rank_constant) == (Fraction(1, k), 60)
+
+
+def test_the_weight_that_opens_a_rank_scaled_leg_opens_it() -> None:
+    # k = 10 with other constants: the others' tenth has 1/(60 + 10 - 1) = 1/69; 1/(40 + 1/w - 1) > 1/69 from w > 1/30
+    odd = recipe("rank-scaled", rank_constants={"graph": 40.0})
+    leg = leg_of(odd, "graph", 10)
+    assert leg.possible_above_weight == Fraction(1, 30)
+    assert leg_of(recipe(odd, weights={"graph": 0.0333}), "graph", 10).class_ == "boost-only"
+    assert leg_of(recipe(odd, weights={"graph": 0.0334}), "graph", 10).class_ == "possible"
+    # at w = .35: k - 1 + 1/.35 < 69, so k up to 67
+    assert leg.possible_up_to_constant == 67
+    for constant, expected in ((67.0, "possible"), (68.0, "boost-only")):
+        assert leg_of(recipe(odd, rank_constants={"graph": constant}), "graph", 10).class_ == expected
+
+
+def test_the_certificate_of_a_rank_scaled_leg_says_how_it_was_worked_out() -> None:
+    leg = leg_of(RECIPES["rank-scaled"], "graph", 2)
+    assert leg.class_ == "boost-only"
+    assert leg.certificate.startswith("As weighted RRF with the constant w(k - 1) = 20.65. The first place of graph")
+
+
+# --- a reranker --------------------------------------------------------------------------------------------------
+
+
+def test_with_a_reranker_reach_is_of_what_it_is_shown() -> None:
+    seed = RECIPES["seed"]
+    assert leg_of(recipe(seed, rerank="composite"), "graph", 10).class_ == "boost-only"  # of 30, .35/61 < 1/90
+    wide = leg_of(recipe(seed, rerank="composite", rerank_depth=200), "graph", 10)
+    assert (wide.class_, wide.k) == ("possible", 10)  # .35/61 > 1/260: it is shown, and the reranker decides
+    assert wide.certificate.startswith("The reranker composite orders the first 200 anew")
+
+
+def test_a_reranker_takes_back_what_the_reserve_guarantees_unless_all_it_is_shown_is_returned() -> None:
+    chosen = recipe("default", rerank="composite", rerank_depth=30)
+    assert reach(chosen, 10).worst == "possible"
+    assert reach(chosen, 30).worst == "guaranteed"
+    assert reach(chosen, 50).worst == "guaranteed"
+
+
+# --- bounds that are easily wrong --------------------------------------------------------------------------------
+
+
+def test_in_a_small_scope_the_others_must_share_their_first_memory() -> None:
+    three = Recipe(
+        "three", {"lexical": 0.5, "dense": 0.5, "graph": 0.8}, dict.fromkeys(("lexical", "dense", "graph"), 60.0)
+    )
+    convex = recipe(three, fusion="convex")
+    # with one other memory in scope it is first in both: .5 + .5 > .8
+    assert leg_of(convex, "graph", 1, scope_size=2).class_ == "boost-only"
+    assert leg_of(convex, "graph", 1, scope_size=3).class_ == "possible"
+
+
+def test_fewer_rivals_than_places_guarantee() -> None:
+    # two of the other leg and one more of its own are three, and four could stand ahead of it
+    small = recipe("convex", depths={"lexical": 2, "dense": 2})
+    leg = leg_of(small, "dense", 4)
+    assert (leg.class_, leg.guaranteed_ranks, leg.sparse) == ("guaranteed", 2, True)
+    assert leg.certificate == "Fewer than 4 other memories can be ahead of the first of dense."
+    assert leg_of(small, "dense", 3).class_ == "possible"
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "rank-scaled", "convex"])
+def test_the_exact_bonus_of_those_behind_it_can_put_them_ahead(fusion: Fusion) -> None:
+    chosen = recipe("hybrid", fusion=fusion, exact_bonus=1.0)
+    leg = leg_of(chosen, "lexical", 3, base_sizes={"dense": 1})
+    assert leg.class_ == "possible"
+    lists = {"lexical": [ONLY, "a", "b", "c", "d"], "dense": ["e"]}
+    scores = {"lexical": [1.0, 0.9, 0.9, 0.9, 0.0], "dense": [1.0]}
+    assert not is_in(chosen, "any", 3, lists, scores, ONLY, exact=["a", "b", "c"])
+    assert is_in(chosen, "any", 3, lists, scores, ONLY)
+
+
+def test_a_rank_below_the_first_can_enter_as_long_as_places_are_left() -> None:
+    lists = {"lexical": ["a", "b", ONLY, "y"], "dense": ["a", "x", "y", "q"]}
+    scores = {"lexical": [1.0, 1.0, 0.9, 0.0], "dense": [1.0, 0.0, 0.0, 0.0]}
+    assert leg_of(RECIPES["convex"], "lexical", 3).last_possible_rank == 3
+    assert is_in(RECIPES["convex"], "any", 3, lists, scores, ONLY)
+    assert not is_in(RECIPES["convex"], "any", 2, lists, scores, ONLY)
+
+
+# --- against random lists ----------------------------------------------------------------------------------------
+
+LEVELS = (0.0, 0.0, 1e-6, 0.3, 0.5, 0.95, 1.0, 1.0)
+
+
+def some_recipe(draw: random.Random, fusion: Fusion) -> Recipe:
+    names = draw.choice([("lexical", "dense"), ("lexical", "dense", "graph"), ("lexical", "graph"), ("dense", "graph")])
+    depths = {name: draw.choice([1, 2, 3, 5, 6]) for name in names}
+    places = {name: at for at, name in enumerate(draw.sample(names, len(names)), draw.choice([1, 2]))}
+    return recipe(
+        Recipe("random", {n: draw.choice([0.1, 0.35, 0.5, 1.0, 12.0]) for n in names}, dict.fromkeys(names, 60.0)),
+        rank_constants={n: draw.choice([0.0, 2.0, 8.0]) for n in names},
+        depths=depths,
+        fusion=fusion,
+        exact_bonus=draw.choice([0.0, 0.0, 0.5, 2.0]),
+        reserve=draw.choice([{}, {}, places]),
+    )
+
+
+def some_lists(
+    draw: random.Random, chosen: Recipe, leg: str, rank: int, k: int, count: int
+) -> tuple[dict[str, list[str]], dict[str, list[float]]]:
+    ids = [f"m{i}" for i in range(count)]
+    lists: dict[str, list[str]] = {}
+    for name in chosen.legs:
+        depth = min(chosen.depths[name], count)
+        size = draw.randint(min(k, depth), depth)
+        if name == leg:
+            size = draw.randint(rank - 1, chosen.depths[name] - 1)
+        fresh = [f"own{i}" for i in range(6)] if name == leg else []
+        # rivals at the head, in one order, are what most often decides
+        lists[name] = ids[:size] if draw.random() < 0.4 else draw.sample([*ids, *fresh], size)
+    lists[leg].insert(rank - 1, ONLY)
+    scores: dict[str, list[float]] = {}
+    for name, keys in lists.items():
+        values = sorted((draw.choice(LEVELS) for _ in keys), reverse=True)
+        low = -1.0 if name == "dense" and draw.random() < 0.5 else 0.0
+        scores[name] = [low + (1 - low) * value for value in values]
+    return lists, scores
+
+
+@pytest.mark.parametrize("fusion", [*SCALED, "rank-scaled"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_lists_contradict_a_class(fusion: Fusion, seed: int) -> None:
+    draw = random.Random(f"{fusion} {seed}")
+    seen: dict[str, set[bool]] = {"boost-only": set(), "possible": set(), "guaranteed": set()}
+    for _ in range(80):
+        chosen, k = some_recipe(draw, fusion), draw.choice([1, 2, 3])
+        leg = draw.choice(chosen.legs)
+        found = leg_of(chosen, leg, k)
+        for _ in range(12):
+            rank = draw.randint(1, min(k + 1, chosen.depths[leg]))
+            lists, scores = some_lists(draw, chosen, leg, rank, k, 8)
+            exact = draw.choice([[], lists.get("lexical", []), [m for m in lists.get("lexical", []) if m != ONLY]])
+            entered = is_in(chosen, "any", k, lists, scores, ONLY, exact)
+            said = found.class_at(rank)
+            seen[said].add(entered)
+            if said == "boost-only":
+                assert not entered, (chosen, k, leg, rank, lists, scores)
+            elif said == "guaranteed":
+                assert entered, (chosen, k, leg, rank, lists, scores, exact)
+            if rank > 1:
+                continue
+            for mine, other, its in ((0.0, 1.0, found.class_with_prior), (1.0, 0.0, found.class_with_best_prior)):
+                prior = {m: other for keys in lists.values() for m in keys} | {ONLY: mine}
+                with_prior = is_in(chosen, "any", k, lists, scores, ONLY, exact, prior)
+                assert with_prior or its != "guaranteed" or other == 0, (chosen, k, leg, lists, scores, exact)
+                if not chosen.reserve:
+                    assert not with_prior or its != "boost-only", (chosen, k, leg, lists, scores, exact)
+    assert seen == {"boost-only": {False}, "possible": {True, False}, "guaranteed": {True}}
+
+
+@pytest.mark.parametrize("fusion", SCALED)
+def test_every_witness_and_counter_witness_comes_out_of_the_real_fusion_as_it_says(fusion: Fusion) -> None:
+    draw = random.Random(fusion)
+    shown = 0
+    for _ in range(250):
+        chosen, k = recipe(some_recipe(draw, fusion), reserve={}), draw.choice([1, 2, 3, 5])
+        leg = draw.choice(chosen.legs)
+        found = leg_of(chosen, leg, k)
+        assert (found.witness is None) == (found.class_ == "boost-only")
+        if found.witness is not None:
+            assert comes_out(chosen, "any", k, found.witness), (chosen, k, found.witness)
+        if found.counter_witness is not None:
+            assert found.class_ == "possible"
+            assert not comes_out(chosen, "any", k, found.counter_witness), (chosen, k, found.counter_witness)
+            shown += 1
+    assert shown > 50
+
+
+@pytest.mark.parametrize("name", ["convex", "tm2c2", "scored", "rank-scaled", "memini", "nexus"])
+def test_every_recipe_says_its_reach_in_a_table_and_as_plain_values(name: str) -> None:
+    for k in (1, 5, 10):
+        found = reach(RECIPES[name], k)
+        assert len(describe(found)) == sum(len(regime.legs) for regime in found.regimes.values())
+        assert found.as_dict()["recipe"] == name
+        for regime, legs in found.regimes.items():
+            for at in legs.legs.values():
+                if at.witness is not None:
+                    assert comes_out(RECIPES[name], regime, k, at.witness)
