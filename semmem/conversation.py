@@ -28,6 +28,13 @@ _MONTHS = (
 _MONTH = re.compile(
     rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
 )
+_COLLECTS = re.compile(
+    r"""^(?:what|which|where|who|whom|how|when)\b[^?]*?\b(?:has|have)\b(?!\s+to\b)
+    |^(?:in\s+)?(?:what|which)\s+(?!(?:is|was|does|has|this|his|as)\b)\w{2,}[^s\W]s\b(?=[^?]*\b(?:has|have|do|did|does|are|were)\b)
+    |\bhow\ many\b|\bboth\b|\bin\ common\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Questions whose answer is gathered from many turns: the perfect tense, plural nouns, counting."""
 _ALSO_WORDS = ("may", "march")
 
 
@@ -96,8 +103,10 @@ class Turns:
                     found |= self.month == 12 * year + month - 1 + later
         return found
 
-    def windows(self, settings: ConversationSettings) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Return (positions, weights) of what stands around each turn; a turn before it by its own author counts less."""
+    def windows(
+        self, settings: ConversationSettings, collects: bool = False
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Return (positions, weights) of what stands around each turn; one before it by its own author counts less."""
         import numpy as np
 
         def at(values: NDArray[Any], where: NDArray[np.int64]) -> NDArray[Any]:
@@ -109,7 +118,8 @@ class Turns:
         previous = np.where(own, np.minimum(settings.own, answered), answered)
         flat = np.ones(len(self.ords))
         weights = ((self.previous, previous), (self.before, flat * settings.before), (self.next, flat * settings.next))
-        return [(where, np.where(where >= 0, weight, 0.0)) for where, weight in weights]
+        factor = settings.collecting_window if collects else 1.0
+        return [(where, np.where(where >= 0, factor * weight, 0.0)) for where, weight in weights]
 
 
 def author_key(author: str) -> str:
@@ -139,9 +149,9 @@ def _is_written_as_name(words: Sequence[Word]) -> bool:
 
 def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
     """Return what ``question`` says, given ``candidates(question)`` and which authors are among them."""
-    months = _months(question)
+    months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
-        return Talk(None, question, question, months)
+        return Talk(None, question, question, months, collects)
     author = next(iter(authors))
     text = spoken = question
     for start, end in sorted(places.get(author_key(author), ()), reverse=True):
@@ -149,7 +159,11 @@ def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Col
         text = f"{text[:start]} {text[end:]}"
         spoken = spoken[:start] + ("my" if possessive else "I") + spoken[end:]
     text = " ".join(text.split())
-    return Talk(author, text or question, spoken, months)
+    return Talk(author, text or question, spoken, months, collects)
+
+
+def _collects(talk: Talk, settings: ConversationSettings) -> bool:
+    return talk.collects and settings.collecting
 
 
 def _months(text: str) -> tuple[tuple[int, int | None], ...]:
@@ -177,9 +191,8 @@ def lexical(
     place = np.searchsorted(joined, turns.ords)
     own = raw[place]
     mixed = own.copy()
-    for where, weight in turns.windows(settings):
+    for where, weight in turns.windows(settings, _collects(talk, settings)):
         mixed += weight * own[np.maximum(where, 0)]
-    mixed *= np.where(turns.asks, settings.asks_lexical, 1.0)
     mixed *= np.where(turns.by(talk.author), settings.author_lexical, 1.0)
     mixed *= np.where(turns.within(talk.months), settings.month_lexical, 1.0)
     raw[place] = mixed
@@ -200,11 +213,11 @@ def dense(
     import numpy as np
 
     mixed = vectors.astype(np.float64)
-    for where, weight in turns.windows(settings):
+    for where, weight in turns.windows(settings, _collects(talk, settings)):
         mixed += weight[:, None] * vectors[np.maximum(where, 0)]
     norms = np.linalg.norm(mixed, axis=1)
     scores: NDArray[np.float64] = (mixed @ question.astype(np.float64)) / np.maximum(norms, 1e-12)
-    scores -= settings.asks_dense * turns.asks
-    scores += settings.author_dense * turns.by(talk.author)
+    near = settings.collecting_author_dense if _collects(talk, settings) else settings.author_dense
+    scores += near * turns.by(talk.author)
     scores += settings.month_dense * turns.within(talk.months)
     return np.where(vectors.any(axis=1), scores, -2.0)

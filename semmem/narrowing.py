@@ -53,6 +53,8 @@ def checked_filters(given: Filters | Mapping[str, Any] | None) -> Filters:
             values[name] = _when(name, value)
         else:
             values[name] = strings(f"The filter {name}", value)
+            if not values[name]:
+                raise InvalidInput(f"The filter {name} is an empty list, which nothing matches; leave it out.")
     return Filters(**values)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Corrections",
     "Embedder",
     "Extractor",
     "Forwards",
@@ -40,7 +41,7 @@ class Row:
 
     ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
     None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
-    that was given.
+    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know.
     """
 
     memory: Memory
@@ -50,15 +51,42 @@ class Row:
     vector: NDArray[np.float32] | None
     content: bytes
     payload: bytes
+    arrivals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What people corrected in one namespace: ``into`` maps the key of a name to (key, name) of what it is taken for,
+    ``apart`` are names that no rule may take for another, ``names`` how each of them was written.
+    """
+
+    into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    apart: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def key(self, at: int) -> int:
+        """Return the key that ``at`` is taken for, itself where nobody said otherwise."""
+        found = self.into.get(at)
+        return at if found is None else found[0]
+
+    def forms(self, keys: Collection[int]) -> set[int]:
+        """Return ``keys`` and all that is taken for one of them."""
+        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of the whole memories of a batch, by (namespace, id)."""
+    """What became of the whole memories of a batch, by (namespace, id).
+
+    ``ords`` are those of the new rows, by (namespace, id, part), and ``changes`` the number under which the arrivals of
+    each namespace were noted.
+    """
 
     new: frozenset[tuple[str, str]]
     unchanged: frozenset[tuple[str, str]]
     conflicts: frozenset[tuple[str, str]]
+    ords: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
+    changes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +305,62 @@ class Store(Protocol):
 
     def add_vectors(self, rows: Sequence[tuple[str, int, NDArray[np.float32]]]) -> None:
         """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out."""
+        ...
+
+    def moment(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
+        """Return what names this moment, for ``alias_changes``, and what people corrected in each namespace."""
+        ...
+
+    def alias_changes(self, namespace: str, since: str) -> set[int]:
+        """Return the keys of the subjects that came or went, or were corrected, since a moment."""
+        ...
+
+    def note_aliases(self, namespace: str, keys: Collection[int]) -> None:
+        """Note that older memories that mention ``keys`` are to be read again."""
+        ...
+
+    def waiting_aliases(self, namespace: str, *, all: bool) -> Sequence[tuple[int, Sequence[int]]]:
+        """Return (number, keys) of what was noted and not settled; without ``all`` only what no writer has looked at."""
+        ...
+
+    def settle_aliases(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
+        """Mark what was noted as settled, but for the keys ``left``, which wait for maintain."""
+        ...
+
+    def alias_namespaces(self) -> Sequence[str]:
+        """Return the namespaces where something waits."""
+        ...
+
+    def spelled(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
+        """Return the memories whose text may hold one of ``words``: too many, never too few."""
+        ...
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that hold memories."""
+        ...
+
+    def indexed_after(self, namespace: str, ord: int, limit: int, *, titled: bool) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of what is indexed, in order, from ``ord`` on; only what has a title, if ``titled``."""
+        ...
+
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+        """Let memories hold what was found in them anew; return how many were changed. Forgotten ones are left out."""
+        ...
+
+    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
+        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart, and note what to read again."""
+        ...
+
+    def concepts(self, namespace: str, like: str | None, limit: int) -> Sequence[tuple[int, str, int, int]]:
+        """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""
+        ...
+
+    def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
+        """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
+        ...
+
+    def graph_hash(self, namespace: str) -> str:
+        """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         ...
 
     def maintain(self) -> Mapping[str, int]:

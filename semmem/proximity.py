@@ -86,7 +86,8 @@ def gather(ords: Any, values: Any) -> Mass:
     import numpy as np
 
     where, slot = np.unique(np.asarray(ords, dtype=np.int64), return_inverse=True)
-    return Mass(where, np.bincount(slot, weights=np.asarray(values, dtype=np.float64), minlength=len(where)))
+    summed = np.bincount(slot, weights=np.asarray(values, dtype=np.float64), minlength=len(where))
+    return Mass(where, summed.astype(np.float64, copy=False))
 
 
 def idf(memories: int, df: NDArray[Any] | int) -> Any:

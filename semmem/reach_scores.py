@@ -17,15 +17,23 @@ of 1 is the *best* a scaled leg can give, so a memory at a rank below the first 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
 from semmem.reach_report import LegReach, ReachClass, Witness
 from semmem.reach_witness import plain
+from semmem.score_bounds import (
+    LARGEST_CONSTANT,
+    Rival,
+    ScoreContest,
+    guaranteed_above,
+    guaranteed_up_to,
+    last_over,
+    ranks_without_own,
+)
 from semmem.types import Recipe
 
 __all__ = ["rank_scaled", "reordered", "score_reach"]
@@ -34,114 +42,8 @@ _RANKED = "graph"
 _MEEK = "lexical"
 """Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
 _DEPTH = 100
-_LARGEST_CONSTANT = 1_000_000
-_MANY = 6
 _NOTHING = 1e-9
 """A score next to nothing beside one of 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rival:
-    """Another leg: how many memories it returns lies between ``least`` and ``most``."""
-
-    leg: str
-    weight: Fraction
-    constant: Fraction | None
-    least: int
-    most: int
-    sure: bool
-
-    def share(self, rank: int) -> Fraction:
-        """The least that ``rank`` is sure of."""
-        if self.constant is not None:
-            return self.weight * (self.constant + 1) / (self.constant + rank)
-        return self.weight if self.sure and rank == 1 else Fraction(0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Contest:
-    """One leg against the others; ``constant`` is None where its shares are scaled scores."""
-
-    leg: str
-    weight: Fraction
-    constant: Fraction | None
-    sure: bool
-    depth: int
-    rivals: tuple[_Rival, ...]
-    scope: int | None
-    bonus: Fraction
-    own_bonus: Fraction
-
-    def best(self, rank: int = 1) -> Fraction:
-        """The most that ``rank`` can earn, bonus included."""
-        if self.constant is None:
-            return self.weight + self.own_bonus
-        return self.weight * (self.constant + 1) / (self.constant + rank)
-
-    def heads(self) -> dict[str, int]:
-        """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
-        scope has enough.
-        """
-        first = [r for r in self.rivals if r.least]
-        room = len(first) if self.scope is None else self.scope - 1
-        if room >= len(first) or len(first) > _MANY:
-            return {r.leg: i if room >= len(first) else 0 for i, r in enumerate(first)}
-        choices = itertools.product(range(room), repeat=len(first))
-        by_leg = [dict(zip((r.leg for r in first), choice, strict=True)) for choice in choices]
-        return min(by_leg, key=self._largest)
-
-    def _largest(self, heads: Mapping[str, int]) -> Fraction:
-        sums: dict[int, Fraction] = {}
-        for r in self.rivals:
-            if r.leg in heads:
-                sums[heads[r.leg]] = sums.get(heads[r.leg], Fraction(0)) + r.share(1)
-        return max(sums.values(), default=Fraction(0))
-
-    def lower_bar(self, k: int) -> Fraction:
-        """The least that the k-th best of the others can score."""
-        if k == 1:
-            return self._largest(self.heads())
-        return max((r.share(k) for r in self.rivals if r.least >= k), default=Fraction(0))
-
-    def others(self) -> Fraction:
-        """W: the most that a rival can have from the other legs and the bonus."""
-        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + max(self.bonus, self.own_bonus)
-
-    def upper_bar(self, rank: int, k: int) -> Fraction:
-        """The most that k rivals of a memory at ``rank`` can all score."""
-        if self.constant is None:
-            return self.others() + (self.weight if self.depth > 1 else 0)
-        last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
-        return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
-
-    def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
-        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one.
-
-        Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
-        """
-        behind_too = worst or self.own_bonus > 0 or self.constant is None
-        ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
-        return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
-
-    def guaranteed(self, rank: int, k: int, scale: Fraction = Fraction(1)) -> bool:
-        """Whether no scores keep a memory at ``rank`` out, its own score taken times ``scale``."""
-        if k < 1 or rank > k:
-            return False
-        if self.outnumbers(rank, k, worst=scale < 1):
-            return True
-        if self.constant is None:
-            return False
-        value, others = scale * self.best(rank), self.others()
-        if others >= value:
-            return False
-        gain = self.weight * (self.constant + 1)
-        ahead = sum(1 for i in range(1, self.depth + 1) if i != rank and gain / (self.constant + i) + others >= value)
-        return ahead < k
-
-    def class_of(self, scale: Fraction, k: int) -> ReachClass:
-        if self.guaranteed(1, k, scale):
-            return "guaranteed"
-        return "possible" if scale * self.best() > self.lower_bar(k) else "boost-only"
 
 
 def score_reach(
@@ -162,7 +64,7 @@ def score_reach(
     floor = _exact(recipe.prior_floor) if recipe.prior else Fraction(1)
     lower, upper = c.lower_bar(k), c.upper_bar(1, k)
     bare = c.class_of(Fraction(1), k)
-    over = 0 if c.best() <= lower else c.depth if c.constant is None or not lower else _last_over(c, lower)
+    over = 0 if c.best() <= lower else c.depth if c.constant is None or not lower else last_over(c, lower)
     last_possible = 0 if shut else min(over, k)
     free = k - others
     sure = 0
@@ -201,11 +103,11 @@ def score_reach(
         last_rank_over_bar=over,
         last_possible_rank=last_possible,
         guaranteed_ranks=sure,
-        base_guaranteed_ranks=_without_own(c, k),
+        base_guaranteed_ranks=ranks_without_own(c, k),
         possible_above_weight=lower / (1 + c.own_bonus / c.weight),
-        guaranteed_above_weight=_guaranteed_above(c, k),
-        possible_up_to_constant=_LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
-        guaranteed_up_to_constant=_guaranteed_up_to(c, k),
+        guaranteed_above_weight=guaranteed_above(c, k),
+        possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
+        guaranteed_up_to_constant=guaranteed_up_to(c, k),
         sparse=not any(r.least >= k for r in c.rivals),
         vacuous=scope is not None and scope <= k,
         leg_only_impossible=scope is not None
@@ -232,7 +134,7 @@ def rank_scaled(found: LegReach, step: Fraction) -> LegReach:
         certificate=f"As weighted RRF with the constant w(k - 1) = {plain(weight * step)}. {found.certificate}",
         possible_above_weight=above,
         guaranteed_above_weight=None,
-        possible_up_to_constant=_LARGEST_CONSTANT if last is None else last if last >= 1 else None,
+        possible_up_to_constant=LARGEST_CONSTANT if last is None else last if last >= 1 else None,
         guaranteed_up_to_constant=None,
     )
 
@@ -279,7 +181,7 @@ def _contest(
     k: int,
     scope: int | None,
     sizes: Mapping[str, int],
-) -> _Contest:
+) -> ScoreContest:
     def constant(name: str) -> Fraction | None:
         return _exact(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
 
@@ -292,10 +194,10 @@ def _contest(
         if name != leg:
             # the studied memory is in no other list, so a list is at most the rest of the scope
             cap = min(depth, sizes.get(name, depth), depth if scope is None else scope - 1)
-            rivals.append(_Rival(name, _exact(recipe.weights[name]), constant(name), min(k, cap), cap, sure(name)))
+            rivals.append(Rival(name, _exact(recipe.weights[name]), constant(name), min(k, cap), cap, sure(name)))
     depth = recipe.depths.get(leg, _DEPTH)
     bonus = _exact(recipe.exact_bonus) * _exact(recipe.weights[_MEEK]) if _MEEK in constants else Fraction(0)
-    return _Contest(
+    return ScoreContest(
         leg,
         _exact(recipe.weights[leg]),
         constant(leg),
@@ -308,41 +210,7 @@ def _contest(
     )
 
 
-def _last_over(c: _Contest, lower: Fraction) -> int:
-    """The last rank of a ranked leg whose share is above ``lower``."""
-    last = 0
-    while last < c.depth and c.best(last + 1) > lower:
-        last += 1
-    return last
-
-
-def _without_own(c: _Contest, k: int) -> int:
-    """How many first ranks nothing keeps out as long as the leg does not rank the rivals: their share is above W."""
-    if c.constant is None:
-        return int(c.sure and c.weight > c.others())
-    return min(k, _last_over(c, c.others()))
-
-
-def _guaranteed_above(c: _Contest, k: int) -> Fraction | None:
-    if c.outnumbers(1, k, worst=False):
-        return Fraction(0)
-    if c.constant is None:
-        return None
-    # k rivals stand at ranks 2 to k + 1: w > w(k_g + 1)/(k_g + k + 1) + W
-    return c.others() * (c.constant + k + 1) / k if k < c.depth else c.others()
-
-
-def _guaranteed_up_to(c: _Contest, k: int) -> int | None:
-    if c.constant is None or c.weight <= c.others():
-        return None
-    if c.outnumbers(1, k, worst=False) or k >= c.depth or not c.others():
-        return _LARGEST_CONSTANT
-    room = c.weight * k / c.others() - k - 1  # the constant must be below this
-    largest = room.__ceil__() - 1
-    return min(largest, _LARGEST_CONSTANT) if largest >= 0 else None
-
-
-def _witness(c: _Contest, k: int) -> Witness:
+def _witness(c: ScoreContest, k: int) -> Witness:
     """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing."""
     only = f"only-{c.leg}"
     rankings: dict[str, tuple[str, ...]] = {}
@@ -358,7 +226,7 @@ def _witness(c: _Contest, k: int) -> Witness:
     return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores, most)
 
 
-def _counter_witness(c: _Contest, k: int) -> Witness | None:
+def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
     """Lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
 
     k rivals are first in every other scaled leg at once, and stand behind the memory in its own, close by.
@@ -388,7 +256,7 @@ def _counter_witness(c: _Contest, k: int) -> Witness | None:
     return Witness(only, False, rankings, tuple(ids) if c.bonus or c.own_bonus else (), scores)
 
 
-def _certificate(c: _Contest, bare: ReachClass, k: int, place: int | None, shut: bool) -> str:
+def _certificate(c: ScoreContest, bare: ReachClass, k: int, place: int | None, shut: bool) -> str:
     said = [] if place is None else [f"The reserve gives the first memory of {c.leg} place {place} or better of {k}."]
     lower, upper = c.lower_bar(k), c.upper_bar(1, k)
     earns = f"The first place of {c.leg} earns at most {plain(c.best())}"

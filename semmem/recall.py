@@ -25,6 +25,7 @@ __all__ = ["Candidates", "Recall", "Recaller"]
 
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
+_DEEPEST = 1_000
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
@@ -123,7 +124,10 @@ class Recaller:
         text = _checked(query, limit, offset, sort_by)
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
+        recipe = _deep_enough(recipe, limit + offset)
         found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
+        if len(cut(found, how)) < limit + offset and (deeper := _deeper(found)) is not None:
+            found = self.candidates(text, namespaces, deeper, filters, exclude, vector, timings)
         matched, is_exact = total(found)
         found = self._reranked(found, how, text, timings)
         hits = self._hits(found, how, terms(text, self._language))
@@ -319,6 +323,25 @@ def _reason(error: Exception) -> str:
     """Return why something could not answer, on one line."""
     message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
     return " ".join(message.split())[:500]
+
+
+def _deep_enough(recipe: Recipe, wanted: int) -> Recipe:
+    """Let every leg that is called go at least as deep as the hits that are wanted."""
+    if all(recipe.depths.get(leg, 100) >= wanted for leg in recipe.legs):
+        return recipe
+    return replace(
+        recipe, depths={**recipe.depths, **{leg: max(recipe.depths.get(leg, 100), wanted) for leg in recipe.legs}}
+    )
+
+
+def _deeper(found: Candidates) -> Recipe | None:
+    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
+
+    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
+    """
+    depths = found.recipe.depths
+    short = {leg: 8 * n for leg, r in found.rankings.items() if len(r) >= (n := depths.get(leg, 100)) and n < _DEEPEST}
+    return replace(found.recipe, depths={**depths, **short}) if short else None
 
 
 def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:

@@ -279,9 +279,11 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.conversation. They act inside the legs, not in fusion.
 
-    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine (``asks_dense`` is taken off).
-    ``previous``, ``asked`` (a previous turn that ends in a question mark), ``before``, ``next`` and ``own`` (a previous
-    turn by the same author) are the weights of what stands around a turn.
+    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked`` (a previous turn that
+    ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same author) are the weights of
+    what stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she …", "how
+    many", "both"; English): what they look for stands alone, so windows and the walk's neighbours shrink by the two
+    factors, and the author counts ``collecting_author_dense``.
     """
 
     author_lexical: float = 1.6
@@ -291,10 +293,12 @@ class ConversationSettings:
     before: float = 0.1
     next: float = 0.1
     own: float = 0.15
-    asks_lexical: float = 0.8
-    asks_dense: float = 0.05
     month_lexical: float = 1.5
     month_dense: float = 0.06
+    collecting: bool = True
+    collecting_window: float = 0.33
+    collecting_neighbour: float = 0.5
+    collecting_author_dense: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,13 +306,14 @@ class Talk:
     """What a question to a conversation says: the one author it names, the text without the name, and its months.
 
     ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
-    it, for the encoder. Months are (month from 1, year or None).
+    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
     """
 
     author: str | None
     text: str
     spoken: str
     months: tuple[tuple[int, int | None], ...]
+    collects: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ class Hashing:
                     row[slot] += sign
             if not row.any():
                 row[0] = 1.0
-        norms = np.linalg.norm(out, axis=1, keepdims=True)
-        return out / norms
+        out /= np.linalg.norm(out, axis=1, keepdims=True)
+        return out
 
 
 @lru_cache(maxsize=50_000)

@@ -107,9 +107,7 @@ def register() -> None:
 
         return component
 
-    Language.factory(
-        COMPONENT, default_config={"language": "english", "known": []}, assigns=["doc.spans"], func=make
-    )
+    Language.factory(COMPONENT, default_config={"language": "english", "known": []}, assigns=["doc.spans"], func=make)
 
 
 def pipeline(*, language: str = "english", known: Collection[int] = ()) -> Any:

@@ -7,7 +7,7 @@ other legs found nothing, has nowhere to start: the leg is empty, and that is no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class Graph:
         found = []
         named = False
         for namespace in scope.namespaces:
-            mass, is_named = self._walk(namespace, asked, concepts, recipe.graph, trace, len(scope.namespaces) > 1)
+            mass, is_named = self._walk(namespace, asked, concepts, recipe, trace, len(scope.namespaces) > 1)
             found.append(mass)
             named = named or is_named
         scores = gather(np.concatenate([m.ords for m in found]), np.concatenate([m.values for m in found]))
@@ -87,10 +87,14 @@ class Graph:
         namespace: str,
         asked: Question,
         concepts: QuestionConcepts,
-        settings: GraphSettings,
+        recipe: Recipe,
         trace: Trace,
         several: bool,
     ) -> tuple[Mass, bool]:
+        talk, rules = asked.talk, recipe.conversation
+        settings = recipe.graph
+        if talk is not None and talk.collects and rules is not None and rules.collecting:
+            settings = replace(settings, neighbour=settings.neighbour * rules.collecting_neighbour)
         links = link(self._store, namespace, concepts, settings, self._language, trace)
         restart, score = combine(
             [
@@ -105,8 +109,8 @@ class Graph:
             return restart, links.named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
         scores = walk(namespace, asked, restart, score, settings, trace)
-        if asked.talk is not None and asked.talk.author is not None and settings.author_bonus != 1:
-            theirs = self._store.written_by([namespace], scores.ords, asked.talk.author)
+        if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
+            theirs = self._store.written_by([namespace], scores.ords, talk.author)
             scores = Mass(
                 scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
             )

@@ -125,10 +125,10 @@ def unpack_postings(
     return ids, sizes.astype(np.int64), entries
 
 
-def join_groups(one: Groups, other: Groups) -> Groups:
-    """Return the union of two sets of groups; the groups of ``other`` replace those of the same id in ``one``."""
+def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
+    """Return the groups of ``one`` without those of the ids ``replaced``, and all of ``other``."""
     ids, sizes, entries = one
-    stays = ~np.isin(ids, other[0])
+    stays = ~np.isin(ids, replaced)
     entries = entries[np.repeat(stays, sizes)]
     owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
     order = np.argsort(owner, kind="stable")

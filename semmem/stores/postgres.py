@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from semmem.errors import InvalidInput
 from semmem.protocols import Head, Row, Scope, Written
 from semmem.stores import postgres_dense, postgres_write
+from semmem.stores.postgres_graph import GraphTables
 from semmem.stores.postgres_legs import LegReads
 from semmem.stores.postgres_pool import among
 from semmem.stores.statements import statements
@@ -26,7 +27,7 @@ __all__ = ["PostgresStore"]
 _SQL = statements("postgres")
 
 
-class PostgresStore(LegReads):
+class PostgresStore(LegReads, GraphTables):
     """One transactional store: writing, forgetting, and reading whole memories; see also the classes below it."""
 
     # ------------------------------------------------------------------ who filled it
@@ -48,13 +49,17 @@ class PostgresStore(LegReads):
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
         written = self._transaction(lambda c: postgres_write.write(c, rows, on_conflict))
         for namespace in sorted({n for n, _ in written.new}):
-            pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
-            if pending >= postgres_write.FOLD_AT:
-                self._transaction(partial(postgres_write.fold, namespace=namespace))
-                fresh += 1
-            if fresh >= postgres_write.COMPACT_AT:
-                self._transaction(partial(postgres_write.compact, namespace=namespace))
+            self.tidy(namespace)
         return written
+
+    def tidy(self, namespace: str) -> None:
+        """Fold a namespace whose pending memories have become many, and compact one with many fresh segments."""
+        pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
+        if pending >= postgres_write.FOLD_AT:
+            self._transaction(partial(postgres_write.fold, namespace=namespace))
+            fresh += 1
+        if fresh >= postgres_write.COMPACT_AT:
+            self._transaction(partial(postgres_write.compact, namespace=namespace))
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
@@ -111,6 +116,11 @@ class PostgresStore(LegReads):
         """Return whole memories by (namespace, id)."""
         parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
         return {(m.namespace, m.id): m for m in map(_memory, self._rows("memory_parents", parameters))}
+
+    def indexed_after(self, namespace: str, ord: int, limit: int, *, titled: bool) -> list[tuple[int, Memory]]:
+        """Return (ord, memory) of what is indexed, in order, from ``ord`` on; only what has a title, if ``titled``."""
+        parameters = {"namespace": namespace, "ord": ord, "limit": limit, "titled": titled}
+        return [(r[-1], _memory(r)) for r in self._rows("indexed_after", parameters)]
 
     def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
         """Return what fusion needs of each candidate; forgotten ones are left out."""

@@ -55,7 +55,7 @@ class LegReads(Pooled):
             )
             if len(met):  # a key of one folded memory and one pending one is shared after all
                 whole = self.postings([namespace], met, max_df=max_df)[namespace]
-                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries))
+                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries), met)
             found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
         return found
 

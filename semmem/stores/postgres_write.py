@@ -7,7 +7,7 @@ Every function takes an open connection inside a transaction and holds no state.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,21 @@ from semmem.protocols import Row, Written
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
 from semmem.stores.statements import statements
-from semmem.types import Filters
+from semmem.types import Extraction, Filters
 
-__all__ = ["COMPACT_AT", "FOLD_AT", "compact", "filter_parameters", "fold", "forget", "write"]
+__all__ = [
+    "COMPACT_AT",
+    "FOLD_AT",
+    "clear_postings",
+    "compact",
+    "copy_segments",
+    "filter_parameters",
+    "fold",
+    "forget",
+    "note_aliases",
+    "write",
+    "write_relationships",
+]
 
 FOLD_AT = 64
 """Pending memories of a namespace at which a writer folds them into the postings."""
@@ -65,9 +77,12 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     for row in ordered:
         if row.extraction is not None and _name(row) in new:
             by_namespace[row.memory.namespace].append((ords[(*_name(row), row.part)], row))
+    changes = {}
     for namespace, stored in by_namespace.items():
         _index(connection, namespace, sorted(stored, key=lambda pair: pair[0]))
-    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts))
+        if arrivals := {at for _, row in stored for at in row.arrivals}:
+            changes[namespace] = note_aliases(connection, namespace, arrivals)
+    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts), ords, changes)
 
 
 def _name(row: Row) -> tuple[str, str]:
@@ -136,6 +151,8 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
     vectors = [(name, int8(ord), vector(row.vector)) for ord, row in stored if row.vector is not None]
     if vectors:
         copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
+    if any(e.relationships for e in extractions):
+        write_relationships(connection, namespace, [(o, r.extraction) for o, r in stored if r.extraction is not None])
     total = {"namespace": namespace, "memories": len(stored), "length": sum(e.length for e in extractions)}
     connection.execute(_SQL["tally_add"], total)
     if len(stored) < FOLD_AT:
@@ -145,10 +162,11 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
     ords = np.array([ord for ord, _ in stored], dtype=np.int64)
     lengths = np.array([e.length for e in extractions], dtype=np.int64)
     names = [n for e in extractions for n in e.names]
-    _copy_segments(connection, namespace, invert(ords, lengths, sizes, entries, names))
+    copy_segments(connection, namespace, invert(ords, lengths, sizes, entries, names))
 
 
-def _copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
+def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
+    """Write one row a key under a new segment number, and mark the keys that are no longer alone."""
     segments = list(segments)
     connection.execute(_SQL["segments_own"], {"namespace": namespace})
     keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
@@ -182,6 +200,24 @@ def _copy_segments(connection: Any, namespace: str, segments: Iterable[Segment])
     )
 
 
+def note_aliases(connection: Any, namespace: str, keys: Collection[int]) -> int:
+    """Note that older memories that mention ``keys`` are to be read again; return the number of the note."""
+    parameters = {"namespace": namespace, "keys": np.fromiter(sorted(keys), np.int64, len(keys))}
+    return int(connection.execute(_SQL["alias_note"], parameters).fetchone()[0])
+
+
+def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> None:
+    """Store the relationships that were found in memories that have none yet."""
+    name = text(namespace)
+    rows = [
+        (name, int8(ord), int8(one), text(what), int8(other))
+        for ord, extraction in found
+        for one, what, other in extraction.relationships
+    ]
+    if rows:
+        copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
+
+
 def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many."""
     taken = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
@@ -196,7 +232,7 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
     flat = [n for ord, _, _ in forwards for n in names[ord]]
-    _copy_segments(connection, namespace, invert(ords, lengths, sizes, np.concatenate(packed), flat))
+    copy_segments(connection, namespace, invert(ords, lengths, sizes, np.concatenate(packed), flat))
     connection.execute(_SQL["fold_done"], parameters)
     return len(forwards)
 
@@ -216,7 +252,11 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
     connection.execute(_SQL["forget_embedding"], which)
     connection.execute(_SQL["forget_memory"], which)
     folded = {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
-    _clear_postings(connection, namespace, folded)
+    clear_postings(connection, namespace, folded)
+    connection.execute(_SQL["relationship_forget"], which)
+    if gone := _subjects_gone(connection, namespace, [raw for _, _, raw in forwards]):
+        note_aliases(connection, namespace, gone)
+    connection.execute(_SQL["alias_empty"], {"namespace": namespace})
     if forwards:
         total = {"namespace": namespace, "memories": -len(forwards), "length": -sum(n for _, n, _ in forwards)}
         connection.execute(_SQL["tally_add"], total)
@@ -225,7 +265,24 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
     return len(wholes)
 
 
-def _clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
+def _subjects_gone(connection: Any, namespace: str, forgotten: Sequence[bytes]) -> set[int]:
+    """Return the keys that forgotten memories were about and no memory is any more."""
+    entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
+    about = np.unique(entries["key"][entries["subject"] > 0])
+    if not len(about):
+        return set()
+    gone = set(about.tolist())
+    for key, raw in connection.execute(_SQL["known_subjects"], {"namespace": namespace, "keys": about}, binary=True):
+        if key is None:
+            left = np.frombuffer(raw, dtype=FORWARD)
+            gone.difference_update(left["key"][left["subject"] > 0].tolist())
+        else:
+            gone.discard(key)
+    return gone
+
+
+def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
+    """Take memories out of the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
     if not keys_of:
         return
     gone: dict[int, list[int]] = defaultdict(list)

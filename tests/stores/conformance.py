@@ -254,21 +254,18 @@ class StoreConformance:
         second = timedelta(seconds=1)
         write(
             store,
-            {"id": "d", "session": "s", "created_at": NOON + second},
-            {"id": "b", "session": "s", "position": 2},
-            {"id": "c", "session": "s", "position": 10},
+            {"id": "d", "session": "s", "created_at": NOON + second, "author": "Ada"},
+            {"id": "b", "session": "s", "position": 2, "author": "Bob"},
+            {"id": "c", "session": "s", "position": 10, "author": "Ada"},
             {"id": "a", "session": "s", "position": 2},
             {"id": "other", "session": "S", "position": 3},
             {"id": "alone", "position": 4},
         )
-        at = {i: ord_of(store, i) for i in ("a", "b", "c", "d", "other", "alone")}
-        assert store.neighbours(["n"], list(at.values())) == {
-            at["a"]: (None, at["b"]),
-            at["b"]: (at["a"], at["c"]),
-            at["c"]: (at["b"], at["d"]),
-            at["d"]: (at["c"], None),
-            at["other"]: (None, None),
-        }
+        at = {ord_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
+        found = [(at[ord], at[near], same) for ord, near, same in store.neighbours(["n"], list(at))]
+        # By time, then position, then id: a b c d; c and d are both Ada's.
+        pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
+        assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
 
     def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:
         write(
@@ -326,15 +323,15 @@ class StoreConformance:
         write(store, {"id": "b"}, namespace="z")
         parts = store.locate("n", "long")
         a, b = ord_of(store, "a"), ord_of(store, "b", "z")
-        missing = store.missing_vectors(("", 0), 100)
-        assert [(n, o) for n, o, _, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
-        assert next(row[2:] for row in missing if row[1] == a) == ("T", "text of a")
-        assert [r[:2] for r in store.missing_vectors(missing[0][:2], 1)] == [missing[1][:2]]
+        missing = [(m.namespace, o, m) for o, m in store.missing_vectors(("", 0), 100)]
+        assert [(n, o) for n, o, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
+        assert next((m.id, m.title, m.text) for _, o, m in missing if o == a) == ("a", "T", "text of a")
+        assert [o for o, _ in store.missing_vectors(missing[0][:2], 1)] == [missing[1][1]]
         store.forget("z", "b", ANY, dry_run=False)
-        store.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _, _ in missing])
+        store.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _ in missing])
         store.add_vectors([("n", a, unit(1, 0, 0))])  # it has one: nothing changes
         assert store.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
-        assert store.missing_vectors(("", 0), 100) == []
+        assert list(store.missing_vectors(("", 0), 100)) == []
         assert store.stats(None).vectors == 2 + len(parts)  # not one of what was forgotten
 
     # ------------------------------------------------------------------ counting, forgetting, maintaining

@@ -79,8 +79,8 @@ def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None
     assert (leg.value, leg.base_bar, leg.upper_bar) == (Fraction(1, 1000), 2, Fraction(2001, 1000))
     assert (leg.possible_above_weight, leg.guaranteed_above_weight) == (0, None)
     assert leg.certificate == (
-        "The first place of graph earns at most 0.001; the others' top 10 is sure of 0 only, and 10 rivals can all have "
-        "up to 2.001: the scores decide, so count on the corpus what gets in."
+        "The first place of graph earns at most 0.001; the others' top 10 is sure of 0 only, and 10 rivals can all "
+        "have up to 2.001: the scores decide, so count on the corpus what gets in."
     )
 
 

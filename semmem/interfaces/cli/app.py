@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from semmem.interfaces.cli import demo, doctor, reaching, reading, server, writing
+from semmem.interfaces.cli import demo, doctor, graphing, importing, reaching, reading, server, writing
 from semmem.interfaces.cli.door import Debug, Door, Json, Namespace, RecipeName, Url
 
 __all__ = ["app", "run"]
@@ -46,7 +46,7 @@ def options(
     ctx.obj = Door(url=url, namespace=namespace or "default", recipe=recipe, json=json, debug=debug)
 
 
-for part in (demo, writing, reading, reaching, doctor):
+for part in (demo, writing, importing, reading, graphing, reaching, doctor):
     part.register(app)
 app.add_typer(server.app, name="server")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from semmem.facade import Semmem
 
-__all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "command"]
+__all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "alone", "command"]
 
 Url = Annotated[
     str | None, typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://… (default: yours).")
@@ -113,35 +113,53 @@ def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Co
     """
 
     def register(function: Command) -> Command:
-        hints = typing.get_type_hints(function, include_extras=True)
-        own = list(inspect.signature(function).parameters.values())[1:]
-        shared = [*common, "json", "debug"]
-
-        def run(ctx: typer.Context, **given: Any) -> None:
-            before: Door = ctx.obj or Door()
-            mine = {key: given.pop(key) for key in shared}
-            door = Door(
-                url=mine.get("url") or before.url,
-                namespace=mine.get("namespace") or before.namespace,
-                recipe=mine.get("recipe") or before.recipe,
-                json=mine["json"] or before.json,
-                debug=mine["debug"] or before.debug,
-            )
-            with told(door):
-                function(door, **given)
-
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-        parameters += [p.replace(kind=keyword, annotation=hints[p.name]) for p in own]
-        for key in shared:
-            annotation, default = _COMMON[key]
-            parameters.append(inspect.Parameter(key, keyword, annotation=annotation, default=default))
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        app.command(name, help=inspect.getdoc(function))(run)
+        app.command(name, help=inspect.getdoc(function))(_opened(function, common))
         return function
 
     return register
+
+
+def alone(app: typer.Typer, *common: str) -> Callable[[Command], Command]:
+    """Register a function as what a group of commands does when none of them follows; otherwise as ``command`` does."""
+
+    def register(function: Command) -> Command:
+        app.callback(invoke_without_command=True, help=inspect.getdoc(function))(_opened(function, common))
+        return function
+
+    return register
+
+
+def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[..., None]:
+    """Return ``function`` as typer calls it: with the common options among its own, and told of errors."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = [*common, "json", "debug"]
+
+    def run(ctx: typer.Context, **given: Any) -> None:
+        before: Door = ctx.obj or Door()
+        mine = {key: given.pop(key) for key in shared}
+        door = Door(
+            url=mine.get("url") or before.url,
+            namespace=mine.get("namespace") or before.namespace,
+            recipe=mine.get("recipe") or before.recipe,
+            json=mine["json"] or before.json,
+            debug=mine["debug"] or before.debug,
+        )
+        if ctx.invoked_subcommand is not None:
+            ctx.obj = door
+            return
+        with told(door):
+            function(door, **given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    parameters += [p.replace(kind=keyword, annotation=hints[p.name]) for p in own]
+    for key in shared:
+        annotation, default = _COMMON[key]
+        parameters.append(inspect.Parameter(key, keyword, annotation=annotation, default=default))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
 
 
 @contextmanager

@@ -7,7 +7,6 @@ of every row that cannot be stored where it stands and why.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers.rows import BadRow, Item
@@ -26,9 +25,3 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
         raise InvalidInput(f"There is no importer for {format!r}; take one of: {', '.join(FORMATS)}.")
     read: Callable[..., Iterator[Item]] = import_module(f"semmem.interfaces.importers.{FORMATS[format]}").read
     return read
-
-
-def is_there(path: Path) -> None:
-    """Raise InvalidInput unless ``path`` is a file."""
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.")

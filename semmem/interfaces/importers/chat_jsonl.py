@@ -1,9 +1,9 @@
 """Chat transcripts: one message a line, or message arrays as the OpenAI and Anthropic APIs have them.
 
-A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one JSON
-value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``, ``speaker``
-or ``name``; ``content``, ``text`` or ``message`` (a string, or parts of which the text is taken); and, if it likes,
-``timestamp``, ``session`` and ``id``. One message becomes one memory.
+A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one
+JSON value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``,
+``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts whose text is taken); and, if it
+likes, ``timestamp``, ``session`` and ``id``. One message becomes one memory.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, doc
 
 __all__ = ["read"]
 
-_SESSION = re.compile(r"session_(\d+)")
+_SESSION = re.compile(r"session_(0|[1-9]\d*)")
 _DATE = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
 
 

@@ -60,8 +60,9 @@ def _sessions(path: Path, reject: Reject) -> Iterator[tuple[str, str, Any, Any]]
     for number, question in enumerate(questions, 1):
         where = f"question {number}"
         names = ("haystack_sessions", "haystack_session_ids", "haystack_dates")
-        columns = [question.get(name) for name in names] if isinstance(question, Mapping) else []
-        if not columns or not all(isinstance(c, list) and len(c) == len(columns[0]) for c in columns):
+        held = [question.get(name) for name in names] if isinstance(question, Mapping) else []
+        columns = [column for column in held if isinstance(column, list)]
+        if len(columns) < len(names) or len({len(column) for column in columns}) > 1:
             reject(BadRow(where, f"it has no lists {', '.join(names)} of one length."))
             continue
         for place, (turns, id, date) in enumerate(zip(*columns, strict=True), 1):

@@ -1,0 +1,111 @@
+"""The commands about the graph itself: graph shows and writes a piece of it, concepts lists and corrects its names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.door import Door, command
+
+if TYPE_CHECKING:
+    import networkx
+    from rich.tree import Tree
+
+__all__ = ["register"]
+
+_MOST_BRANCHES, _MOST_LINES = 12, 120
+_INDENT = 4
+_LONGEST_ID, _SHORTEST = 36, 12
+
+
+def register(app: typer.Typer) -> None:
+    """Add graph to the program."""
+    command(app, "graph", "url", "namespace")(graph)
+
+
+def graph(
+    door: Door,
+    around: Annotated[
+        str | None,
+        typer.Option(help="A name as you would write it, or a memory's id; without it, the whole namespace."),
+    ] = None,
+    hops: Annotated[int, typer.Option(help="How far: memory, over its concepts, to memory is one hop.")] = 2,
+    limit: Annotated[int, typer.Option(help="At most this many memories, the heaviest.")] = 500,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write it here: .html (a page to explore), .graphml, .dot or .json.")
+    ] = None,
+) -> None:
+    """Show what the graph holds around a name or a memory as a tree; --out also writes it to a file."""
+    from semmem.errors import InvalidInput
+    from semmem.interfaces import graph_files
+
+    if out is not None and out.suffix.lower() not in graph_files.FORMATS:
+        raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")
+    with door.connect() as mem:
+        found = mem.graph(namespace=door.namespace, around=around, hops=hops, limit=limit)
+    if out is not None:
+        graph_files.write(found, out)
+    door.give(graph_files.as_plain(found), lambda: _show(door, found, out))
+
+
+def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
+    memories = sum(about["kind"] == "memory" for _, about in found.nodes(data=True))
+    if not memories:
+        door.out.print(f"There is no memory in namespace {found.graph['namespace']}.", markup=False)
+        return
+    for tree in _trees(found, door.out.width):
+        door.out.print(tree)
+    counts = f"{memories} memories, {len(found) - memories} concepts, {found.number_of_edges()} edges"
+    if left_out := found.graph["left_out"]:
+        counts += f"; {left_out} more memories had no room (--limit)"
+    door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim", markup=False)
+
+
+def _trees(found: networkx.Graph, width: int) -> list[Tree]:
+    """Return one tree for each start, every node where it is met first, the heaviest branches first.
+
+    Without a start the concepts of most weight are the roots. Branches beyond 12 a node and 120 in all are counted.
+    """
+    from rich.tree import Tree
+
+    roots = [node for node, about in found.nodes(data=True) if about["start"]]
+    if not roots:
+        heavy = dict(found.degree(weight="weight"))
+        concepts = [node for node, about in found.nodes(data=True) if about["kind"] == "concept"]
+        roots = sorted(concepts or found, key=lambda node: (-heavy[node], node))[:_MOST_BRANCHES]
+    seen = set(roots)
+    trees = [Tree(_label(found, root, None, width), guide_style="dim") for root in roots]
+    layer = list(zip(roots, trees, strict=True))
+    lines = len(layer)
+    while layer:
+        below = []
+        width -= _INDENT
+        for node, tree in layer:
+            ties = sorted(found[node].items(), key=lambda tie: (-tie[1]["weight"], tie[0]))
+            new = [(other, about) for other, about in ties if other not in seen]
+            shown = new[: min(_MOST_BRANCHES, max(0, _MOST_LINES - lines))]
+            lines += len(shown)
+            for other, about in shown:
+                seen.add(other)
+                below.append((other, tree.add(_label(found, other, about, width))))
+            if len(new) > len(shown):
+                tree.add(f"and {len(new) - len(shown)} more", style="dim")
+        layer = below
+    return trees
+
+
+def _label(found: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
+    """Return a node on one line of ``width``: what it is, its title, and how it is tied to the node above."""
+    from rich.text import Text
+
+    from semmem.interfaces.cli.show import one_line
+
+    about = found.nodes[node]
+    memory = about["kind"] == "memory"
+    own = one_line(about["name"], _LONGEST_ID) if memory else f"{about['sort']} in {about['df']}"
+    behind = f"  {own}" + (f"  {tie.get('role', tie['type'])} {tie['weight']:.2f}" if tie else "")
+    mark, style = ("■ ", "bold") if memory else ("● ", "green")
+    title = one_line(about["title"], max(_SHORTEST, width - len(mark) - len(behind)))
+    return Text(mark, style="cyan" if memory else "green").append(title, style=style).append(behind, style="dim")

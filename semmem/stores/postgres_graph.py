@@ -1,0 +1,248 @@
+"""The graph in PostgreSQL: reindexing memories, aliases that come and go, corrections, relationships, its hash.
+
+Functions take an open connection inside a transaction, as those of ``postgres_write``, and lock rows in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.protocols import Corrections
+from semmem.stores import postgres_write
+from semmem.stores.binary_copy import copy_rows, int8, text, text_array
+from semmem.stores.packing import FORWARD, forward_entries, invert, mentions
+from semmem.stores.postgres_pool import Pooled
+from semmem.stores.statements import statements
+from semmem.types import Extraction, Kind
+
+__all__ = ["GraphTables", "reindex"]
+
+_SQL = statements("postgres")
+_NAME = int(Kind.NAME)
+
+
+def _array(keys: Collection[int]) -> NDArray[np.int64]:
+    return np.fromiter(sorted(keys), np.int64, len(keys))
+
+
+def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+    """Let memories hold what was found in them anew; return how many were changed.
+
+    A pending memory stays pending. Of a folded one, only the keys that changed leave their segments, and come back in a
+    segment of this transaction. What was forgotten meanwhile is left out.
+    """
+    connection.execute(_SQL["postings_share"], {"namespace": namespace})
+    which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in found])}
+    there = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
+    old = {
+        ord: (length, bytes(raw))
+        for ord, length, raw in connection.execute(_SQL["reindex_forwards"], which, binary=True)
+        if ord in there
+    }
+    ties: dict[int, set[tuple[int, str, int]]] = {}
+    for ord, *tie in connection.execute(_SQL["reindex_relationships"], which, binary=True):
+        ties.setdefault(ord, set()).add((tie[0], tie[1], tie[2]))
+    raw = {ord: forward_entries([e]).tobytes() for ord, e in found if ord in old}
+    new = {
+        ord: e
+        for ord, e in found
+        if ord in old and ((e.length, raw[ord]) != old[ord] or set(e.relationships) != ties.get(ord, set()))
+    }
+    if not new:
+        return 0
+    which["ords"] = _array(new)
+    pending = {ord for (ord,) in connection.execute(_SQL["reindex_pending"], which, binary=True)}
+    name = text(namespace)
+    waiting = [(name, int8(ord), text_array(new[ord].names)) for ord in sorted(pending)]
+    if waiting:
+        copy_rows(connection, "pending", ("namespace", "ord", "names"), waiting)
+    _move(connection, namespace, {ord: (old[ord], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending})
+    forwards = {
+        "namespace": namespace,
+        "ords": which["ords"],
+        "lengths": [new[ord].length for ord in which["ords"].tolist()],
+        "entries": [raw[ord] for ord in which["ords"].tolist()],
+    }
+    connection.execute(_SQL["reindex_forward"], forwards)
+    longer = sum(e.length - old[ord][0] for ord, e in new.items())
+    if longer:
+        connection.execute(_SQL["tally_add"], {"namespace": namespace, "memories": 0, "length": longer})
+    connection.execute(_SQL["relationship_forget"], which)
+    postgres_write.write_relationships(connection, namespace, sorted(new.items()))
+    return len(new)
+
+
+def _move(
+    connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]
+) -> None:
+    """Take what changed of folded memories out of the segments, and put what is new into one."""
+    gone: dict[int, NDArray[np.int64]] = {}
+    come, names = [], []
+    for ord, ((length, before), after, extraction) in changed.items():
+        had, has = np.frombuffer(before, dtype=FORWARD), np.frombuffer(after, dtype=FORWARD)
+        if length == extraction.length:  # each posting holds the length
+            had, has = had[~_same(had, has)], has[~_same(has, had)]
+        if len(had):
+            gone[ord] = had["key"]
+        if len(has):
+            come.append((ord, extraction.length, has))
+            name_of = dict(zip(extraction.keys, extraction.names, strict=True))
+            names += [name_of[key] for key in has["key"].tolist()]
+    if come:  # before any row of a posting, as a fold does
+        connection.execute(_SQL["segments_own"], {"namespace": namespace})
+    postgres_write.clear_postings(connection, namespace, gone)
+    if come:
+        ords, lengths = (np.array([row[at] for row in come], dtype=np.int64) for at in (0, 1))
+        sizes = np.array([len(row[2]) for row in come], dtype=np.int64)
+        segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in come]), names)
+        postgres_write.copy_segments(connection, namespace, segments)
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries of ``one`` stand in ``other`` just so; both have their keys ascending."""
+    if not len(other):
+        return np.zeros(len(one), dtype=bool)
+    at = np.minimum(np.searchsorted(other["key"], one["key"]), len(other) - 1)
+    same: NDArray[np.bool_] = other[at] == one
+    return same
+
+
+class GraphTables(Pooled):
+    """The part of a store that keeps the graph the same whatever the order of writing; see semmem.upkeep."""
+
+    def tidy(self, namespace: str) -> None:
+        """Fold and compact a namespace if it is time to."""
+        raise NotImplementedError
+
+    def moment(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
+        """Return what names this moment, and what people corrected in each namespace."""
+        rows = self._rows("moment", {"namespaces": sorted(namespaces)})
+        found: dict[str, Corrections] = {}
+        for namespace in namespaces:
+            ours = [row[2:] for row in rows if row[1] == namespace]
+            found[namespace] = Corrections(
+                {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
+                frozenset(key for key, _, into, _ in ours if into is None),
+                {key: name for key, name, _, _ in ours},
+            )
+        return rows[0][0], found
+
+    def alias_changes(self, namespace: str, since: str) -> set[int]:
+        """Return the keys of the subjects that came or went, or were corrected, since a moment."""
+        return {key for (key,) in self._rows("alias_changes", {"namespace": namespace, "moment": since})}
+
+    def note_aliases(self, namespace: str, keys: Collection[int]) -> None:
+        """Note that older memories that mention ``keys`` are to be read again."""
+        if keys:
+            self._transaction(lambda c: postgres_write.note_aliases(c, namespace, keys))
+
+    def waiting_aliases(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
+        """Return (number, keys) of what was noted and not settled; without ``all`` only what no writer has looked at."""
+        return self._rows("alias_waiting", {"namespace": namespace, "all": all})
+
+    def settle_aliases(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
+        """Mark what was noted as settled, but for the keys ``left``, which wait for maintain."""
+        parameters = {"namespace": namespace, "ids": list(numbers), "waiting": _array(left)}
+
+        def settle(connection: Any) -> None:
+            connection.execute("SET LOCAL synchronous_commit TO off")
+            connection.execute(_SQL["alias_looked"], parameters)
+
+        self._transaction(settle)
+
+    def alias_namespaces(self) -> list[str]:
+        """Return the namespaces where something waits; what was settled long ago is dropped."""
+        self._run(lambda c: c.execute(_SQL["alias_prune"]))
+        return [namespace for (namespace,) in self._rows("alias_namespaces", {})]
+
+    def spelled(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
+        """Return the memories whose text may hold one of ``words``: too many, never too few."""
+        patterns = [f"%{_literal(word)}%" for word in sorted(words)]
+        return _array([o for (o,) in self._rows("spelled", {"namespace": namespace, "patterns": patterns})])
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that hold memories."""
+        return sorted(namespace for (namespace,) in self._rows("posting_namespaces", {}))
+
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+        """Let memories hold what was found in them anew; see semmem.stores.postgres_graph.reindex."""
+        changed = self._transaction(lambda c: reindex(c, namespace, found)) if found else 0
+        if changed:
+            self.tidy(namespace)
+        return changed
+
+    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
+        """Record that the name ``one`` is ``into``, or (None) stands apart, and note what to read again."""
+        parameters = {"namespace": namespace, "key": one[0], "name": one[1]}
+
+        def correct(connection: Any) -> None:
+            connection.execute(_SQL["correct_one_by_one"], {"namespace": namespace})
+            rows = connection.execute(_SQL["moment"], {"namespaces": [namespace]}, binary=True).fetchall()
+            merged = {row[2]: row[4] for row in rows if row[4] is not None}
+            keys = {one[0], *(key for key, other in merged.items() if other == one[0])}
+            keys |= {merged[one[0]]} if one[0] in merged else set()
+            if into is None:
+                connection.execute(_SQL["correct_not"], parameters)
+            keys |= {into[0]} if into is not None else set()
+            there = {"into_key": into and into[0], "into_name": into and into[1]}
+            connection.execute(_SQL["correct"], {**parameters, **there})
+            postgres_write.note_aliases(connection, namespace, keys)
+
+        self._transaction(correct)
+
+    def concepts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
+        """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""
+
+        def read(connection: Any) -> list[tuple[int, str, int, int]]:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            which = {"namespace": namespace}
+            keys: list[int] = []
+            names: list[str] = []
+            mentioned: list[int] = []
+            subjects: list[int] = []
+            for raw, labels in connection.execute(_SQL["concepts_pending"], which, binary=True):
+                entries = np.frombuffer(raw, dtype=FORWARD)
+                for at in np.flatnonzero(entries["kind"] == _NAME).tolist():
+                    keys.append(int(entries["key"][at]))
+                    names.append(labels[at])
+                    mentioned.append(int(mentions(entries[at : at + 1])[0]))
+                    subjects.append(int(entries["subject"][at] > 0))
+            merged = connection.execute(_SQL["moment"], {"namespaces": [namespace]}).fetchall()
+            corrected = [
+                row[4] for row in merged if like is not None and row[4] is not None and like.lower() in row[3].lower()
+            ]
+            parameters = {
+                **which,
+                "kind": _NAME,
+                "keys": np.array(keys, dtype=np.int64),
+                "names": names,
+                "n": mentioned,
+                "subjects": subjects,
+                "like": None if like is None else f"%{_literal(like)}%",
+                "corrected": np.array(corrected, dtype=np.int64),
+                "limit": limit,
+            }
+            rows: list[tuple[int, str, int, int]] = connection.execute(
+                _SQL["concepts"], parameters, binary=True
+            ).fetchall()
+            return rows
+
+        return self._transaction(read)
+
+    def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> list[tuple[int, int]]:
+        """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
+        parameters = {"namespaces": list(namespaces), "keys": _array(keys), "limit": limit}
+        return self._rows("relationships_of", parameters)
+
+    def graph_hash(self, namespace: str) -> str:
+        """Return a hash of what the indexed memories hold, whatever the order in which they came."""
+        return str(self._rows("graph_hash", {"namespace": namespace})[0][0])
+
+
+def _literal(text: str) -> str:
+    """Return ``text`` as LIKE takes it by its letters."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

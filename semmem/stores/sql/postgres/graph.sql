@@ -1,0 +1,138 @@
+-- moment --
+-- What can be seen now, and what people corrected: a writer compares later what has changed since.
+SELECT pg_current_snapshot()::text, c.namespace, c.key, c.name, c.into_key, c.into_name
+FROM (SELECT 1) AS one LEFT JOIN correction c ON c.namespace = ANY(%(namespaces)s);
+
+-- alias_note --
+-- In the transaction that brings or takes the aliases, so that a crash loses none.
+INSERT INTO alias_change (namespace, keys, waiting) VALUES (%(namespace)s, %(keys)s, %(keys)s) RETURNING id;
+
+-- alias_changes --
+-- What came and went since a moment, whoever brought it.
+SELECT DISTINCT unnest(keys) FROM alias_change
+WHERE namespace = %(namespace)s AND xid >= pg_snapshot_xmin(%(moment)s::text::pg_snapshot)
+  AND NOT pg_visible_in_snapshot(xid, %(moment)s::text::pg_snapshot);
+
+-- alias_waiting --
+-- What is still to be looked for in older memories.
+SELECT id, waiting FROM alias_change
+WHERE namespace = %(namespace)s AND cardinality(waiting) > 0 AND (%(all)s OR NOT looked) ORDER BY id;
+
+-- alias_namespaces --
+-- Where maintain has to look.
+SELECT DISTINCT namespace FROM alias_change WHERE cardinality(waiting) > 0 ORDER BY namespace;
+
+-- alias_looked --
+-- Found, or left for maintain. Nothing is lost when a crash undoes this: it is looked for again.
+UPDATE alias_change SET waiting = %(waiting)s, looked = true WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
+
+-- alias_prune --
+-- Nobody writes for a day with what was read before.
+DELETE FROM alias_change WHERE cardinality(waiting) = 0 AND at < now() - interval '1 day';
+
+-- alias_empty --
+-- Of an empty namespace nothing is left, not even what people corrected.
+WITH gone AS (SELECT NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s) AS yes),
+     a AS (DELETE FROM alias_change WHERE namespace = %(namespace)s AND (SELECT yes FROM gone))
+DELETE FROM correction WHERE namespace = %(namespace)s AND (SELECT yes FROM gone);
+
+-- reindex_lock --
+-- Those still there, in the order in which forget locks them.
+SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY id, part FOR NO KEY UPDATE;
+
+-- reindex_forwards --
+-- What they hold until now.
+SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- reindex_relationships --
+-- What they tie until now.
+SELECT ord, subject, predicate, object FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- reindex_pending --
+-- Waits for a fold that holds a row, and then finds it gone: the postings have it.
+DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
+
+-- reindex_forward --
+-- What they hold from now on.
+UPDATE forward f SET length = k.length, entries = k.entries
+FROM unnest(%(ords)s::bigint[], %(lengths)s::int[], %(entries)s::bytea[]) AS k(ord, length, entries)
+WHERE f.namespace = %(namespace)s AND f.ord = k.ord;
+
+-- relationship_forget --
+-- Ties go with the memory they were found in.
+DELETE FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- relationships_of --
+-- What the concepts of a few memories are tied to, whoever says so; both ways, each once.
+SELECT DISTINCT one, other FROM (
+    SELECT subject AS one, object AS other FROM relationship
+    WHERE namespace = ANY(%(namespaces)s) AND subject = ANY(%(keys)s)
+    UNION ALL
+    SELECT object, subject FROM relationship
+    WHERE namespace = ANY(%(namespaces)s) AND object = ANY(%(keys)s)) AS tied
+ORDER BY one, other LIMIT %(limit)s;
+
+-- indexed_after --
+-- All that is indexed, in order, a few thousand at a time.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0 AND (NOT %(titled)s OR title IS NOT NULL)
+ORDER BY ord LIMIT %(limit)s;
+
+-- spelled --
+-- Memories whose text may hold one of a few words that no index finds: stop words, and words with accents. Texts of
+-- ASCII alone are searched as they fold; the others are all returned.
+SELECT ord FROM (
+    SELECT ord, coalesce(title, '') || ' ' || text || ' ' || array_to_string(tags, ' ') AS whole
+    FROM memory WHERE namespace = %(namespace)s AND parts = 0) AS m
+WHERE octet_length(whole) <> char_length(whole)
+   OR translate(lower(whole), '.''', '') LIKE ANY(%(patterns)s)
+ORDER BY ord;
+
+-- graph_hash --
+-- Of what the graph means: no ord, no segment, no order of writing. One snapshot, 32 bytes a memory.
+SELECT encode(sha256(
+    coalesce((SELECT string_agg(sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
+                                       || int4send(f.length) || int4send(length(f.entries)) || f.entries
+                                       || coalesce(r.tied, ''::bytea)), ''::bytea ORDER BY m.id, m.part)
+              FROM memory m JOIN forward f USING (namespace, ord)
+              LEFT JOIN (SELECT ord, string_agg(int8send(subject) || int8send(object) || convert_to(predicate, 'UTF8')
+                                                || '\x00'::bytea, ''::bytea
+                                                ORDER BY subject, object, predicate COLLATE "C") AS tied
+                         FROM relationship WHERE namespace = %(namespace)s GROUP BY ord) AS r ON r.ord = m.ord
+              WHERE m.namespace = %(namespace)s), ''::bytea)
+    || coalesce((SELECT string_agg(int8send(key) || coalesce('\x01'::bytea || int8send(into_key), '\x00'::bytea), ''::bytea
+                                   ORDER BY key)
+                 FROM correction WHERE namespace = %(namespace)s), ''::bytea)), 'hex');
+
+-- concepts_pending --
+-- Of memories that are in no posting yet, in the same snapshot as concepts.
+SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
+
+-- concepts --
+-- What the memories of a namespace are about, the most mentioned first; pending ones are passed in.
+SELECT key, min(name COLLATE "C"), sum(n)::bigint AS df, sum(subjects)::bigint
+FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
+      UNION ALL
+      SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held
+GROUP BY key
+HAVING %(like)s::text IS NULL OR bool_or(name ILIKE %(like)s) OR key = ANY(%(corrected)s)
+ORDER BY df DESC, min(name COLLATE "C"), key LIMIT %(limit)s;
+
+-- correct --
+-- A later word of the same person about the same name counts; what had been merged into it moves along.
+WITH moved AS (
+    UPDATE correction SET into_key = %(into_key)s, into_name = %(into_name)s
+    WHERE namespace = %(namespace)s AND into_key = %(key)s)
+INSERT INTO correction (namespace, key, name, into_key, into_name)
+VALUES (%(namespace)s, %(key)s, %(name)s, %(into_key)s, %(into_name)s)
+ON CONFLICT (namespace, key) DO UPDATE SET name = excluded.name, into_key = excluded.into_key,
+    into_name = excluded.into_name;
+
+-- correct_not --
+-- What was merged into a name, and the word about the name itself, are taken back.
+DELETE FROM correction WHERE namespace = %(namespace)s AND (key = %(key)s OR into_key = %(key)s);
+
+-- correct_one_by_one --
+-- Corrections of one namespace are made one after the other.
+SELECT pg_advisory_xact_lock(hashtextextended('semmem corrections ' || %(namespace)s, 0));
