@@ -35,13 +35,14 @@ if TYPE_CHECKING:
     from semmem.facade import Semmem, connect
     from semmem.rank_cap import Reach, reach
     from semmem.recall import Recall
-    from semmem.types import Filters, Hit, IngestReport, LegRank, Memory, Page, Recipe, Rejected, Stats
+    from semmem.types import Concept, Filters, Hit, IngestReport, LegRank, Memory, Page, Recipe, Rejected, Stats
 
 __version__ = "0.1.0"
 
 __all__ = [
     "RECIPES",
     "BadItem",
+    "Concept",
     "Conflict",
     "EmbedderMismatch",
     "EmbedderUnavailable",
@@ -77,7 +78,7 @@ _ELSEWHERE = {
     "facade": ("Semmem", "connect"),
     "rank_cap": ("Reach", "reach"),
     "recall": ("Recall",),
-    "types": ("Filters", "Hit", "IngestReport", "LegRank", "Memory", "Page", "Recipe", "Rejected", "Stats"),
+    "types": ("Concept", "Filters", "Hit", "IngestReport", "LegRank", "Memory", "Page", "Recipe", "Rejected", "Stats"),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 

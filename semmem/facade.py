@@ -9,6 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from semmem.concepts import Concepts
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.embedders import load as load_embedder
@@ -24,7 +25,8 @@ from semmem.protocols import Embedder, Extractor
 from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
-from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+from semmem.types import Concept, Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+from semmem.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import networkx
@@ -97,7 +99,9 @@ class Semmem:
         language = settings.language
         chosen = _extractor(extractor or settings.extractor, settings)
         legs = {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
+        self._upkeep = Upkeep(store, chosen)
         self._ingest = Ingest(store, chosen, self._filler)
+        self._concepts = Concepts(store, self._upkeep, language)
         self._recaller = Recaller(store, legs, self._embedder, language)
         if embedder is not None:
             try:
@@ -242,6 +246,8 @@ class Semmem:
         count: int = self.store.forget(string("namespace", namespace), id, chosen, dry_run=dry_run)
         if id is not None and count == 0:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
+        if count and not dry_run:
+            self._upkeep.forgotten(namespace)
         if hard and not dry_run:
             self.store.scrub()
         return count
@@ -264,17 +270,39 @@ class Semmem:
             self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
         )
 
-    def rebuild(self, *, progress: Callable[[int], None] | None = None) -> int:
-        """Fill in the vectors that are missing, as of memories stored without an embedder; return how many."""
+    def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
+        """Return the names that memories mention, the most mentioned first; ``like`` is a piece of a name."""
+        piece = None if like is None else string("like", like)
+        return self._concepts.list(string("namespace", namespace), piece, limit)
+
+    def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
+        """Take the name ``a`` for ``b`` from now on, in memories that are stored too. Raises NotFound, InvalidInput."""
+        self._concepts.merge(string("a", a), string("b", b), string("namespace", namespace))
+
+    def split_concept(self, name: str, *, namespace: str = "default") -> None:
+        """Let ``name`` stand by itself: merges of it and into it are undone. Raises NotFound for an unknown name."""
+        self._concepts.split(string("name", name), string("namespace", namespace))
+
+    def graph_hash(self, *, namespace: str = "default") -> str:
+        """Return a hash of the graph, the same whatever the order in which the memories came, after ``maintain``."""
+        found: str = self.store.graph_hash(string("namespace", namespace))
+        return found
+
+    def rebuild(self, *, extract: bool = False, progress: Callable[[int], None] | None = None) -> int:
+        """Fill in the vectors that are missing, as of memories stored without an embedder; return how many.
+
+        With ``extract`` the concepts of every memory are found anew instead, and what changed is counted.
+        """
+        if extract:
+            return self._upkeep.reextract(progress)
         embedder = self._filler()
         if isinstance(embedder, str):
             raise EmbedderUnavailable(embedder)
         return self._ingest.embed_missing(embedder, progress)
 
     def maintain(self) -> Mapping[str, int]:
-        """Fold pending memories into the postings, join small segments, index vectors; return how much of each."""
-        done: Mapping[str, int] = self.store.maintain()
-        return done
+        """Let late names reach older memories, fold, join segments, index vectors; return how much of each."""
+        return {"renewed": self._upkeep.maintain(), **self.store.maintain()}
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""

@@ -20,15 +20,17 @@ from semmem.types import Filters, GraphSettings, Kind, Memory
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["BESIDE", "MENTION", "concept_node", "graph_view", "memory_node"]
+__all__ = ["BESIDE", "MENTION", "RELATED", "concept_node", "graph_view", "memory_node"]
 
-MENTION, BESIDE = "mention", "next in session"
-"""Types of edges: memory to concept, and memory to memory."""
+MENTION, BESIDE, RELATED = "mention", "next in session", "relationship"
+"""Types of edges: memory to concept, memory to memory, concept to concept."""
 _WEIGHT_UNIT = 100
 """Weights of entries are hundredths."""
 _MOST_HOPS, _LARGEST = 6, 10_000
 _FIRST_WORDS = 60
 _MOST_ALSO = 8
+_MOST_TIES = 20
+"""Relationships that are read for each concept that may be drawn."""
 _ALL = Filters(created_before=datetime(9999, 12, 31, tzinfo=UTC))
 
 
@@ -73,9 +75,9 @@ def graph_view(
     memories hold, which are not drawn again. ``start`` marks what was asked for.
 
     Edges have ``type`` and ``weight``: a mention idf × a, with the ``role`` subject where the memory is about the
-    concept (then the larger of a and b counts); a neighbour what the walk gives it. Concepts of too many memories to
-    tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph["left_out"]`` counts memories
-    that were reached and had no room.
+    concept (then the larger of a and b counts); a neighbour what the walk gives it; a relationship 1. Concepts of too
+    many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph["left_out"]``
+    counts memories that were reached and had no room.
 
     Raises InvalidInput, and NotFound when nothing is called ``around``.
     """
@@ -125,6 +127,8 @@ def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
         list(asked.keys),
     ]
+    corrections = store.moment([namespace])[1][namespace]  # a name that was merged by hand leads to the other
+    forms = [[corrections.key(k) for k in form] for form in forms]
     found = store.postings([namespace], {k for form in forms for k in form})[namespace]
     by_key = dict(found.items())
     for form in forms:
@@ -254,6 +258,10 @@ def _drawn(
         for ord, (_, b) in concept.held.items():
             role = "subject" if b else "mention"
             graph.add_edge(ids[ord], node, type=MENTION, role=role, weight=concept.weight(ord))
+    drawn = {at for at, *_ in groups}
+    for at, other in store.relationships([namespace], drawn, _MOST_TIES * limit):
+        if other in drawn and at != other:
+            graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
     for ord, other, by_same in store.neighbours([namespace], list(ids)):
         if other in ids:
             weight = plan.neighbour_own if by_same else plan.neighbour

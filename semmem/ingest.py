@@ -11,9 +11,10 @@ from typing import Any, Literal
 from semmem.drafts import Draft, check_namespace, drafted
 from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderUnavailable, InvalidInput
 from semmem.protocols import Embedder, Extractor, Row, Store
-from semmem.searched import encoded_text, searched_text
+from semmem.searched import encoded_text
 from semmem.text import content_key, split
 from semmem.types import IngestReport, Memory, Rejected
+from semmem.upkeep import Knowledge, Upkeep
 
 __all__ = ["MAX_CHARS", "Ingest"]
 
@@ -29,15 +30,15 @@ class Ingest:
 
     def __init__(self, store: Store, extractor: Extractor, embedder: Callable[[], Embedder | str]) -> None:
         self._store = store
-        self._extractor = extractor
+        self._upkeep = Upkeep(store, extractor)
         self._embedder = embedder
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
         draft = drafted(0, item, "default")
         self._check_vector(draft, None)
-        rows, _ = self._rows([draft])
-        self._store.write(rows, on_conflict="abort")
+        rows, knowledge, _ = self._rows([draft])
+        self._upkeep.written(rows, self._store.write(rows, on_conflict="abort"), knowledge)
         stored = self._store.get(draft.memory.namespace, [draft.memory.id])
         return stored[0] if stored else draft.memory
 
@@ -98,7 +99,7 @@ class Ingest:
                     repeats.setdefault(name, []).append(at)
                 else:
                     refuse(at, draft.memory.id, _conflict(draft, f"item {earlier.at} of the same batch"))
-        rows, degraded = self._rows(list(drafts.values()))
+        rows, knowledge, degraded = self._rows(list(drafts.values()))
         try:
             written = self._store.write(rows, on_conflict=on_error)
         except Conflict as error:
@@ -106,6 +107,7 @@ class Ingest:
             if first is None:
                 raise
             raise Conflict(f"Item {first.at}: {_conflict(first, 'the store')}", names=error.names) from error
+        self._upkeep.written(rows, written, knowledge)
         for name in written.conflicts:
             for at in (drafts[name].at, *repeats.pop(name, ())):
                 refuse(at, name[1], _conflict(drafts[name], "the store"))
@@ -129,8 +131,8 @@ class Ingest:
             )
         return recorded
 
-    def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], dict[str, str]]:
-        """Split, extract and embed; return the rows and why vectors are missing, if they are."""
+    def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], Knowledge, dict[str, str]]:
+        """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
         embedder, reason = self._embedder_for(drafts)
         pieces: list[tuple[Draft, Memory, int, int]] = []
         for draft in drafts:
@@ -143,7 +145,7 @@ class Ingest:
                 id = f"{draft.memory.id}#{number}"
                 pieces.append((draft, replace(draft.memory, text=text, id=id, parent_id=draft.memory.id), number, 0))
         indexed = [i for i, piece in enumerate(pieces) if piece[3] == 0]
-        known = self._known([pieces[i][1] for i in indexed])
+        knowledge = self._upkeep.knowledge(pieces[i][1] for i in indexed)
         vectors = {i: pieces[i][0].vector for i in indexed if pieces[i][0].vector is not None}
         bare = [i for i in indexed if i not in vectors]
         if embedder is not None and bare:
@@ -151,13 +153,12 @@ class Ingest:
             vectors |= dict(zip(bare, _embed(embedder, texts), strict=True))
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
-            extraction = None
-            if parts_ == 0:
-                text = searched_text(memory.text, memory.tags)
-                extraction = self._extractor.extract(text, memory.title, known.get(memory.namespace, ()))
-            rows.append(Row(memory, part, parts_, extraction, vectors.get(i), content_key(memory.text), draft.payload))
+            extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
+            arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
+            content = content_key(memory.text)
+            rows.append(Row(memory, part, parts_, extraction, vectors.get(i), content, draft.payload, arrivals))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
-        return rows, {"dense": reason} if missing and reason else {}
+        return rows, knowledge, {"dense": reason} if missing and reason else {}
 
     def embed_missing(self, embedder: Embedder, progress: Callable[[int], None] | None = None) -> int:
         """Embed, in batches, the memories that have no vector; return how many. Interrupted, it can go on later."""
@@ -188,19 +189,6 @@ class Ingest:
             return [text]
         room = max(most // 2, most - embedder.count_tokens(title)) if title else most
         return split(text, max_chars=MAX_CHARS, max_tokens=room, count_tokens=embedder.count_tokens)
-
-    def _known(self, memories: Sequence[Memory]) -> Mapping[str, set[int]]:
-        """Return the subjects known in each namespace among the names these memories may mention, their own too."""
-        wanted: dict[str, set[int]] = {}
-        own: dict[str, set[int]] = {}
-        for memory in memories:
-            wanted.setdefault(memory.namespace, set()).update(
-                self._extractor.candidates(searched_text(memory.text, memory.tags), memory.title)
-            )
-            if memory.title:
-                own.setdefault(memory.namespace, set()).update(self._extractor.subjects(memory.text, memory.title))
-        known = self._store.known_subjects(wanted)
-        return {n: set(known.get(n, ())) | own.get(n, set()) for n in wanted}
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
         """Return the embedder for texts without a given vector, or why there is none."""

@@ -320,7 +320,7 @@ class Store(Protocol):
         ...
 
     def waiting_aliases(self, namespace: str, *, all: bool) -> Sequence[tuple[int, Sequence[int]]]:
-        """Return (number, keys) of what was noted and not settled; without ``all`` only what no writer has looked at."""
+        """Return (number, keys) of what was noted and not settled; without ``all`` only what nobody looked at yet."""
         ...
 
     def settle_aliases(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
@@ -348,7 +348,7 @@ class Store(Protocol):
         ...
 
     def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
-        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart, and note what to read again."""
+        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart; note what changes by it."""
         ...
 
     def concepts(self, namespace: str, like: str | None, limit: int) -> Sequence[tuple[int, str, int, int]]:

@@ -26,6 +26,7 @@ __all__ = ["Candidates", "Recall", "Recaller"]
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
 _DEEPEST = 1_000
+USUAL_DEPTH = 100
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
@@ -326,12 +327,9 @@ def _reason(error: Exception) -> str:
 
 
 def _deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg that is called go at least as deep as the hits that are wanted."""
-    if all(recipe.depths.get(leg, 100) >= wanted for leg in recipe.legs):
-        return recipe
-    return replace(
-        recipe, depths={**recipe.depths, **{leg: max(recipe.depths.get(leg, 100), wanted) for leg in recipe.legs}}
-    )
+    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose."""
+    raised = {leg: wanted for leg, depth in _full_depths(recipe).items() if depth < wanted}
+    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
 
 
 def _deeper(found: Candidates) -> Recipe | None:
@@ -339,9 +337,14 @@ def _deeper(found: Candidates) -> Recipe | None:
 
     Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
     """
-    depths = found.recipe.depths
-    short = {leg: 8 * n for leg, r in found.rankings.items() if len(r) >= (n := depths.get(leg, 100)) and n < _DEEPEST}
-    return replace(found.recipe, depths={**depths, **short}) if short else None
+    depths = _full_depths(found.recipe)
+    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
+    short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
+    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None
+
+
+def _full_depths(recipe: Recipe) -> dict[str, int]:
+    return {leg: n for leg in recipe.legs if (n := recipe.depths.get(leg, USUAL_DEPTH)) >= USUAL_DEPTH}
 
 
 def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "Concept",
     "ConversationSettings",
     "Extraction",
     "Filters",
@@ -36,7 +37,6 @@ __all__ = [
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
 Fusion: TypeAlias = Literal["rrf", "convex", "tm2c2", "rank-scaled", "scored"]
-"""The formula that makes one list of the legs': see semmem.fusion (rrf) and semmem.score_fusion (the others)."""
 RankConstant: TypeAlias = "float | Mapping[str, float]"
 """One rank constant, or one per regime, such as ``{"named": 0, "unnamed": 8}``."""
 
@@ -209,6 +209,20 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Concept:
+    """A name that memories of a namespace mention: as they write it, in how many (``df``), and how many are about it.
+
+    ``kind`` is "name". ``aliases`` are the names that people merged into it.
+    """
+
+    name: str
+    kind: str
+    df: int
+    subjects: int
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
     """What an extractor found in one memory: parallel lists, one entry a key, keys distinct and ascending.
 
@@ -324,8 +338,7 @@ class Recipe:
     has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand.
     ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``. ``exact_bonus`` is in units of
     the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
-    those of ``weights`` in it. ``rerank`` names a reranker (see semmem.rerankers) that orders the first
-    ``rerank_depth`` memories anew, after folding.
+    those of ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
     """
 
     name: str

@@ -142,7 +142,7 @@ def extract(
                 out.add_name(at, label(part, found, first, past), NAME_WEIGHT, 0.0)
         if times == 1:
             body, body_spans = found, spans
-    if title:  # an untitled memory is about nothing in particular: measured, adr/0008
+    if title or body_spans:
         for parts, shown, weight in subjects(text, title, language, body, body_spans):
             out.add_name(key(_NAME, parts), shown, 0.0, weight)
     return out.extraction()

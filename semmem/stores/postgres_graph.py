@@ -141,7 +141,7 @@ class GraphTables(Pooled):
             self._transaction(lambda c: postgres_write.note_aliases(c, namespace, keys))
 
     def waiting_aliases(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
-        """Return (number, keys) of what was noted and not settled; without ``all`` only what no writer has looked at."""
+        """Return (number, keys) of what was noted and not settled; without ``all`` only what nobody looked at yet."""
         return self._rows("alias_waiting", {"namespace": namespace, "all": all})
 
     def settle_aliases(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:

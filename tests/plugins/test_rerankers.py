@@ -129,7 +129,18 @@ def test_another_order_than_relevance_is_not_reranked(mem: semmem.Semmem) -> Non
     assert "rerank" not in mem.recall("heron", recipe=chosen, sort_by="importance").timings
 
 
-def test_a_reranker_that_fails_leaves_the_fused_answer_and_says_why(mem: semmem.Semmem, tmp_path: Path) -> None:
+def test_a_reranker_that_fails_leaves_the_fused_answer_and_says_why(
+    mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = mem.recall("heron", recipe=semmem.recipe("lexical", prior=False, rerank="cross_encoder:any"))
+    assert [hit.memory.id for hit in found] == ["a", "b", "c"]
+    assert "pip install 'semmem[local]'" in found.degraded["rerank"]
+    assert found.total_is_exact
+
+
+@pytest.mark.slow  # loading torch and transformers takes seconds
+def test_a_cross_encoder_that_is_not_on_this_machine_is_said_in_a_sentence(mem: semmem.Semmem, tmp_path: Path) -> None:
     chosen = semmem.recipe("lexical", prior=False, rerank=f"cross_encoder:{tmp_path / 'nothing'}")
     found = mem.recall("heron", recipe=chosen)
     assert [hit.memory.id for hit in found] == ["a", "b", "c"]

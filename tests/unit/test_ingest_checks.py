@@ -183,7 +183,7 @@ def test_an_argument_that_cannot_be_is_refused_before_an_item_is_read(arguments:
     assert says in caught.value.message
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["text", "id", "title", "tags", "metadata", "importance", "created_at", "vector", "position"]),

@@ -41,7 +41,7 @@ def oracle(ords: list[int], found: list[Extraction]) -> dict[int, dict[str, Any]
     return out
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(extractions(), max_size=6), st.randoms(use_true_random=False))
 def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction], random: Any) -> None:
     ords = random.sample(range(1, 2**32), len(found))
@@ -61,7 +61,7 @@ def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction
         assert (segment.low, segment.high) == (rows[0][0], rows[-1][0])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(extractions())
 def test_the_forward_entries_of_a_memory_are_what_was_extracted(e: Extraction) -> None:
     packed = np.frombuffer(pack_forward(e), dtype=FORWARD)

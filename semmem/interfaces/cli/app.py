@@ -48,6 +48,7 @@ def options(
 
 for part in (demo, writing, importing, reading, graphing, reaching, doctor):
     part.register(app)
+app.add_typer(graphing.names, name="concepts")
 app.add_typer(server.app, name="server")
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.door import Door, alone, command
 
 if TYPE_CHECKING:
     import networkx
     from rich.tree import Tree
 
-__all__ = ["register"]
+    from semmem.types import Concept
+
+__all__ = ["names", "register"]
+
+names = typer.Typer(no_args_is_help=False)
+"""The commands below ``semmem concepts``."""
 
 _MOST_BRANCHES, _MOST_LINES = 12, 120
 _INDENT = 4
@@ -48,6 +54,54 @@ def graph(
     if out is not None:
         graph_files.write(found, out)
     door.give(graph_files.as_plain(found), lambda: _show(door, found, out))
+
+
+@alone(names, "url", "namespace")
+def concepts(
+    door: Door,
+    like: Annotated[str | None, typer.Option(help="Only names that have this in them, in any case.")] = None,
+    limit: Annotated[int, typer.Option(help="At most this many, the most mentioned first.")] = 50,
+) -> None:
+    """List the names that memories mention, or correct them: merge two that are one, split one that is not another."""
+    with door.connect() as mem:
+        found = mem.concepts(namespace=door.namespace, like=like, limit=limit)
+    door.give({"concepts": found}, lambda: _show_concepts(door, found))
+
+
+@command(names, "merge", "url", "namespace")
+def merge(
+    door: Door,
+    a: Annotated[str, typer.Argument(help="A name, as memories write it.")],
+    b: Annotated[str, typer.Argument(help="The name it is taken for from now on.")],
+) -> None:
+    """Take the name A for B, in memories that are stored and in those to come. A rebuild keeps it."""
+    with door.connect() as mem:
+        mem.merge_concepts(a, b, namespace=door.namespace)
+    door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is taken for {b} from now on.", markup=False))
+
+
+@command(names, "split", "url", "namespace")
+def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was taken for another.")]) -> None:
+    """Let the name A stand by itself: merges of it and into it are undone, and no rule takes it for another name."""
+    with door.connect() as mem:
+        mem.split_concept(a, namespace=door.namespace)
+    door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on.", markup=False))
+
+
+def _show_concepts(door: Door, found: Sequence[Concept]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not found:
+        door.out.print(f"No name in namespace {door.namespace} is like that.", markup=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title, style in (("name", "green"), ("memories", ""), ("about it", ""), ("also written", "dim")):
+        table.add_column(title, style=style, justify="right" if title in ("memories", "about it") else "left")
+    for one in found:
+        cells = (one.name, f"{one.df:,}", f"{one.subjects:,}", ", ".join(one.aliases))
+        table.add_row(*map(Text, cells))
+    door.out.print(table)
 
 
 def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:

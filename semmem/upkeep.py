@@ -1,0 +1,316 @@
+"""Keeping the graph the same whatever the order of writing: the names that are known reach older memories too.
+
+What is found in a memory depends on its text and on the names that any memory of its namespace is about. So when such
+a name comes or goes, the memories that mention it are read again: a bounded number by the writer, the rest by
+``maintain``.
+
+Writers do not wait for each other. Each one commits and then looks: at older memories for the names it brought, and at
+the names that came meanwhile for its own memories. Of two that run at once, the one that commits last sees the other.
+What was brought is noted in the same transaction, so that after a crash ``maintain`` looks instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from semmem.extractors.corrections import corrected
+from semmem.extractors.spelling import accented, required, spelling
+from semmem.protocols import Corrections, Extractor, Row, Store, Written
+from semmem.searched import searched_text
+from semmem.types import Extraction, Memory
+
+__all__ = ["MOST_RENEWED", "Knowledge", "Upkeep"]
+
+MOST_RENEWED = 200
+"""Memories that one write reads again at most; what is left waits for maintain."""
+_MOST_SUSPECTS = 400
+_RARE = 30
+"""A name that more memories may mention is left to maintain: the walk does not use it anyway."""
+_AT_ONCE = 256
+_NAMES_AT_ONCE = 500
+_ROUNDS = 8
+_WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What some memories were read with: the ``known`` names and corrections of each namespace, as of a ``moment``.
+
+    ``own`` are the names the memories are about themselves, ``arrivals`` those of them that the store did not have.
+    """
+
+    moment: str
+    known: Mapping[str, Collection[int]]
+    own: Mapping[str, Collection[int]]
+    arrivals: Mapping[str, Collection[int]]
+    corrections: Mapping[str, Corrections]
+
+
+class Upkeep:
+    """Reads memories with what their namespace knows, and reads them again when that changes."""
+
+    def __init__(self, store: Store, extractor: Extractor) -> None:
+        self._store = store
+        self._extractor = extractor
+        self._language: str = getattr(extractor, "language", "english")
+
+    # ------------------------------------------------------------------ reading memories
+
+    def knowledge(self, memories: Iterable[Memory], *, new: bool = True) -> Knowledge:
+        """Return what ``memories`` are to be read with; two round trips. ``new``: they are not in the store yet."""
+        wanted: dict[str, set[int]] = {}
+        own: dict[str, set[int]] = {}
+        for memory in memories:
+            text = searched_text(memory.text, memory.tags)
+            wanted.setdefault(memory.namespace, set()).update(self._extractor.candidates(text, memory.title))
+            if memory.title:
+                own.setdefault(memory.namespace, set()).update(self._extractor.subjects(text, memory.title))
+        if not wanted:
+            return Knowledge("", {}, {}, {}, {})
+        moment, corrections = self._store.moment(wanted)
+        known, arrivals = {}, {}
+        for namespace, mentioned in wanted.items():
+            into = corrections[namespace]
+            mentioned |= own.get(namespace, set())
+            stored = self._store.known_subjects({namespace: {into.key(at) for at in mentioned}})[namespace]
+            brought = {into.key(at) for at in own.get(namespace, ())} if new else set()
+            there = stored | brought
+            known[namespace] = {at for at in mentioned if into.key(at) in there}
+            own[namespace] = brought
+            arrivals[namespace] = brought - stored
+        return Knowledge(moment, known, own, arrivals, corrections)
+
+    def extraction(self, memory: Memory, knowledge: Knowledge) -> Extraction:
+        """Return what is found in one memory with what its namespace knows."""
+        text = searched_text(memory.text, memory.tags)
+        found = self._extractor.extract(text, memory.title, knowledge.known.get(memory.namespace, ()))
+        return corrected(found, knowledge.corrections[memory.namespace])
+
+    def arrivals(self, memory: Memory, found: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
+        """Return the keys of the names that a new memory is about and the store did not have."""
+        came = knowledge.arrivals[memory.namespace]
+        if not memory.title or not came:
+            return ()
+        return tuple(at for at, about in zip(found.keys, found.subjects, strict=True) if about > 0 and at in came)
+
+    # ------------------------------------------------------------------ after a write
+
+    def written(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
+        """Let the names that ``rows`` brought reach older memories, and those that came meanwhile reach ``rows``."""
+        ours: dict[str, dict[int, Row]] = {}
+        for row in rows:
+            ord = written.ords.get((row.memory.namespace, row.memory.parent_id or row.memory.id, row.part))
+            if ord is not None and row.extraction is not None:
+                ours.setdefault(row.memory.namespace, {})[ord] = row
+        for namespace, stored in ours.items():
+            self._catch_up(namespace, stored, knowledge, written.changes.get(namespace))
+
+    def _catch_up(self, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, note: int | None) -> None:
+        own, into = knowledge.own[namespace], knowledge.corrections[namespace]
+        came = {at for row in ours.values() for at in row.arrivals}
+        changed = self._store.alias_changes(namespace, knowledge.moment) - came
+        changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
+        again = set()
+        if changed:
+            forms = into.forms(changed)
+            again = {
+                ord
+                for ord, row in ours.items()
+                if row.extraction is not None and self._mentions(row.memory, row.extraction, forms)
+            }
+            lost = changed & set(own)  # taken for known, but forgotten meanwhile: now they come with us
+            if lost:
+                self._store.note_aliases(namespace, lost)
+                self._settle(namespace, bounded=True)
+        if came:
+            names = {
+                at: name
+                for row in ours.values()
+                if row.arrivals and row.extraction is not None
+                for at, name in zip(row.extraction.keys, row.extraction.names, strict=True)
+                if at in came
+            }
+            sure, suspects, left = self._mentioning(namespace, names, came, into, bounded=True)
+            again |= self._verified(namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left)
+        self._renew(namespace, sorted(again))
+        if note is not None:
+            self._store.settle_aliases(namespace, [note], left if came else ())
+
+    def forgotten(self, namespace: str) -> None:
+        """Bring memories up to date with the names that went with forgotten ones, a bounded number of them."""
+        self._settle(namespace, bounded=True)
+
+    def corrected(self, namespace: str) -> None:
+        """Bring all memories up to date with what was just corrected by hand."""
+        self._settle(namespace, bounded=False)
+
+    def maintain(self) -> int:
+        """Do what writers have left; return how many memories were changed."""
+        return sum(self._settle(namespace, bounded=False) for namespace in self._store.alias_namespaces())
+
+    def _settle(self, namespace: str, *, bounded: bool) -> int:
+        changed = 0
+        for _ in range(1 if bounded else _ROUNDS):
+            notes = self._store.waiting_aliases(namespace, all=not bounded)
+            if not notes:
+                break
+            keys = {at for _, waiting in notes for at in waiting}
+            into = self._store.moment([namespace])[1][namespace]
+            names = self._store.names([namespace], keys)
+            again: set[int] = set()
+            left: set[int] = set()
+            some = sorted(keys)
+            for start in range(0, len(some), _NAMES_AT_ONCE):
+                chunk = set(some[start : start + _NAMES_AT_ONCE])
+                sure, suspects, late = self._mentioning(namespace, names, chunk, into, bounded=bounded)
+                left |= late
+                if bounded:
+                    again |= self._verified(namespace, sure, suspects - sure, chunk, into, left)
+                else:
+                    again |= sure | suspects
+            changed += self._renew(namespace, sorted(again))
+            self._store.settle_aliases(namespace, [number for number, _ in notes], left)
+        return changed
+
+    # ------------------------------------------------------------------ which memories
+
+    def _mentions(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
+        text = searched_text(memory.text, memory.tags)
+        if not set(forms).isdisjoint(self._extractor.candidates(text, memory.title)):
+            return True
+        return found is not None and not set(forms).isdisjoint(found.keys)
+
+    def _mentioning(
+        self, namespace: str, names: Mapping[int, str], keys: Collection[int], into: Corrections, *, bounded: bool
+    ) -> tuple[set[int], set[int], set[int]]:
+        """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
+
+        One look at the postings for all of them. ``bounded``: a key that more than a few memories may mention is left.
+        """
+        sought: dict[int, list[frozenset[int]]] = {}
+        spelled: set[str] = set()
+        unsure = False
+        left: set[int] = set()
+        slow = accented(self._language)
+        for at in keys:
+            written = {at: names.get(at), **{form: into.names[form] for form in into.forms([at]) if form in into.names}}
+            for form, name in written.items():
+                if name is None:
+                    continue
+                needed = required(name, form, self._language, bigrams=self._extractor.name in _WITH_BIGRAMS)
+                if needed:
+                    sought.setdefault(at, []).append(needed)
+                else:
+                    spelled.add(spelling(name, form, self._language))
+                if slow or not needed:
+                    unsure = True
+                    left.add(at)
+        asked = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
+        postings = self._store.postings([namespace], asked, max_df=_RARE if bounded else None)[namespace]
+        held = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
+        sure: set[int] = set()
+        suspects: set[int] = set()
+        for at in keys:
+            found: set[int] = set()
+            for needed in sought.get(at, ()):
+                parts = [held[k] for k in needed if k in held]
+                if bounded and not parts:
+                    left.add(at)
+                elif bounded or len(parts) == len(needed):
+                    found |= set.intersection(*parts)
+            if at not in held and (bounded and at not in sought):
+                left.add(at)
+            sure |= held.get(at, set())
+            suspects |= found
+        if bounded:
+            return sure, suspects, left
+        if unsure:
+            suspects |= self._spelled(namespace, spelled, into.forms(keys))
+        return sure, suspects, set()
+
+    def _spelled(self, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
+        """Return the memories whose text spells one of ``forms``, by reading all that hold one of ``words``."""
+        ords = self._store.spelled(namespace, words).tolist()
+        found: set[int] = set()
+        for start in range(0, len(ords), _AT_ONCE):
+            memories = self._store.memories([namespace], ords[start : start + _AT_ONCE])
+            found.update(ord for ord, memory in memories.items() if self._mentions(memory, None, forms))
+        return found
+
+    def _verified(
+        self,
+        namespace: str,
+        sure: set[int],
+        suspects: set[int],
+        keys: Collection[int],
+        into: Corrections,
+        left: set[int],
+    ) -> set[int]:
+        """Return ``sure`` and the suspects that do mention one of ``keys``; what is too much goes to ``left``."""
+        if len(sure) > MOST_RENEWED or len(suspects) > _MOST_SUSPECTS:
+            left.update(keys)
+        again = set(sorted(sure)[:MOST_RENEWED])
+        forms = into.forms(keys)
+        some = sorted(suspects)[:_MOST_SUSPECTS]
+        memories = self._store.memories([namespace], some) if some else {}
+        for ord, memory in sorted(memories.items()):
+            if self._mentions(memory, None, forms):
+                if len(again) >= MOST_RENEWED:
+                    left.update(keys)
+                    break
+                again.add(ord)
+        return again
+
+    def _renew(self, namespace: str, ords: Sequence[int]) -> int:
+        """Read memories again until nothing changed while they were read; return how many were changed."""
+        changed = 0
+        for start in range(0, len(ords), _AT_ONCE):
+            todo = list(ords[start : start + _AT_ONCE])
+            for _ in range(_ROUNDS):
+                memories = self._store.memories([namespace], todo)
+                knowledge = self.knowledge(memories.values(), new=False)
+                if not memories:
+                    break
+                found = [(ord, self.extraction(memory, knowledge)) for ord, memory in sorted(memories.items())]
+                changed += self._store.reindex(namespace, found)
+                meanwhile = self._store.alias_changes(namespace, knowledge.moment)
+                forms = knowledge.corrections[namespace].forms(meanwhile)
+                todo = [ord for ord, e in found if meanwhile and self._mentions(memories[ord], e, forms)]
+                if not todo:
+                    break
+            else:
+                self._store.note_aliases(namespace, meanwhile)
+        return changed
+
+    # ------------------------------------------------------------------ everything
+
+    def reextract(self, progress: Callable[[int], None] | None = None) -> int:
+        """Read every memory again, as after a change of the extractor; return how many were changed."""
+        changed = done = 0
+        for namespace in self._store.namespaces():
+            moment, corrections = self._store.moment([namespace])
+            into = corrections[namespace]
+            about: set[int] = set()
+            for batch in self._batches(namespace, titled=True):
+                for _, memory in batch:
+                    text = searched_text(memory.text, memory.tags)
+                    about.update(into.key(at) for at in self._extractor.subjects(text, memory.title))
+            known = {namespace: into.forms(about)}
+            knowledge = Knowledge(moment, known, {}, {}, corrections)
+            for batch in self._batches(namespace, titled=False):
+                found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
+                changed += self._store.reindex(namespace, found)
+                done += len(batch)
+                if progress is not None:
+                    progress(done)
+            self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
+            changed += self._settle(namespace, bounded=False)
+        return changed
+
+    def _batches(self, namespace: str, *, titled: bool) -> Iterable[Sequence[tuple[int, Any]]]:
+        after = 0
+        while rows := self._store.indexed_after(namespace, after, _AT_ONCE, titled=titled):
+            yield rows
+            after = rows[-1][0]
