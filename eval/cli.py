@@ -290,15 +290,21 @@ def gate(
 @app.command()
 def reach(
     recipe: Annotated[str, typer.Argument(help="a recipe, or RECIPE~leg")] = "default",
-    k: Annotated[int, typer.Option(help="cut-off")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", help="cut-off")] = 10,
+    system: Annotated[str | None, typer.Option(help="another system's fusion instead: a name, or all")] = None,
+    weights: Annotated[str | None, typer.Option(help="yours, for that system: .7,.3")] = None,
     json_: AsJson = False,
 ) -> None:
-    """Say what each leg of a recipe can do to the top k, before anything is measured."""
+    """Say what each leg of a recipe, or of another system, can do to the top k, before anything is measured."""
     from eval.conditions import named
+    from eval.systems import told
     from semmem.rank_cap import describe
     from semmem.rank_cap import reach as reach_at
 
     with _told():
+        if system is not None:
+            typer.echo(told(system, k, weights=weights, json=json_))
+            return
         found = reach_at(named(recipe).recipe, k)
         if json_:
             typer.echo(json.dumps(found.as_dict(), indent=1))

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.errors import InvalidInput, NotFound
+from semmem.extractors.aliases import variants
 from semmem.extractors.rules import question
 from semmem.proximity import Mass, edges, gather, hop, idf, strongest
 from semmem.text import key, tokens
@@ -121,8 +122,10 @@ def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
     asked = question(around, language)
+    parts = tuple(w.folded for w in folded)
     forms = [
-        [key(Kind.NAME, [w.folded for w in folded])],
+        [key(Kind.NAME, parts)],
+        [key(Kind.NAME, form) for form in variants(parts)] if parts else [],
         [n.key for n in asked.spans],
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
         list(asked.keys),
@@ -173,7 +176,7 @@ def _outwards(
         arrived, _ = hop(beam, along, beside)
         fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
         new = Mass(arrived.ords[fresh], arrived.values[fresh])
-        kept = strongest(new, limit - len(seen), names)
+        kept = strongest(new, limit - len(seen), names)[: limit - len(seen)]
         left_out += len(new) - len(kept)
         beam = gather(kept, new.at(kept))
         seen = np.union1d(seen, kept)

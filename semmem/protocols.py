@@ -177,6 +177,7 @@ class Question:
     vector: Callable[[], NDArray[np.float32]] | None = None
     heads: Mapping[str, Ranking] = field(default_factory=dict)
     talk: Talk | None = None
+    sessions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +266,11 @@ class Store(Protocol):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         ...
 
-    def authors(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, set[str]]:
-        """Return whether any memory has an author, and which authors have one of the folded names ``keys``."""
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, bool, set[str]]:
+        """Return whether any memory has a session, whether any has an author, and the authors named in ``keys``.
+
+        ``keys`` are folded names, as ``conversation.author_key`` writes them.
+        """
         ...
 
     def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
@@ -339,8 +343,8 @@ class Store(Protocol):
         """Return the namespaces that hold memories."""
         ...
 
-    def indexed_after(self, namespace: str, ord: int, limit: int, *, titled: bool) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of what is indexed, in order, from ``ord`` on; only what has a title, if ``titled``."""
+    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
         ...
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:

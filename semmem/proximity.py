@@ -228,23 +228,25 @@ def gate(mass: Mass, similarity: Mapping[int, float], strength: float) -> Mass:
 def strongest(
     mass: Mass, n: int, names: Callable[[list[int]], Mapping[int, tuple[Any, ...]]] | None = None
 ) -> NDArray[np.int64]:
-    """Return the ``n`` ords of largest mass above 0, best first.
+    """Return the ``n`` ords of largest mass above 0, best first; ties stand by ord.
 
-    ``names`` maps ords to sort keys; it is asked only when a tie straddles the cut, so that insertion order decides
-    nothing. Ties elsewhere stand by ord.
+    With ``names`` (from ords to sort keys) insertion order decides nothing: a tie at the cut stays in as long as at most
+    half as many again are returned; only of a larger one the first by their keys are taken.
     """
     import numpy as np
 
     alive = mass.values > 0
     ords, values = mass.ords[alive], _rounded(mass.values[alive])
     order = np.lexsort((ords, -values))
-    if len(order) > n and names is not None and values[order[n - 1]] == values[order[n]]:
-        cut = values[order[n]]
-        ahead, tied = ords[order][values[order] > cut], ords[values == cut].tolist()
-        keys = names(tied)
-        tied.sort(key=lambda o: keys.get(o, ()))
-        return np.concatenate([ahead, np.array(tied[: n - len(ahead)], dtype=np.int64)])
-    return ords[order[:n]]
+    if len(order) <= n or names is None or values[order[n - 1]] != values[order[n]]:
+        return ords[order[:n]]
+    cut = values[order[n]]
+    if (reached := int((values >= cut).sum())) <= n + n // 2:
+        return ords[order[:reached]]
+    ahead, tied = ords[order][values[order] > cut], ords[values == cut].tolist()
+    keys = names(tied)
+    tied.sort(key=lambda o: keys.get(o, ()))
+    return np.concatenate([ahead, np.array(tied[: n - len(ahead)], dtype=np.int64)])
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:

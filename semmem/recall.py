@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem import conversation
-from semmem.candidates import Candidates, Cut, confidence, cut, gather, settle, total
+from semmem.candidates import Candidates, Cut, Kept, confidence, cut, gather, settle, total
 from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
 from semmem.explanation import Explanation, explain
 from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Reranker, Scope
@@ -127,11 +127,15 @@ class Recaller:
         timings: dict[str, float] = {}
         recipe = _deep_enough(recipe, limit + offset)
         found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
-        if len(cut(found, how)) < limit + offset and (deeper := _deeper(found)) is not None:
+        kept = cut(found, how)
+        if len(kept) < limit + offset and (deeper := _deeper(found)) is not None:
             found = self.candidates(text, namespaces, deeper, filters, exclude, vector, timings)
+            kept = cut(found, how)
         matched, is_exact = total(found)
-        found = self._reranked(found, how, text, timings)
-        hits = self._hits(found, how, terms(text, self._language))
+        if recipe.rerank is not None:
+            found = self._reranked(found, how, text, timings)
+            kept = cut(found, how)
+        hits = self._hits(found, how, kept[offset : offset + limit], terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         return Recall(
             hits, matched, is_exact, found.degraded, found.regime, timings, confidence(found), found, how, self._store
@@ -151,9 +155,9 @@ class Recaller:
         timings = {} if timings is None else timings
         scope = self._store.scope(namespaces, filters, exclude)
         quoted, _ = phrases(query)
-        talk = self._listen(query, namespaces, recipe)
+        sessions, talk = self._listen(query, namespaces, recipe)
         asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
-        question = Question(asked, tuple(quoted), self._vector(spoken, vector), talk=talk)
+        question = Question(asked, tuple(quoted), self._vector(spoken, vector), talk=talk, sessions=sessions)
         degraded: dict[str, str] = {}
         called = set(recipe.legs)
         if "graph" in called:
@@ -172,13 +176,14 @@ class Recaller:
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
 
-    def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> Talk | None:
-        """Return what the question says to a conversation; None where no memory has an author, or the rules are off."""
-        if recipe.conversation is None:
-            return None
-        places = conversation.candidates(query)
-        any_author, named = self._store.authors(namespaces, places)
-        return conversation.listen(query, places, named) if any_author else None
+    def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> tuple[bool, Talk | None]:
+        """Return whether any memory is of a session, and what the question says to a conversation.
+
+        The latter is None where no memory has an author, or the recipe's rules are off.
+        """
+        places = conversation.candidates(query) if recipe.conversation is not None else {}
+        sessions, authors, named = self._store.kinds(namespaces, places)
+        return sessions, conversation.listen(query, places, named) if authors and recipe.conversation else None
 
     def _ask(
         self,
@@ -191,10 +196,12 @@ class Recaller:
     ) -> dict[str, Ranking]:
         """Run ``legs`` side by side; one that fails or takes too long is degraded, with the reason."""
 
+        cancels: dict[str, Callable[[], None]] = {}
+
         def work(name: str) -> Ranking:
             started = time.perf_counter()
             try:
-                with self._store.time_limit(recipe.timeouts.get(name, 5.0)):
+                with self._store.held() as cancels[name]:
                     return self._legs[name].search(question, scope, recipe)
             finally:
                 timings[name] = time.perf_counter() - started
@@ -213,6 +220,8 @@ class Recaller:
                 answers[name] = self._wait(future, began + limit - time.perf_counter(), limit)
             except TimedOut:
                 future.cancel()
+                if name in cancels:
+                    cancels[name]()
                 degraded[name] = f"no answer within {limit:g} s"
             except EmbedderMismatch:
                 raise
@@ -303,8 +312,7 @@ class Recaller:
         finally:
             timings["rerank"] = time.perf_counter() - started
 
-    def _hits(self, found: Candidates, how: Cut, asked: Sequence[str]) -> tuple[Hit, ...]:
-        shown = cut(found, how)[how.offset : how.offset + how.limit]
+    def _hits(self, found: Candidates, how: Cut, shown: Sequence[Kept], asked: Sequence[str]) -> tuple[Hit, ...]:
         ords = [found.heads[fused.key].ord for fused, _ in shown]
         memories: Mapping[int, Memory] = self._store.memories(found.scope.namespaces, ords) if ords else {}
         hits: list[Hit] = []

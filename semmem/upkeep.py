@@ -65,8 +65,7 @@ class Upkeep:
         for memory in memories:
             text = searched_text(memory.text, memory.tags)
             wanted.setdefault(memory.namespace, set()).update(self._extractor.candidates(text, memory.title))
-            if memory.title:
-                own.setdefault(memory.namespace, set()).update(self._extractor.subjects(text, memory.title))
+            own.setdefault(memory.namespace, set()).update(self._extractor.subjects(text, memory.title))
         if not wanted:
             return Knowledge("", {}, {}, {}, {})
         moment, corrections = self._store.moment(wanted)
@@ -91,7 +90,7 @@ class Upkeep:
     def arrivals(self, memory: Memory, found: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
         """Return the keys of the names that a new memory is about and the store did not have."""
         came = knowledge.arrivals[memory.namespace]
-        if not memory.title or not came:
+        if not came:
             return ()
         return tuple(at for at, about in zip(found.keys, found.subjects, strict=True) if about > 0 and at in came)
 
@@ -293,13 +292,13 @@ class Upkeep:
             moment, corrections = self._store.moment([namespace])
             into = corrections[namespace]
             about: set[int] = set()
-            for batch in self._batches(namespace, titled=True):
+            for batch in self._batches(namespace):
                 for _, memory in batch:
                     text = searched_text(memory.text, memory.tags)
                     about.update(into.key(at) for at in self._extractor.subjects(text, memory.title))
             known = {namespace: into.forms(about)}
             knowledge = Knowledge(moment, known, {}, {}, corrections)
-            for batch in self._batches(namespace, titled=False):
+            for batch in self._batches(namespace):
                 found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
                 changed += self._store.reindex(namespace, found)
                 done += len(batch)
@@ -309,8 +308,8 @@ class Upkeep:
             changed += self._settle(namespace, bounded=False)
         return changed
 
-    def _batches(self, namespace: str, *, titled: bool) -> Iterable[Sequence[tuple[int, Any]]]:
+    def _batches(self, namespace: str) -> Iterable[Sequence[tuple[int, Any]]]:
         after = 0
-        while rows := self._store.indexed_after(namespace, after, _AT_ONCE, titled=titled):
+        while rows := self._store.indexed_after(namespace, after, _AT_ONCE):
             yield rows
             after = rows[-1][0]

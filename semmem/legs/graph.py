@@ -43,6 +43,7 @@ NAMED, UNNAMED = "named", "unnamed"
 class _Walked:
     """The memories whose edges one walk has read, and the edges."""
 
+    sessions: bool
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
     neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class Graph:
     ) -> Mass:
         pieces = [score.scaled(0.5)]
         mass = restart
-        walked = _Walked()
+        walked = _Walked(asked.sessions)
         for number in range(settings.hops):
             chosen = strongest(mass, settings.beam, self._names(namespace))
             beam = gather(chosen, mass.at(chosen))
@@ -155,7 +156,7 @@ class Graph:
         """Pure personalised PageRank over the edges of the restart's heaviest memories."""
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
-        along, neighbours = self._edges(namespace, beam, settings, _Walked())
+        along, neighbours = self._edges(namespace, beam, settings, _Walked(asked.sessions))
         trace.hops.append(hop(beam, along, neighbours)[1])
         _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
         return personalised_pagerank(restart, plain)
@@ -180,7 +181,7 @@ class Graph:
                 )
             )
             walked.ords = np.union1d(walked.ords, new)
-            if settings.neighbour > 0:
+            if settings.neighbour > 0 and walked.sessions:
                 for ord, other, own in self._store.neighbours([namespace], new):
                     strength = settings.neighbour_own if own else settings.neighbour
                     walked.neighbours.setdefault(ord, []).append((other, strength))

@@ -14,8 +14,8 @@ def migrate(conninfo: str) -> int:
     """Bring the schema at ``conninfo`` up to date and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
-    query. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached, pgvector
-    is missing or the rights are, and InvalidInput when libpq cannot read ``conninfo``.
+    query. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached or
+    pgvector or the rights are missing, and InvalidInput when libpq cannot read ``conninfo``.
     """
     import psycopg
 

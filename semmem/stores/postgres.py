@@ -117,9 +117,9 @@ class PostgresStore(LegReads, GraphTables):
         parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
         return {(m.namespace, m.id): m for m in map(_memory, self._rows("memory_parents", parameters))}
 
-    def indexed_after(self, namespace: str, ord: int, limit: int, *, titled: bool) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of what is indexed, in order, from ``ord`` on; only what has a title, if ``titled``."""
-        parameters = {"namespace": namespace, "ord": ord, "limit": limit, "titled": titled}
+    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
+        parameters = {"namespace": namespace, "ord": ord, "limit": limit}
         return [(r[-1], _memory(r)) for r in self._rows("indexed_after", parameters)]
 
     def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:

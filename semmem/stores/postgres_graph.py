@@ -76,9 +76,7 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
     return len(new)
 
 
-def _move(
-    connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]
-) -> None:
+def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]) -> None:
     """Take what changed of folded memories out of the segments, and put what is new into one."""
     gone: dict[int, NDArray[np.int64]] = {}
     come, names = [], []

@@ -102,10 +102,11 @@ class LegReads(Pooled):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         return self._rows("memory_neighbours", among(namespaces, ords))
 
-    def authors(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, set[str]]:
-        """Return whether any memory has an author, and which authors have one of the folded names ``keys``."""
-        rows = self._rows("memory_authors", {"namespaces": list(namespaces), "keys": list(keys)})
-        return bool(rows), {author for (author,) in rows if author is not None}
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, bool, set[str]]:
+        """Return whether any memory has a session, whether any has an author, and the authors named in ``keys``."""
+        rows = self._rows("memory_kinds", {"namespaces": list(namespaces), "keys": list(keys)})
+        seen = {what for what, _ in rows}
+        return "session" in seen, "author" in seen, {author for _, author in rows if author is not None}
 
     def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
         """Return which of ``ords`` are by ``author``, ascending."""

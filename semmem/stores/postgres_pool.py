@@ -22,7 +22,6 @@ __all__ = ["Pooled", "among"]
 T = TypeVar("T")
 _SQL = statements("postgres")
 _TRIES = 6
-_UNLIMITED = 0.0
 
 
 class Pooled:
@@ -30,7 +29,7 @@ class Pooled:
 
     def __init__(self, url: str, conninfo: Callable[[], str], *, pool_size: int = 8) -> None:
         self.url = url
-        self._deadline = threading.local()
+        self._held = threading.local()
         migrate(conninfo())
         self._pool = ConnectionPool(
             conninfo=conninfo,
@@ -49,21 +48,35 @@ class Pooled:
         self._pool.close()
 
     @contextmanager
-    def time_limit(self, seconds: float) -> Iterator[None]:
-        """Let the server cancel statements of this thread that run longer than ``seconds``."""
-        self._deadline.seconds = seconds
+    def held(self) -> Iterator[Callable[[], None]]:
+        """Let this thread keep one connection until the end, so that many small statements take it once.
+
+        Gives a function by which another thread cancels the statement that runs, such as when a leg's time is up.
+        """
+        hold = _Hold(self._pool)
+        outer, self._held.hold = getattr(self._held, "hold", None), hold
         try:
-            yield
+            yield hold.cancel
         finally:
-            self._deadline.seconds = _UNLIMITED
+            self._held.hold = outer
+            hold.let_go()
+
+    def _once(self, work: Callable[[Any], T]) -> T:
+        hold: _Hold | None = getattr(self._held, "hold", None)
+        if hold is None:
+            with self._pool.connection() as connection:
+                return work(connection)
+        try:
+            return work(hold.connection())
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            hold.let_go()  # the pool replaces a broken one
+            raise
 
     def _run(self, work: Callable[[Any], T]) -> T:
         """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent."""
         for attempt in range(_TRIES):
             try:
-                with self._pool.connection() as connection:
-                    _set_timeout(connection, getattr(self._deadline, "seconds", _UNLIMITED))
-                    return work(connection)
+                return self._once(work)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                 if attempt == _TRIES - 1:
                     raise
@@ -98,10 +111,32 @@ def _configure(connection: Any) -> None:
     connection.prepare_threshold = 3
 
 
-def _set_timeout(connection: Any, seconds: float) -> None:
-    if getattr(connection, "semmem_timeout", _UNLIMITED) != seconds:
-        connection.execute("SELECT set_config('statement_timeout', %s, false)", (str(int(seconds * 1000)),))
-        connection.semmem_timeout = seconds
+class _Hold:
+    """One connection of the pool, taken when first needed."""
+
+    def __init__(self, pool: ConnectionPool[Any]) -> None:
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._connection: Any = None
+
+    def connection(self) -> Any:
+        """Return the connection, taking it from the pool the first time."""
+        if self._connection is None:
+            self._connection = self._pool.getconn()
+        return self._connection
+
+    def let_go(self) -> None:
+        """Give the connection back."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.putconn(connection)
+
+    def cancel(self) -> None:
+        """Cancel the statement that runs on it, if it is still held: under the lock, so that no other work is hit."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.cancel_safe(timeout=1.0)
 
 
 def among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:

@@ -69,7 +69,8 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     if conflicts and on_conflict == "abort":
         first = min(conflicts)
         raise Conflict(
-            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to change it.",
+            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to "
+            "change it.",
             names=frozenset(conflicts),
         )
     ords |= _insert(connection, [r for r in ordered if r.part > 0 and _name(r) in new])

@@ -66,8 +66,9 @@ def test_every_command_is_described(name: str) -> None:
 
 
 def test_no_command_is_described_that_does_not_exist() -> None:
-    described = re.findall(r"`semmem ([a-z]+(?: (?:status|stop)\b)?)", README)
-    assert set(described) <= {*command_names(), "server"}
+    groups = {group.name for group in app.registered_groups}
+    described = re.findall(r"`semmem ([a-z]+(?: (?:status|stop|merge|split)\b)?)", README)
+    assert set(described) <= {*command_names(), *groups}
 
 
 def test_every_recipe_has_a_row() -> None:

@@ -255,8 +255,7 @@ def test_a_large_batch_goes_straight_into_the_postings(mem: Semmem) -> None:
 
 
 def test_the_batch_size_changes_nothing_that_is_stored(mem: Semmem, store_url: str) -> None:
-    # Without titles: a title makes the text of memories after it mention its name (see Ingest._known).
-    given = [item | {"title": None} for item in items(FOLD_AT + 30)]
+    given = items(FOLD_AT + 30)  # some with titles, whose names memories before and after them mention
     for namespace, size in (("a", 7), ("b", FOLD_AT), ("c", 1000)):
         mem.remember_many(given, namespace=namespace, batch_size=size)
     mem.maintain()

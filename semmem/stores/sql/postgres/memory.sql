@@ -118,11 +118,15 @@ CROSS JOIN LATERAL (
      ORDER BY n.created_at, coalesce(n.position, 0), n.id, n.part LIMIT 1)) AS q
 WHERE m.namespace = ANY(%(namespaces)s) AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
 
--- memory_authors --
--- Does the namespace hold a conversation, and whom of it does the question name: index look-ups, whatever its size.
-SELECT NULL AS author FROM (SELECT 1 FROM memory WHERE namespace = ANY(%(namespaces)s) AND author_key IS NOT NULL LIMIT 1) AS any_
+-- memory_kinds --
+-- Are there sessions, are there authors, and whom does the question name: index look-ups, whatever the size.
+(SELECT 'session' AS what, NULL AS author FROM memory
+ WHERE namespace = ANY(%(namespaces)s) AND session IS NOT NULL LIMIT 1)
 UNION ALL
-SELECT found.author FROM unnest(%(namespaces)s::text[]) AS n(namespace) CROSS JOIN unnest(%(keys)s::text[]) AS k(key)
+(SELECT 'author', NULL FROM memory WHERE namespace = ANY(%(namespaces)s) AND author_key IS NOT NULL LIMIT 1)
+UNION ALL
+SELECT 'named', found.author FROM unnest(%(namespaces)s::text[]) AS n(namespace)
+CROSS JOIN unnest(%(keys)s::text[]) AS k(key)
 CROSS JOIN LATERAL (SELECT author FROM memory m WHERE m.namespace = n.namespace AND m.author_key = k.key LIMIT 1) AS found;
 
 -- memory_written_by --

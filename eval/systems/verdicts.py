@@ -1,0 +1,222 @@
+"""What each leg of a modelled fusion can do to the first k, with a witness that the system's own formula has checked.
+
+Sums over ranks are asked of ``semmem.rank_cap``; sums of scaled scores too, with witness lists of our own. Three rules
+need no bounds, and their arguments are exact:
+
+* ``candidates``: a document that no candidate leg returned is not in the result, whatever the others add: boost-only.
+* ``max``: raw scores are compared, so a document enters when its score is among the k largest: the scores decide.
+* ``interleave``: before the first document of the j-th leg stand at most the first ones of the j - 1 legs before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from eval.systems.formulas import place, replay
+from eval.systems.model import Fusion, Leg
+from semmem.errors import InvalidInput
+from semmem.rank_cap import LegReach, ReachClass, reach
+from semmem.types import Fusion as Formula
+from semmem.types import Recipe
+
+__all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
+
+_DEEP = 10_000
+_AS: Mapping[str, Formula] = {"rrf": "rrf", "rank-scaled": "rank-scaled", "min-max": "convex"}
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists to try, and the place the system's formula gives ``memory`` in them (None: it does not come out).
+
+    ``place`` is behind every tie, ``best_place`` ahead of them: between the two the system's order of ties decides.
+    """
+
+    memory: str
+    rankings: Mapping[str, tuple[str, ...]]
+    scores: Mapping[str, tuple[Fraction, ...]]
+    place: int | None
+    best_place: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        scores = {leg: [float(s) for s in of_leg] for leg, of_leg in self.scores.items()}
+        lists = {leg: list(ids) for leg, ids in self.rankings.items()}
+        places = {"place": self.place, "best_place": self.best_place}
+        return {"memory": self.memory, "rankings": lists, "scores": scores, **places}
+
+
+@dataclass(frozen=True, slots=True)
+class LegVerdict:
+    """The reach of one leg: can a document that only this leg found be in the first ``cut``?
+
+    ``witness`` shows what ``class_`` says can happen: that it comes in, or for a boost-only leg that it does not.
+    ``counter`` shows the opposite, where that is short to show. ``needs`` is the share of the largest other weight
+    below which this leg is boost-only, where the weights are the caller's. A tie counts as possible: most systems
+    break it by the order of their lists.
+    """
+
+    leg: str
+    class_: ReachClass
+    why: str
+    cut: int
+    witness: Lists
+    needs: Fraction | None = None
+    counter: Lists | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        needs = None if self.needs is None else float(self.needs)
+        return {"class": self.class_, "why": self.why, "cut": self.cut, "boost_only_below_share_of_weight": needs} | {
+            "witness": self.witness.as_dict(),
+            "counter_witness": self.counter and self.counter.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FusionReach:
+    """The reach of every leg of ``fusion`` for the first ``k``."""
+
+    fusion: Fusion
+    k: int
+    legs: tuple[LegVerdict, ...]
+
+
+def fusion_reach(fusion: Fusion, k: int = 10) -> FusionReach:
+    """Return what each leg of ``fusion`` can do to the first ``k``. Raises InvalidInput for k below 1."""
+    if k < 1:
+        raise InvalidInput(f"The cut-off k must be 1 or more, not {k}.")
+    verdict = {"candidates": _by_candidates, "max": _by_score, "interleave": _by_turns}.get(fusion.rule, _by_bounds)
+    return FusionReach(fusion, k, tuple(verdict(fusion, leg, k) for leg in fusion.legs))
+
+
+def with_weights(fusion: Fusion, weights: Sequence[float]) -> Fusion:
+    """Return ``fusion`` with the caller's weights. Raises InvalidInput where it reads none, or not so many."""
+    if fusion.weights != "yours":
+        how = "has no weights" if fusion.weights == "fixed" else "does not read the weights it is given"
+        raise InvalidInput(f"The fusion {fusion.name!r} {how}, so other weights change nothing.")
+    if len(weights) != len(fusion.legs) or min(weights) < 0 or not any(weights):
+        raise InvalidInput(f"The fusion {fusion.name!r} takes {len(fusion.legs)} weights of 0 or more, one above 0.")
+    legs = tuple(replace(leg, weight=w) for leg, w in zip(fusion.legs, weights, strict=True))
+    return replace(fusion, legs=legs, name=f"{fusion.name} {', '.join(f'{w:g}' for w in weights)}")
+
+
+def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
+    cut, others = fusion.shown(k), [other for other in fusion.legs if other.name != leg.name]
+    # 1/(constant + position), positions from 0, is 1/(constant - 1 + rank), ranks from 1
+    shift = fusion.origin - 1 if fusion.rule == "rrf" else 0
+    depth = fusion.depth.at(k) if fusion.depth else _DEEP
+    recipe = Recipe(
+        fusion.name,
+        {one.name: one.weight for one in fusion.legs},
+        dict.fromkeys((one.name for one in fusion.legs), fusion.constant + shift),
+        depths=dict.fromkeys((one.name for one in fusion.legs), depth),
+        prior=False,
+        dedup=False,
+        fusion=_AS[fusion.rule],
+    )
+    found = reach(recipe, cut).regimes["any"].legs[leg.name]
+    class_: ReachClass = "possible" if found.class_ == "boost-only" and found.tie else found.class_
+    why = _because(found, cut)
+    if cut > k:
+        passed = "always among" if class_ == "guaranteed" else "among" if class_ == "possible" else "not among"
+        why = f"{passed} the {cut} that the {fusion.reranker} is shown, which decides: {why}"
+        class_ = "possible" if class_ == "guaranteed" else class_
+    needs = None
+    if fusion.weights == "yours" and fusion.rule != "min-max" and found.called and found.lower_bar:
+        above, largest = found.possible_above_weight, max(other.exact_weight for other in others)
+        needs = above / largest if above is not None and largest else None
+    rankings = found.witness.rankings if found.witness else _crowd(fusion, leg, cut)
+    scores: dict[str, tuple[Fraction, ...]] = {}
+    if fusion.rule == "min-max":
+        rankings, scores = _scaled(fusion, leg, cut)
+    return LegVerdict(leg.name, class_, why, cut, _tried(fusion, leg, rankings, scores, k), needs)
+
+
+def _because(found: LegReach, cut: int) -> str:
+    if not found.called:
+        return "weight 0 adds nothing to a score"
+    value, lower, upper = (f"{float(n):.4f}" for n in (found.value, found.lower_bar, found.upper_bar))
+    if found.class_ == "boost-only" and found.tie:
+        return f"its first place earns {value}, exactly what place {cut} of another leg has: the order of ties decides"
+    if found.class_ == "boost-only":
+        return f"its first place earns {value}, and the first {cut} of another leg have at least {lower}, more"
+    if found.sparse:
+        return f"no other leg returns {cut} documents, so places are left over"
+    if found.class_ == "guaranteed":
+        return f"its first place earns {value}, and {cut} others cannot all have more than {upper}"
+    if not found.lower_bar:
+        return f"its first place earns up to {value}, and nothing is sure of more than 0 at place {cut}"
+    return f"its first place earns {value}, above {lower}, the least that place {cut} of the others can have"
+
+
+def _by_candidates(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
+    depth = fusion.depth.at(k) if fusion.depth else k
+    only, crowd = f"only-{leg.name}", tuple(f"m{i}" for i in range(1, depth + 1))
+    held = next(one for one in fusion.legs if one.candidates)
+    falling = tuple(Fraction(9, 10) - Fraction(i, 1000) for i in range(depth))
+    rankings: dict[str, tuple[str, ...]] = {held.name: crowd}
+    scores: dict[str, tuple[Fraction, ...]] = {held.name: falling}
+    if leg.candidates:
+        rankings, scores = {leg.name: (only, *crowd[1:])}, {leg.name: falling}
+        why = "the result is made of this leg's list; what the others add to its rivals can still push its own down"
+        return LegVerdict(leg.name, "possible", why, k, _tried(fusion, leg, rankings, scores, k))
+    rankings[leg.name], scores[leg.name] = (only,), (Fraction(str(leg.most)),)
+    why = f"it adds to documents of {held.name}; what is not among the first {depth} there is not a candidate"
+    return LegVerdict(leg.name, "boost-only", why, k, _tried(fusion, leg, rankings, scores, k))
+
+
+def _by_score(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
+    only = f"only-{leg.name}"
+    rankings = {one.name: tuple(f"m{i}" for i in range(1, k + 1)) for one in fusion.legs if one.name != leg.name}
+    scores = {name: (Fraction(1, 2),) * k for name in rankings}
+    why = "the larger raw score wins: it depends on the scale of each leg's scores, not on how good its finds are"
+    mine, larger = {leg.name: (Fraction(9, 10),)}, {name: (Fraction(12),) * k for name in rankings}
+    lists = {**rankings, leg.name: (only,)}
+    witness = _tried(fusion, leg, lists, {**scores, **mine}, k)
+    counter = _tried(fusion, leg, lists, {**larger, **mine}, k)
+    return LegVerdict(leg.name, "possible", why, k, witness, counter=counter)
+
+
+def _by_turns(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
+    turn = 1 + [one.name for one in fusion.legs].index(leg.name)
+    class_: ReachClass = "guaranteed" if turn <= k else "possible" if k > 1 else "boost-only"
+    why = f"its first document is at place {turn} or better" if turn <= k else f"its turn is number {turn}"
+    return LegVerdict(leg.name, class_, why, k, _tried(fusion, leg, _crowd(fusion, leg, k), {}, k))
+
+
+def _crowd(fusion: Fusion, leg: Leg, cut: int) -> dict[str, tuple[str, ...]]:
+    """The others agree on ``cut`` - 1 documents, then each has one of its own; ``leg`` returns only its own."""
+    shared = [f"m{i}" for i in range(1, cut)]
+    return {
+        one.name: (f"only-{leg.name}",) if one.name == leg.name else (*shared, f"last-{one.name}")
+        for one in fusion.legs
+    }
+
+
+def _scaled(fusion: Fusion, leg: Leg, cut: int) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Fraction, ...]]]:
+    """Return lists in which the others agree on one document and the rest of theirs scores next to nothing.
+
+    The leg's own list has a second document, the first of the others, so that it is scaled by a span.
+    """
+    crowd = tuple(f"m{i}" for i in range(1, cut + 1))
+    lists = {one.name: crowd for one in fusion.legs}
+    faint = Fraction(1, 1000)
+    scores = {name: (Fraction(1), *[faint] * (cut - 1)) for name in lists}
+    lists[leg.name], scores[leg.name] = (f"only-{leg.name}", "m1")[: max(cut, 1)], (Fraction(1), faint)[: max(cut, 1)]
+    return lists, scores
+
+
+def _tried(
+    fusion: Fusion,
+    leg: Leg,
+    rankings: Mapping[str, tuple[str, ...]],
+    scores: Mapping[str, tuple[Fraction, ...]],
+    k: int,
+) -> Lists:
+    only = f"only-{leg.name}"
+    fused = replay(fusion, rankings, scores, k)
+    return Lists(only, rankings, scores, place(fused, only), place(fused, only, ties_lose=False))

@@ -1,0 +1,230 @@
+"""Reach for everybody: the models of other systems' fusions, what follows from them, and the page that says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from eval.cli import app
+from eval.systems import FusionReach, LegVerdict, fusion_reach, load, names, told, with_weights
+from eval.systems.formulas import place, replay
+from eval.systems.model import Fusion
+from semmem.errors import InvalidInput
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = [(name, fusion.name) for name in names() for fusion in load(name).fusions]
+
+
+def fusion_of(system: str, name: str | None = None) -> Fusion:
+    fusions = load(system).fusions
+    return next(f for f in fusions if name is None or f.name == name)
+
+
+def classes(reached: FusionReach) -> dict[str, str]:
+    return {leg.leg: leg.class_ for leg in reached.legs}
+
+
+def leg_of(reached: FusionReach, name: str) -> LegVerdict:
+    return next(leg for leg in reached.legs if leg.leg == name)
+
+
+def test_every_system_that_the_issue_names_is_modelled() -> None:
+    asked = "mem0|graphiti|hindsight|langchain-ensemble|llamaindex|qdrant|lancedb|memini"
+    assert names() == sorted(asked.split("|"))
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_model_says_which_version_was_read_when_and_where(name: str) -> None:
+    system = load(name)
+    assert system.read.year >= 2026
+    assert re.search(r"\d+\.\d+\.\d+|commit [0-9a-f]{8}", system.version)
+    assert re.fullmatch(r"[\w.-]+/[\w.-]+", system.repository)
+    for source in system.sources:
+        # service.go of memini is 170,000 characters in one piece: functions are named instead of lines
+        assert re.fullmatch(r"\d+(-\d+)?(, \d+(-\d+)?)*", source.lines) or source.path.endswith("service.go")
+        assert "\n" not in source.says
+
+
+def test_mem0_brings_in_nothing_that_only_its_keyword_or_entity_leg_found() -> None:
+    reached = fusion_reach(fusion_of("mem0"), 10)
+    assert classes(reached) == {"semantic": "possible", "keyword": "boost-only", "entity": "boost-only"}
+    witness = leg_of(reached, "keyword").witness
+    # 4 x 10 = 40 is less than 60: the semantic list is 60 deep, and the keyword hit is in none of it
+    assert len(witness.rankings["semantic"]) == 60
+    assert witness.rankings["keyword"] == ("only-keyword",)
+    assert witness.place is None
+    assert len(leg_of(fusion_reach(fusion_of("mem0"), 20), "keyword").witness.rankings["semantic"]) == 80
+
+
+def test_graphiti_counts_from_rank_0_with_constant_1() -> None:
+    search = fusion_of("graphiti", "search")
+    fused = replay(search, {"bm25": ["a", "b"], "cosine": ["b", "c"]}, {}, 10)
+    assert fused == {"a": 1, "b": Fraction(3, 2), "c": Fraction(1, 2)}  # 1/1; 1/2 + 1/1; 1/2
+    # k = 2: two rivals can have (1 + 1/2 + 1/2 + 1/3)/2 = 7/6, more than 1; k = 3: (11/6 + 13/12)/3 = 35/36, less
+    assert classes(fusion_reach(search, 2)) == {"bm25": "possible", "cosine": "possible"}
+    assert classes(fusion_reach(search, 3)) == {"bm25": "guaranteed", "cosine": "guaranteed"}
+
+
+def test_a_reranker_after_the_fusion_turns_guaranteed_into_possible() -> None:
+    reached = fusion_reach(fusion_of("graphiti", "search_"), 10)
+    assert set(classes(reached).values()) == {"possible"}
+    assert {leg.cut for leg in reached.legs} == {20}
+    assert leg_of(reached, "bfs").why.startswith("always among the 20 that the cross-encoder is shown")
+
+
+def test_langchain_shuts_out_a_retriever_below_seven_eighths_of_the_others_weight() -> None:
+    even = fusion_reach(fusion_of("langchain-ensemble"), 10)
+    assert classes(even) == {"first": "possible", "second": "possible"}
+    assert leg_of(even, "first").needs == Fraction(61, 70)  # w/61 > 1/70
+    uneven = fusion_reach(with_weights(fusion_of("langchain-ensemble"), [0.3, 0.7]), 10)
+    # .3/61 = .0049 against .7/70 = .01
+    assert classes(uneven) == {"first": "boost-only", "second": "possible"}
+    assert leg_of(uneven, "first").witness.place == 11
+    # .3/61 = .7/(60 + K) at K = 82.33
+    assert classes(fusion_reach(uneven.fusion, 82))["first"] == "boost-only"
+    assert classes(fusion_reach(uneven.fusion, 83))["first"] == "possible"
+
+
+def test_llamaindex_does_not_read_weights_in_its_reciprocal_mode() -> None:
+    fusion = fusion_of("llamaindex", "reciprocal_rerank")
+    with pytest.raises(InvalidInput, match="does not read the weights"):
+        with_weights(fusion, [0.1, 0.9])
+    fused = replay(fusion, {"first": ["a"], "second": ["b", "a"]}, {}, 10)
+    assert fused == {"a": Fraction(1, 60) + Fraction(1, 61), "b": Fraction(1, 60)}
+    assert "what you set is not read" in told("llamaindex", weights=".1,.9")
+
+
+def test_llamaindex_compares_raw_scores_by_default() -> None:
+    first = leg_of(fusion_reach(fusion_of("llamaindex", "simple"), 10), "first")
+    assert first.class_ == "possible"
+    assert first.witness.place == 1  # .9 against .5
+    assert first.counter is not None
+    assert first.counter.place == 11  # .9 against ten scores of 12
+
+
+def test_qdrant_divides_the_rank_by_the_weight() -> None:
+    fusion = fusion_of("qdrant")
+    weighted = with_weights(fusion, [3, 1])
+    fused = replay(weighted, {"first": ["a", "b", "c"], "second": ["d"]}, {}, 10)
+    # 1/(rank/3 + 1) = 3/4, 3/5, 1/2; 1/(1/1 + 1) = 1/2
+    assert fused == {"a": Fraction(3, 4), "b": Fraction(3, 5), "c": Fraction(1, 2), "d": Fraction(1, 2)}
+    reached = fusion_reach(fusion, 10)
+    assert classes(reached) == {"first": "guaranteed", "second": "guaranteed"}
+    assert leg_of(reached, "first").needs == Fraction(1, 10)  # rank 1 of weight w stands like rank 1/w of weight 1
+    assert classes(fusion_reach(with_weights(fusion, [0.09, 1]), 10))["first"] == "boost-only"
+
+
+def test_qdrant_keeps_what_a_prefetch_of_weight_0_found_behind_all_others() -> None:
+    silent = leg_of(fusion_reach(with_weights(fusion_of("qdrant"), [0, 1]), 10), "first")
+    assert silent.class_ == "unreachable"
+    assert silent.witness.place == 11
+
+
+def test_lancedb_looks_only_as_deep_as_the_limit() -> None:
+    fusion = fusion_of("lancedb", "RRFReranker")
+    vector, fts = [f"v{i}" for i in range(10)] + ["both"], [f"t{i}" for i in range(10)] + ["both"]
+    lists = {"vector": vector, "fts": fts}
+    assert place(replay(fusion, lists, {}, 10), "both") is None
+    # two rows deeper 2/71 = .0282 beats every 1/(60 + rank)
+    assert place(replay(fusion, lists, {}, 12), "both") == 1
+
+
+def test_lancedb_scales_a_full_text_list_of_one_row_to_0() -> None:
+    fusion = fusion_of("lancedb", "LinearCombinationReranker")
+    one = {"vector": [Fraction(9, 10), Fraction(5, 10)], "fts": [Fraction(7)]}
+    fused = replay(fusion, {"vector": ["a", "b"], "fts": ["t"]}, one, 10)
+    assert fused == {"a": Fraction(7, 10), "b": 0, "t": 0}
+
+
+def test_memini_counts_from_rank_0_with_constant_5_when_it_fuses_ranks() -> None:
+    fusion = fusion_of("memini", "rank fusion")
+    assert replay(fusion, {"vector": ["a", "b"], "keyword": []}, {}, 10) == {"a": Fraction(1, 5), "b": Fraction(1, 6)}
+    assert "above 0.0714" in leg_of(fusion_reach(fusion, 10), "keyword").why  # 1/(5 + 9)
+    assert fusion.depth is not None
+    assert (fusion.depth.at(5), fusion.depth.at(20)) == (50, 100)
+
+
+def test_interleaving_gives_every_arm_a_place_as_soon_as_there_is_one_each() -> None:
+    fusion = fusion_of("hindsight", "interleave")
+    assert set(classes(fusion_reach(fusion, 4)).values()) == {"guaranteed"}
+    assert list(classes(fusion_reach(fusion, 3)).values()) == ["guaranteed"] * 3 + ["possible"]
+    assert list(classes(fusion_reach(fusion, 1)).values()) == ["guaranteed"] + ["boost-only"] * 3
+
+
+@pytest.mark.parametrize(("system", "fusion"), EVERY)
+@pytest.mark.parametrize("k", [1, 2, 5, 10, 30])
+def test_every_witness_does_what_it_shows_in_the_systems_own_formula(system: str, fusion: str, k: int) -> None:
+    for leg in fusion_reach(fusion_of(system, fusion), k).legs:
+        worst, best = leg.witness.place, leg.witness.best_place
+        if leg.class_ == "boost-only":
+            assert worst is None or worst > leg.cut, leg
+        else:
+            assert best is not None
+            assert best <= leg.cut, leg
+            if leg.class_ == "guaranteed":
+                assert worst is not None
+                assert worst <= leg.cut, leg
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_lists_contradict_what_is_said_of_a_sum_over_ranks(data: st.DataObject) -> None:
+    system, fusion = data.draw(st.sampled_from([("langchain-ensemble", "rank fusion"), ("qdrant", "RRF")]))
+    weights = data.draw(st.lists(st.sampled_from([0.05, 0.2, 0.5, 0.9, 1.0]), min_size=2, max_size=2))
+    k = data.draw(st.integers(2, 4))
+    reached = fusion_reach(with_weights(fusion_of(system, fusion), weights), k)
+    crowd = [f"m{i}" for i in range(6)]
+    other = data.draw(st.permutations(crowd))
+    behind = data.draw(st.permutations(crowd))
+    fused = replay(reached.fusion, {"first": ["only", *behind], "second": other}, {}, k)
+    worst, best = place(fused, "only"), place(fused, "only", ties_lose=False)
+    assert worst is not None
+    assert best is not None
+    class_ = classes(reached)["first"]
+    assert class_ != "guaranteed" or worst <= k
+    assert class_ != "boost-only" or best > k
+
+
+def test_a_system_that_was_not_read_is_said_not_to_be_modelled() -> None:
+    done = CliRunner().invoke(app, ["reach", "--system", "zep"])
+    assert done.exit_code == 2
+    assert "zep is not modelled: source not read" in done.stderr
+    with pytest.raises(InvalidInput, match="has no weights"):
+        told("mem0", weights="1,1,1")
+    with pytest.raises(InvalidInput, match="Weights are numbers"):
+        told("qdrant", weights="one,two")
+
+
+def test_json_holds_the_class_the_witness_and_the_source_of_every_leg() -> None:
+    done = CliRunner().invoke(app, ["reach", "--system", "mem0", "-k", "5", "--json"])
+    found = json.loads(done.stdout)
+    assert (found["version"], found["k"], found["read"]) == ("2.2.1", 5, "2026-11-22")
+    keyword = found["fusions"][0]["legs"]["keyword"]
+    assert keyword["class"] == "boost-only"
+    assert keyword["witness"]["place"] is None
+    assert {"path": "mem0/memory/main.py", "lines": "1680-1700"}.items() <= found["sources"][1].items()
+
+
+def test_the_table_in_the_readme_is_the_one_that_is_printed() -> None:
+    done = CliRunner().invoke(app, ["reach", "--system", "all"])
+    assert done.exit_code == 0
+    assert done.stdout.strip() in (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_example_action_pass_and_fail_as_it_says() -> None:
+    from semmem.interfaces.cli.app import run
+
+    example = (ROOT / "examples" / "github-action.yml").read_text(encoding="utf-8")
+    commands = re.findall(r"- run: semmem (reach .*)", example)
+    assert len(commands) == 2
+    assert [run(one.split()) for one in commands] == [0, 0]
+    for shut in ("graph=60", "graph=8"):
+        changed = commands[1].replace("graph=20", shut)
+        assert run(changed.split()) == 3

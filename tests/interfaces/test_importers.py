@@ -1,0 +1,226 @@
+"""Chats of other programs as memories: author, session, position and time are set, no bad row is lost in silence."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semmem.errors import BadItem, InvalidInput
+from semmem.interfaces.importers import FORMATS, BadRow, Item, reader
+
+MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
+
+
+def read(format: str, path: Path) -> tuple[list[Item], list[BadRow]]:
+    bad: list[BadRow] = []
+    return list(reader(format)(path, reject=bad.append)), bad
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def whole(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def test_a_message_a_line_becomes_a_memory_a_line(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "talk.jsonl",
+        {"role": "user", "content": "Where is the key?", "timestamp": "2026-05-01T09:00:00Z"},
+        {"role": "assistant", "content": "Behind the radio.", "timestamp": "2026-05-01T09:01:00Z"},
+    )
+    items, bad = read("chat", path)
+    assert bad == []
+    assert items == [
+        {"text": "Where is the key?", "id": "talk:0", "author": "user", "session": "talk", "position": 0,
+         "created_at": MAY},
+        {"text": "Behind the radio.", "id": "talk:1", "author": "assistant", "session": "talk", "position": 1,
+         "created_at": MAY.replace(minute=1)},
+    ]  # fmt: skip
+    assert [item.where for item in items] == ["line 1", "line 2"]
+
+
+def test_the_fields_have_other_names_elsewhere(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "talk.jsonl",
+        {"author": "Ada", "text": "One.", "session": "s1", "id": "x1"},
+        {"speaker": "Bo", "message": "Two.", "conversation_id": 7, "created_at": 1777626000},
+        {"name": "Cy", "role": "user", "content": "Three.", "thread_id": "t", "ts": 1777626000000},
+        {"author": {"role": "tool", "name": "search"}, "content": "Four.", "session": "s1"},
+        {"type": "user", "message": {"role": "user", "content": "Five."}, "session": "s1"},
+    )
+    items, bad = read("chat", path)
+    assert bad == []
+    assert [(i["id"], i["author"], i["session"], i["position"], i["text"]) for i in items] == [
+        ("x1", "Ada", "s1", 0, "One."),
+        ("7:0", "Bo", "7", 0, "Two."),
+        ("t:0", "Cy", "t", 0, "Three."),
+        ("s1:1", "search", "s1", 1, "Four."),
+        ("s1:2", "user", "s1", 2, "Five."),
+    ]
+    assert [i.get("created_at") for i in items] == [None, MAY, MAY, None, None]  # 1777626000 s = 2026-05-01T09:00Z
+
+
+def test_the_text_of_content_parts_is_joined_and_the_rest_is_passed_over(tmp_path: Path) -> None:
+    openai = {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "data:x"}},
+            {"type": "input_text", "text": "And that?"},
+        ],
+    }
+    anthropic = {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "I look it up."},
+            {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+        ],
+    }
+    items, bad = read("chat", whole(tmp_path / "talk.json", [openai, anthropic]))
+    assert bad == []
+    assert [item["text"] for item in items] == ["What is this?\n\nAnd that?", "I look it up."]
+    assert [item.where for item in items] == ["message 1", "message 2"]
+
+
+def test_conversations_come_one_a_line_or_in_one_value(tmp_path: Path) -> None:
+    talk = {"messages": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello!"}]}
+    named = {"id": "c9", "date": "2026-05-01T09:00", **talk}
+    items, bad = read("chat", lines(tmp_path / "many.jsonl", talk, named))
+    assert bad == []
+    assert [(i.where, i["id"], i["session"]) for i in items] == [
+        ("line 1, message 1", "many:1:0", "many:1"),
+        ("line 1, message 2", "many:1:1", "many:1"),
+        ("line 2, message 1", "c9:0", "c9"),
+        ("line 2, message 2", "c9:1", "c9"),
+    ]
+    assert [i.get("created_at") for i in items] == [None, None, MAY, MAY]
+    assert [i["id"] for i in read("chat", whole(tmp_path / "talk.json", talk))[0]] == ["talk:0", "talk:1"]
+    assert [i["id"] for i in read("chat", whole(tmp_path / "all.json", [named]))[0]] == ["c9:0", "c9:1"]
+
+
+def test_a_message_without_a_time_has_that_of_the_one_before_it(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "talk.jsonl",
+        {"role": "user", "content": "One.", "timestamp": "2026-05-01T09:00:00Z"},
+        {"role": "assistant", "content": "Two."},
+        {"role": "user", "content": "Elsewhere.", "session": "other"},
+    )
+    assert [item.get("created_at") for item in read("chat", path)[0]] == [MAY, MAY, None]
+
+
+def test_bad_rows_are_told_by_line_and_keep_their_place(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "talk.jsonl",
+        {"role": "user", "content": "One."},
+        "not json",
+        {"role": "user"},
+        {"role": "user", "content": [{"type": "image"}, {"type": "tool_use"}]},
+        [1],
+        {"role": "user", "content": "When?", "timestamp": "yesterday"},
+        {"messages": "none"},
+        {"role": "user", "content": "Last."},
+    )
+    items, bad = read("chat", path)
+    assert [(row.where, row.reason) for row in bad] == [
+        ("line 2", "it is not JSON."),
+        ("line 3", "it holds no text."),
+        ("line 4", "it holds no text, only image, tool_use."),
+        ("line 5", "it is list, not a message."),
+        ("line 6", "'yesterday' is not a time (ISO 8601, such as 2026-03-01T09:00)."),
+        ("line 7", "its messages are str, not a list."),
+    ]
+    assert [(item["id"], item["text"]) for item in items] == [("talk:0", "One."), ("talk:4", "Last.")]
+
+
+def test_a_line_that_is_not_utf8_is_told_and_a_mark_at_the_start_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(
+        b'\xef\xbb\xbf{"role": "user", "content": "One."}\n\xff\xfe\n\n{"role": "user", "content": "Two."}\n'
+    )
+    items, bad = read("chat", path)
+    assert [item.where for item in items] == ["line 1", "line 4"]
+    assert bad == [BadRow("line 2", "it is not UTF-8 (byte 0 of the line).")]
+
+
+def test_without_anybody_to_tell_a_bad_row_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BadItem, match="line 1: it holds no text"):
+        list(reader("chat")(lines(tmp_path / "talk.jsonl", {"role": "user"})))
+
+
+def locomo() -> list[dict[str, Any]]:
+    """Return an invented conversation in LoCoMo's form."""
+    turns = [
+        {"speaker": "Ada", "dia_id": "D1:1", "text": "I found a boat."},
+        {"speaker": "Bo", "dia_id": "D1:2", "text": "Show me!", "blip_caption": "a red boat"},
+    ]
+    later = [{"speaker": "Ada", "dia_id": "D2:1", "text": "It sank."}, {"speaker": "Bo", "dia_id": "D2:2", "text": " "}]
+    dates = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_10_date_time": "9:00 am on 9 May, 2023"}
+    talk = {"speaker_a": "Ada", "speaker_b": "Bo", "session_1": turns, "session_10": later, **dates}
+    return [{"sample_id": "conv-1", "conversation": talk, "qa": []}]
+
+
+def test_locomos_file_gives_its_turns_with_their_session_and_date(tmp_path: Path) -> None:
+    items, bad = read("locomo", whole(tmp_path / "locomo.json", locomo()))
+    assert items == [
+        {"text": "I found a boat.", "id": "conv-1:D1:1", "author": "Ada", "session": "conv-1:1", "position": 0,
+         "created_at": datetime(2023, 5, 8, 13, 56, tzinfo=UTC)},
+        {"text": "Show me! [a red boat]", "id": "conv-1:D1:2", "author": "Bo", "session": "conv-1:1", "position": 1,
+         "created_at": datetime(2023, 5, 8, 13, 56, tzinfo=UTC)},
+        {"text": "It sank.", "id": "conv-1:D2:1", "author": "Ada", "session": "conv-1:10", "position": 0,
+         "created_at": datetime(2023, 5, 9, 9, 0, tzinfo=UTC)},
+    ]  # fmt: skip
+    assert bad == [BadRow("conversation 1 (conv-1), session 10, turn 2", "it holds no text.")]
+
+
+def test_longmemevals_file_gives_each_session_once(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "I moved."}, {"role": "assistant", "content": "Where to?"}]
+    question = {
+        "haystack_sessions": [turns, [{"role": "user"}]],
+        "haystack_session_ids": ["a", "b"],
+        "haystack_dates": ["2023/05/30 (Tue) 21:48", "2023/05/31 (Wed) 08:00"],
+    }
+    other = {**question, "haystack_session_ids": ["b", "a"]}
+    items, bad = read("longmemeval", whole(tmp_path / "mini.json", [question, other, {"haystack_sessions": [turns]}]))
+    assert [(i["id"], i["author"], i["session"], i["position"], i["text"]) for i in items] == [
+        ("a:0", "user", "a", 0, "I moved."),
+        ("a:1", "assistant", "a", 1, "Where to?"),
+    ]
+    assert {i["created_at"] for i in items} == {datetime(2023, 5, 30, 21, 48, tzinfo=UTC)}
+    assert [(row.where, row.reason) for row in bad] == [
+        ("question 1, session 2, turn 1", "it holds no text."),
+        ("question 2, session 1", "the session 'b' was met before with other turns."),
+        ("question 2, session 2", "the session 'a' was met before with other turns."),
+        ("question 3", "it has no lists haystack_sessions, haystack_session_ids, haystack_dates of one length."),
+    ]
+
+
+def test_longmemevals_sessions_may_be_rows(tmp_path: Path) -> None:
+    row = {"id": "s0", "date": "2023/05/30 (Tue) 21:48", "turns": [{"role": "user", "content": "I moved."}]}
+    items, bad = read("longmemeval", lines(tmp_path / "rows.jsonl", row, row, {"id": "s1"}))
+    assert [item["id"] for item in items] == ["s0:0"]
+    assert bad == [BadRow("line 3", "it is no object with 'id' and 'turns'.")]
+
+
+@pytest.mark.parametrize("format", ["locomo", "longmemeval"])
+def test_a_file_of_another_form_is_refused_in_a_sentence(tmp_path: Path, format: str) -> None:
+    with pytest.raises(InvalidInput, match="file: that is a list of objects with"):
+        read(format, whole(tmp_path / "other.json", [{"text": "One."}]))
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="is not JSON"):
+        read(format, tmp_path / "broken.json")
+
+
+def test_what_the_command_line_offers_is_what_can_be_read() -> None:
+    from semmem.interfaces.cli.importing import Format
+
+    assert {one.value for one in Format} == set(FORMATS)
+    with pytest.raises(InvalidInput, match="take one of: chat, locomo, longmemeval"):
+        reader("telegram")
