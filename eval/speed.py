@@ -109,7 +109,9 @@ def measured(items: list[dict[str, Any]], questions: Sequence[str], asked: Any, 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark and print it."""
     parser = argparse.ArgumentParser(prog="python -m eval.speed", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", default="../shared/data/vaswani", help="a folder with documents.jsonl and queries.jsonl")
+    parser.add_argument(
+        "--data", default="../shared/data/vaswani", help="a folder with documents.jsonl and queries.jsonl"
+    )
     parser.add_argument("--documents", type=int, default=None, help="only the first so many")
     parser.add_argument("--json", action="store_true", help="only JSON on standard output")
     given = parser.parse_args(argv)

@@ -59,6 +59,6 @@ class Concepts:
         key = name_of(name, self._language)
         if key not in corrections.names and not len(self._store.postings([namespace], [key])[namespace].keys):
             raise NotFound(
-                f"No memory in namespace {namespace!r} mentions {name!r} as a name; `semmem concepts` lists the known ones."
+                f"No memory in namespace {namespace!r} mentions {name!r} as a name; `semmem concepts` lists them."
             )
         return key

@@ -80,7 +80,7 @@ class Conflict(SemmemError):
 
 
 class EmbedderMismatch(SemmemError):
-    """This store was filled by another embedder; use that one, or re-embed with `semmem rebuild`."""
+    """This store was filled by another embedder; use that one, or re-embed with `semmem rebuild --embedder NAME`."""
 
 
 class EmbedderUnavailable(SemmemError):

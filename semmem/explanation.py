@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.errors import NotFound

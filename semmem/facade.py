@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.concepts import Concepts
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
-from semmem.embedders import load as load_embedder
-from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, MissingExtra, NotFound, SemmemError
+from semmem.encoder import Encoder
+from semmem.errors import EmbedderUnavailable, InvalidInput, NotFound, SemmemError
 from semmem.extractors import load as load_extractor
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
@@ -92,20 +91,17 @@ class Semmem:
         self.store = store
         self.recipe = recipe
         self.settings = settings
-        self._wanted = embedder
-        self._lock = Lock()
-        self._found: Embedder | str | None = None
-        self._recorded = False
+        self._encoder = Encoder(store, settings, embedder)
         language = settings.language
         chosen = _extractor(extractor or settings.extractor, settings)
         legs = {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
         self._upkeep = Upkeep(store, chosen)
-        self._ingest = Ingest(store, chosen, self._filler)
+        self._ingest = Ingest(store, chosen, self._encoder.filler)
         self._concepts = Concepts(store, self._upkeep, language)
-        self._recaller = Recaller(store, legs, self._embedder, language)
+        self._recaller = Recaller(store, legs, self._encoder.found, language)
         if embedder is not None:
             try:
-                self._embedder()
+                self._encoder.found()
             except SemmemError:
                 self._recaller.close()
                 raise
@@ -137,8 +133,8 @@ class Semmem:
         """
         given = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
-            "position": position, "source": source, "tags": tags, "metadata": metadata or {}, "importance": importance,
-            "created_at": created_at, "vector": vector,
+            "position": position, "source": source, "tags": tags, "importance": importance,
+            "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
         }  # fmt: skip
         return self._ingest.remember(given)
 
@@ -288,14 +284,24 @@ class Semmem:
         found: str = self.store.graph_hash(string("namespace", namespace))
         return found
 
-    def rebuild(self, *, extract: bool = False, progress: Callable[[int], None] | None = None) -> int:
+    def rebuild(
+        self,
+        *,
+        embedder: str | Embedder | None = None,
+        extract: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
         """Fill in the vectors that are missing, as of memories stored without an embedder; return how many.
 
-        With ``extract`` the concepts of every memory are found anew instead, and what changed is counted.
+        ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew (interrupted,
+        the next call goes on). With ``extract`` the concepts of every memory are found anew instead, and what changed
+        is counted.
         """
         if extract:
             return self._upkeep.reextract(progress)
-        embedder = self._filler()
+        if embedder is not None:
+            self._encoder.replace(embedder)
+        embedder = self._encoder.filler()
         if isinstance(embedder, str):
             raise EmbedderUnavailable(embedder)
         return self._ingest.embed_missing(embedder, progress)
@@ -317,47 +323,6 @@ class Semmem:
 
     # ------------------------------------------------------------------ wiring
 
-    def _embedder(self) -> Embedder | str:
-        """Return the embedder, or in one sentence why there is none; found once, when first needed.
-
-        A question must not decide who fills an empty store, so nothing is recorded here; until something is, each call
-        looks whether another process did meanwhile.
-        """
-        with self._lock:
-            if self._found is None:
-                self._found = self._find_embedder()
-            if not self._recorded and not isinstance(self._found, str):
-                recorded = self.store.embedder()
-                if recorded is not None:
-                    _agree(recorded, self._found)
-                    self._recorded = True
-            return self._found
-
-    def _filler(self) -> Embedder | str:
-        """Return the embedder, recorded as the one that fills the store."""
-        found = self._embedder()
-        if not isinstance(found, str) and not self._recorded:
-            _agree(self.store.claim_embedder(_identity(found)), found)
-            self._recorded = True
-        return found
-
-    def _find_embedder(self) -> Embedder | str:
-        wanted = self._wanted or self.settings.embedder
-        if wanted is None:
-            recorded = self.store.embedder()
-            if recorded is not None and recorded["name"].startswith("external:"):
-                return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
-        elif not isinstance(wanted, str):
-            return wanted
-        elif wanted == "none":
-            return "This Semmem was connected with embedder='none'."
-        try:
-            return load_embedder(wanted or "minilm", path=self.settings.model)
-        except (EmbedderUnavailable, MissingExtra) as error:
-            if wanted is not None:
-                raise
-            return error.message
-
 
 def _extractor(wanted: str | Extractor, settings: Settings) -> Extractor:
     """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
@@ -374,17 +339,3 @@ def _extractor(wanted: str | Extractor, settings: Settings) -> Extractor:
         llm_cache=settings.llm_cache,
         llm_timeout_s=settings.llm_timeout_s,
     )
-
-
-def _identity(embedder: Embedder) -> dict[str, Any]:
-    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
-
-
-def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
-    """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
-    if dict(recorded) != _identity(embedder):
-        raise EmbedderMismatch(
-            f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
-            f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} "
-            f"dimensions, {embedder.fingerprint[:19]}); use the first, or re-embed with `semmem rebuild`."
-        )

@@ -127,7 +127,7 @@ class Ingest:
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
                 f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
-                f"{offered['name']}; give no vector, use another store, or re-embed this one with `semmem rebuild`."
+                f"{offered['name']}; give no vector, use another store, or run `semmem rebuild --embedder NAME`."
             )
         return recorded
 

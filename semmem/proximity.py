@@ -230,8 +230,8 @@ def strongest(
 ) -> NDArray[np.int64]:
     """Return the ``n`` ords of largest mass above 0, best first; ties stand by ord.
 
-    With ``names`` (from ords to sort keys) insertion order decides nothing: a tie at the cut stays in as long as at most
-    half as many again are returned; only of a larger one the first by their keys are taken.
+    With ``names`` (from ords to sort keys) insertion order decides nothing: a tie at the cut stays in as long as at
+    most half as many again are returned; only of a larger one the first by their keys are taken.
     """
     import numpy as np
 

@@ -266,7 +266,7 @@ class Recaller:
         if recorded is not None and vector.shape != (recorded["dimensions"],):
             raise EmbedderMismatch(
                 f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
-                f"vector given has the shape {vector.shape}; give one of that model, or re-embed with `semmem rebuild`."
+                f"vector given has the shape {vector.shape}; give one of that model."
             )
         norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
         if not np.isfinite(norm) or norm == 0:

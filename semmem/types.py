@@ -293,10 +293,10 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.conversation. They act inside the legs, not in fusion.
 
-    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked`` (a previous turn that
-    ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same author) are the weights of
-    what stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she …", "how
-    many", "both"; English): what they look for stands alone, so windows and the walk's neighbours shrink by the two
+    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked`` (a previous turn
+    that ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same author) are the weights
+    of what stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she",
+    "how many"; English): what they look for stands alone, so windows and the walk's neighbours shrink by the two
     factors, and the author counts ``collecting_author_dense``.
     """
 

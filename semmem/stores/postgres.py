@@ -37,6 +37,16 @@ class PostgresStore(LegReads, GraphTables):
         rows = self._run(lambda c: c.execute(_SQL["meta_get"], {"key": "embedder"}).fetchall())
         return rows[0][0] if rows else None
 
+    def replace_embedder(self, identity: Mapping[str, Any]) -> None:
+        """Forget every vector and record ``identity`` as the one who fills the store from now on."""
+
+        def work(connection: Any) -> None:
+            connection.execute(_SQL["embedding_index_drop"])
+            connection.execute(_SQL["embedding_clear"])
+            connection.execute(_SQL["meta_set"], {"key": "embedder", "value": Jsonb(dict(identity))})
+
+        self._transaction(work)
+
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
         """Record ``identity`` if none is recorded; return what is recorded now."""
         claim = {"key": "embedder", "value": Jsonb(dict(identity))}

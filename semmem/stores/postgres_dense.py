@@ -1,7 +1,7 @@
 """Nearest vectors in PostgreSQL: exact in a small scope, HNSW on halfvec in a large one, rescored exactly.
 
-Inserting into HNSW costs about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside the
-index, and ``maintain`` takes them in.
+Inserting into HNSW costs about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside
+the index, and ``maintain`` takes them in.
 """
 
 from __future__ import annotations

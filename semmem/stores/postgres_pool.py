@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from semmem.stores.statements import statements
 
 __all__ = ["Pooled", "among"]
 
+# A lost connection is told as an error, or mended; the pool's own lines on standard error would only alarm.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 T = TypeVar("T")
 _SQL = statements("postgres")
 _TRIES = 6
@@ -88,8 +91,11 @@ class Pooled:
             except psycopg.errors.QueryCanceled:
                 raise
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if attempt >= 2:
+                if error.sqlstate is not None and error.sqlstate[:2] not in ("08", "57"):
+                    raise StoreUnavailable(f"The database server cannot do this: {_sentence(error)}") from error
+                if attempt == _TRIES - 1:
                     raise StoreUnavailable(f"The database server cannot be reached: {_sentence(error)}") from error
+                self._pool.check()  # after a restart of the server every idle connection is dead, not this one alone
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 

@@ -188,7 +188,6 @@ def test_an_import_survives_the_death_of_the_server_and_nothing_acknowledged_is_
         check(own.ensure_running())
 
 
-@pytest.mark.xfail(reason="three tries meet three dead connections of the pool: stores/postgres_pool.py, Pooled._run")
 def test_an_open_semmem_goes_on_after_the_server_was_killed(own: EmbeddedServer, url: str) -> None:
     with semmem.connect(url, embedder="hashing", pool_size=8) as mem:
         mem.remember("An owl in the oak.", id="a")

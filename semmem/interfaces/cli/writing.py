@@ -121,15 +121,24 @@ def forget(
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
 
 
-def rebuild(door: Door) -> None:
-    """Make the vectors that are missing, such as those of memories stored without an embedder."""
+def rebuild(
+    door: Door,
+    embedder: Annotated[
+        str | None, typer.Option("--embedder", help="Re-embed everything with this one: minilm or hashing.")
+    ] = None,
+    extract: Annotated[bool, typer.Option("--extract", help="Find the concepts of every memory anew instead.")] = False,
+) -> None:
+    """Make the vectors that are missing; with --embedder all of them by another model, with --extract the concepts."""
     from semmem.interfaces.cli.progress import counting
 
     with door.connect() as mem:
         waiting = mem.stats().memories
-        with counting(door, "embedding", None) as advance:
-            made = mem.rebuild(progress=advance) if waiting else 0
-    door.give({"embedded": made}, lambda: door.out.print(f"Made {made:,} vectors that were missing."))
+        with counting(door, "extracting" if extract else "embedding", None) as advance:
+            made = mem.rebuild(embedder=embedder, extract=extract, progress=advance) if waiting else 0
+    if extract:
+        door.give({"changed": made}, lambda: door.out.print(f"Found the concepts anew; {made:,} memories changed."))
+    else:
+        door.give({"embedded": made}, lambda: door.out.print(f"Made {made:,} vectors."))
 
 
 def maintain(door: Door) -> None:

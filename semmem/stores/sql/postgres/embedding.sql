@@ -63,6 +63,10 @@ WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 SELECT string_agg(int8send(ord), ''::bytea ORDER BY ord), string_agg(public.vector_send(vector), ''::bytea ORDER BY ord)
 FROM embedding WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 
+-- embedding_clear --
+-- Vectors of two models do not compare.
+TRUNCATE embedding;
+
 -- embedding_missing --
 -- What rebuild has to fill in, in order.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,

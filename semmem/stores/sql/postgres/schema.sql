@@ -34,6 +34,10 @@ INSERT INTO semmem.migration (number, name) VALUES (%(number)s, %(name)s);
 -- Facts about the whole store, such as the embedder that filled it.
 SELECT value FROM meta WHERE key = %(key)s;
 
+-- meta_set --
+-- Another embedder takes over, in the transaction that drops the vectors of the one before.
+INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- meta_claim --
 -- The first writer decides; everybody reads what was decided.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;

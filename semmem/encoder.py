@@ -1,0 +1,93 @@
+"""Which embedder a store is used with: found when first needed, recorded when it first writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from semmem.config import Settings
+from semmem.embedders import load as load_embedder
+from semmem.errors import EmbedderMismatch, EmbedderUnavailable, MissingExtra
+from semmem.protocols import Embedder, Store
+
+__all__ = ["Encoder"]
+
+
+class Encoder:
+    """The embedder of one Semmem: a name, an object, or what the settings and the machine have."""
+
+    def __init__(self, store: Store, settings: Settings, wanted: str | Embedder | None) -> None:
+        self._store = store
+        self._settings = settings
+        self._wanted = wanted
+        self._lock = Lock()
+        self._found: Embedder | str | None = None
+        self._recorded = False
+
+    def found(self) -> Embedder | str:
+        """Return the embedder, or in one sentence why there is none; found once, when first needed.
+
+        A question must not decide who fills an empty store, so nothing is recorded here; until something is, each call
+        looks whether another process did meanwhile.
+        """
+        with self._lock:
+            if self._found is None:
+                self._found = self._find()
+            if not self._recorded and not isinstance(self._found, str):
+                recorded = self._store.embedder()
+                if recorded is not None:
+                    _agree(recorded, self._found)
+                    self._recorded = True
+            return self._found
+
+    def filler(self) -> Embedder | str:
+        """Return the embedder, recorded as the one that fills the store."""
+        found = self.found()
+        if not isinstance(found, str) and not self._recorded:
+            _agree(self._store.claim_embedder(_identity(found)), found)
+            self._recorded = True
+        return found
+
+    def replace(self, embedder: str | Embedder) -> None:
+        """Let ``embedder`` fill the store from now on; the vectors of another one are forgotten."""
+        with self._lock:
+            self._wanted, self._found = embedder, None
+            self._found = found = self._find()
+            if isinstance(found, str):
+                raise EmbedderUnavailable(found)
+            if dict(self._store.embedder() or {}) != _identity(found):
+                self._store.replace_embedder(_identity(found))
+            self._recorded = True
+
+    def _find(self) -> Embedder | str:
+        wanted = self._wanted or self._settings.embedder
+        if wanted is None:
+            recorded = self._store.embedder()
+            if recorded is not None and recorded["name"].startswith("external:"):
+                return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
+        elif not isinstance(wanted, str):
+            return wanted
+        elif wanted == "none":
+            return "This Semmem was connected with embedder='none'."
+        try:
+            return load_embedder(wanted or "minilm", path=self._settings.model)
+        except (EmbedderUnavailable, MissingExtra) as error:
+            if wanted is not None:
+                raise
+            return error.message
+
+
+def _identity(embedder: Embedder) -> dict[str, Any]:
+    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
+
+
+def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
+    """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
+    if dict(recorded) != _identity(embedder):
+        raise EmbedderMismatch(
+            f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
+            f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} "
+            f"dimensions, {embedder.fingerprint[:19]}); use the first, or re-embed with "
+            "`semmem rebuild --embedder NAME`."
+        )

@@ -1,0 +1,178 @@
+"""What passes through the seams: rows going in, and what a store and the legs hand to each other.
+
+``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.types import Extraction, Memory, Talk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Written"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One memory, or one part of a split memory, ready to be written.
+
+    ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
+    None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
+    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know.
+    """
+
+    memory: Memory
+    part: int
+    parts: int
+    extraction: Extraction | None
+    vector: NDArray[np.float32] | None
+    content: bytes
+    payload: bytes
+    arrivals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What people corrected in one namespace: ``into`` maps the key of a name to (key, name) of what it is taken for,
+    ``apart`` are names that no rule may take for another, ``names`` how each of them was written.
+    """
+
+    into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    apart: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def key(self, at: int) -> int:
+        """Return the key that ``at`` is taken for, itself where nobody said otherwise."""
+        found = self.into.get(at)
+        return at if found is None else found[0]
+
+    def forms(self, keys: Collection[int]) -> set[int]:
+        """Return ``keys`` and all that is taken for one of them."""
+        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of the whole memories of a batch, by (namespace, id).
+
+    ``ords`` are those of the new rows, by (namespace, id, part), and ``changes`` the number under which the arrivals of
+    each namespace were noted.
+    """
+
+    new: frozenset[tuple[str, str]]
+    unchanged: frozenset[tuple[str, str]]
+    conflicts: frozenset[tuple[str, str]]
+    ords: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
+    changes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a recall may return: namespaces, and within them ``allowed`` ords (None: all) less ``excluded`` ords.
+
+    ``size`` is the number of indexed memories in it. Both arrays are sorted.
+    """
+
+    namespaces: tuple[str, ...]
+    size: int
+    allowed: NDArray[np.int64] | None = None
+    excluded: NDArray[np.int64] | None = None
+
+    def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
+        import numpy as np
+
+        inside = np.ones(len(ords), dtype=bool)
+        if self.allowed is not None:
+            inside &= np.isin(ords, self.allowed)
+        if self.excluded is not None and len(self.excluded):
+            inside &= ~np.isin(ords, self.excluded)
+        return inside
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """What a store knows of some keys in one namespace.
+
+    ``keys`` are those found, ascending, and ``sizes`` how many entries each has; ``entries`` is one structured array
+    (ord, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
+    length of the indexed memories.
+    """
+
+    memories: int
+    length: int
+    keys: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    entries: NDArray[Any]
+
+    def items(self) -> list[tuple[int, NDArray[Any]]]:
+        """Return each key with its entries, keys ascending."""
+        ends = self.sizes.cumsum()
+        starts = ends - self.sizes
+        return [
+            (key, self.entries[start:end])
+            for key, start, end in zip(self.keys.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Forwards:
+    """What some memories hold: ``ords`` ascending, ``sizes`` how many entries each has.
+
+    ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory.
+    """
+
+    ords: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    entries: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The little that fusion needs of a candidate; the whole memory is fetched for the hits alone."""
+
+    ord: int
+    namespace: str
+    id: str
+    part: int
+    importance: float
+    content: bytes
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as the legs see it: in a conversation ``text`` is without the author's name, which ``talk`` has.
+
+    ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
+    returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable.
+    """
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    vector: Callable[[], NDArray[np.float32]] | None = None
+    heads: Mapping[str, Ranking] = field(default_factory=dict)
+    talk: Talk | None = None
+    sessions: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
+
+    ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself.
+    """
+
+    ords: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    total: int = 0
+    regime: str | None = None
+    trace: Any = None
