@@ -159,9 +159,8 @@ def _outwards(
     def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
         return {o: (h.created_at, h.id, h.part) for o, h in store.heads([namespace], ords).items()}
 
-    first = start.ords[:limit]
-    left_out = len(start.ords) - len(first)
-    seen = np.unique(np.array(first, dtype=np.int64))
+    seen = np.unique(np.array(start.ords[:limit], dtype=np.int64))
+    met = np.unique(np.array(start.ords, dtype=np.int64))
     beam = Mass(seen, np.full(len(seen), 1 / max(len(seen), 1)))
     for _ in range(hops):
         forwards = store.forwards([namespace], beam.ords)
@@ -177,13 +176,13 @@ def _outwards(
         fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
         new = Mass(arrived.ords[fresh], arrived.values[fresh])
         kept = strongest(new, limit - len(seen), names)[: limit - len(seen)]
-        left_out += len(new) - len(kept)
+        met = np.union1d(met, new.ords)
         beam = gather(kept, new.at(kept))
         seen = np.union1d(seen, kept)
         if not len(beam):
             break
     reached: list[int] = seen.tolist()
-    return reached, left_out
+    return reached, len(met) - len(seen)
 
 
 @dataclass(slots=True)

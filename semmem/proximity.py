@@ -5,7 +5,8 @@ ones along three channels (graph-leg recipe), each normalised by itself:
 
 - *about*: from a memory to the memories whose subject it mentions;
 - *co-mention*: to the memories that mention the same rare concepts;
-- *neighbour*: to the previous and next memory of the session.
+- *neighbour*: to the previous and next memory of the session;
+- *related* (off by default): over a relationship of what the memory mentions, to those that mention its other end.
 
 It is personalised PageRank (Haveliwala 2002) in spirit: restart, decay, bounded. ``personalised_pagerank`` is the pure
 form over the same edges. Nothing here does I/O; arrays in, arrays out.
@@ -33,6 +34,7 @@ __all__ = [
     "hop",
     "idf",
     "personalised_pagerank",
+    "related_edges",
     "starting_at",
     "strongest",
 ]
@@ -164,6 +166,48 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
         return Edges(none, none, none, np.zeros(0))
     source, key, target, share = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return Edges(source, key, target.astype(np.int64), share)
+
+
+def related_edges(
+    forwards: Forwards, postings: Postings, pairs: Sequence[tuple[int, int]], *, related: float, max_df: int
+) -> Edges:
+    """Return the edges from the memories in ``forwards`` over relationships to those that mention the other concept.
+
+    ``pairs`` are (concept, what a relationship ties it to), ``postings`` those of both. A memory's mass is shared among
+    its tied concepts by a·w, evenly among what each is tied to, and there by a: each step sums to 1.
+    """
+    import numpy as np
+
+    entries = dict(postings.items())
+    mentioned = {key: held[held["mention"] > 0] for key, held in entries.items()}
+    usable = {key: held for key, held in mentioned.items() if 0 < len(held) <= max_df}
+    tied: dict[int, list[int]] = {}
+    for one, other in pairs:
+        if one in usable and other in usable and one != other:
+            tied.setdefault(one, []).append(other)
+    source, keys, target, weight = [], [], [], []
+    ends = np.cumsum(forwards.sizes)
+    for ord, start, end in zip(forwards.ords.tolist(), (ends - forwards.sizes).tolist(), ends.tolist(), strict=True):
+        loads = {
+            key: mention * float(idf(postings.memories, len(usable[key])))
+            for key, mention in forwards.entries[["key", "mention"]][start:end].tolist()
+            if key in tied and mention > 0
+        }
+        whole = sum(loads.values())
+        for one, load in loads.items():
+            for other in tied[one] if whole > 0 else ():
+                held = usable[other]
+                share = related * load / whole / len(tied[one]) / float(held["mention"].sum())
+                source += [ord] * len(held)
+                keys += [other] * len(held)
+                target += held["ord"].tolist()
+                weight += (held["mention"] * share).tolist()
+    return Edges(
+        np.array(source, dtype=np.int64),
+        np.array(keys, dtype=np.int64),
+        np.array(target, dtype=np.int64),
+        np.array(weight, dtype=np.float64),
+    )
 
 
 def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:

@@ -162,12 +162,14 @@ class Recaller:
         called = set(recipe.legs)
         if "graph" in called:
             called |= set(recipe.graph.seeders)
-        rankings = self._ask([n for n in called if n != "graph"], question, scope, recipe, degraded, timings)
+        first = [n for n in called if n != "graph"]
+        prepared = self._prepare(question, scope, recipe) if "graph" in called and first else None
+        rankings = self._ask(first, question, scope, recipe, degraded, timings)
         heads = self._heads(scope, rankings.values(), {})
         rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
         regime = "unnamed"
         if "graph" in called:
-            seeded = replace(question, heads=rankings)
+            seeded = replace(question, heads=rankings, prepared=prepared)
             graph = self._ask(["graph"], seeded, scope, recipe, degraded, timings)
             if "graph" in graph:
                 regime = graph["graph"].regime or regime
@@ -175,6 +177,18 @@ class Recaller:
                 rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
+
+    def _prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Future[Any] | None:
+        """Let the graph leg look up what the question names while the other legs work; it waits for the result."""
+        prepare = getattr(self._legs.get("graph"), "prepare", None)
+        if prepare is None:
+            return None
+
+        def work() -> Any:
+            with self._store.held():
+                return prepare(question, scope, recipe)
+
+        return self._threads.submit(work)
 
     def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> tuple[bool, Talk | None]:
         """Return whether any memory is of a session, and what the question says to a conversation.

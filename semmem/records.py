@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.types import Extraction, Memory, Talk
@@ -136,7 +136,7 @@ class Forwards:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The little that fusion needs of a candidate; the whole memory is fetched for the hits alone."""
+    """The little that fusion needs of a candidate, times in seconds since 1970; texts are fetched for the hits alone."""
 
     ord: int
     namespace: str
@@ -144,8 +144,8 @@ class Head:
     part: int
     importance: float
     content: bytes
-    created_at: datetime
-    updated_at: datetime
+    created_at: float
+    updated_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,7 @@ class Question:
     heads: Mapping[str, Ranking] = field(default_factory=dict)
     talk: Talk | None = None
     sessions: bool = True
+    prepared: Future[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,8 +258,9 @@ class GraphSettings:
 
     ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
     known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
-    ``targets`` bounds what a hop carries on; ``seeders`` are legs that are asked for seeds although they have no vote
-    of their own (recipe ``graph``).
+    ``related`` is the strength of relationships; ``other_names`` links a name of the question to a subject that is
+    written another way; ``targets`` bounds what a hop carries on; ``seeders`` are legs that are asked for seeds
+    although they have no vote of their own (recipe ``graph``).
     """
 
     seeds: int = 10
@@ -273,9 +274,11 @@ class GraphSettings:
     co_mention: float = 2.0
     neighbour: float = 0.5
     neighbour_own: float = 0.25
+    related: float = 0.0
+    other_names: bool = True
     gate: float = 2.0
     decay: float = 0.5
-    hops: int = 2
+    hops: int = 1
     beam: int = 20
     targets: int = 100
     fan: int = 20

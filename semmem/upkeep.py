@@ -111,6 +111,9 @@ class Upkeep:
         came = {at for row in ours.values() for at in row.arrivals}
         changed = self._store.alias_changes(namespace, knowledge.moment) - came
         changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
+        used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
+        if used:  # of a namespace that was emptied meanwhile there is no note left
+            changed |= used - self._store.known_subjects({namespace: used})[namespace]
         again = set()
         if changed:
             forms = into.forms(changed)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.errors import SemmemError
-from semmem.extractors.rules import QuestionConcepts, question
-from semmem.legs.linking import Trace, link
-from semmem.protocols import Question, Ranking, Scope
+from semmem.extractors.rules import question
+from semmem.legs.linking import Links, Trace, link
+from semmem.protocols import Forwards, Question, Ranking, Scope
 from semmem.proximity import (
     Edges,
     Mass,
@@ -26,6 +26,7 @@ from semmem.proximity import (
     gather,
     hop,
     personalised_pagerank,
+    related_edges,
     starting_at,
     strongest,
 )
@@ -33,7 +34,8 @@ from semmem.types import GraphSettings, Recipe
 
 __all__ = ["Graph", "Trace"]
 
-_HEADROOM = 50
+_MOST_TIES = 2_000
+"""Relationships read for one hop."""
 _EARLIER, _LAST = 0.5, (1.0, 2.0)
 """What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
 NAMED, UNNAMED = "named", "unnamed"
@@ -63,18 +65,18 @@ class Graph:
 
         ``regime`` is "named" when the question names something the graph knows, else "unnamed".
         """
-        concepts = question(asked.text, self._language)
-        trace = Trace()
+        links, trace = asked.prepared.result() if asked.prepared is not None else self.prepare(asked, scope, recipe)
         found = []
         named = False
         for namespace in scope.namespaces:
-            mass, is_named = self._walk(namespace, asked, concepts, recipe, trace, len(scope.namespaces) > 1)
+            mass, is_named = self._walk(namespace, asked, links[namespace], recipe, trace, len(scope.namespaces) > 1)
             found.append(mass)
             named = named or is_named
         scores = gather(np.concatenate([m.ords for m in found]), np.concatenate([m.values for m in found]))
         inside = scope.admits(scores.ords)
         admitted = Mass(scores.ords[inside], scores.values[inside])
-        best = strongest(admitted, recipe.depths.get(self.name, 100) + _HEADROOM)
+        names = self._names(*scope.namespaces)
+        best = strongest(admitted, recipe.depths.get(self.name, 100), names)
         return Ranking(
             tuple(best.tolist()),
             tuple(admitted.at(best).tolist()),
@@ -83,11 +85,17 @@ class Graph:
             trace=trace,
         )
 
+    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> tuple[dict[str, Links], Trace]:
+        """Look up what the question names in each namespace; the other legs are not needed, so it may run beside them."""
+        concepts, trace = question(asked.text, self._language), Trace()
+        links = {n: link(self._store, n, concepts, recipe.graph, self._language, trace) for n in scope.namespaces}
+        return links, trace
+
     def _walk(
         self,
         namespace: str,
         asked: Question,
-        concepts: QuestionConcepts,
+        links: Links,
         recipe: Recipe,
         trace: Trace,
         several: bool,
@@ -96,7 +104,6 @@ class Graph:
         settings = recipe.graph
         if talk is not None and talk.collects and rules is not None and rules.collecting:
             settings = replace(settings, neighbour=settings.neighbour * rules.collecting_neighbour)
-        links = link(self._store, namespace, concepts, settings, self._language, trace)
         restart, score = combine(
             [
                 (links.subjects, settings.subject_share, 1.0),
@@ -180,12 +187,21 @@ class Graph:
                     max_df=settings.max_df,
                 )
             )
+            if settings.related > 0:
+                walked.edges.append(self._related(namespace, forwards, keys, settings))
             walked.ords = np.union1d(walked.ords, new)
             if settings.neighbour > 0 and walked.sessions:
                 for ord, other, own in self._store.neighbours([namespace], new):
                     strength = settings.neighbour_own if own else settings.neighbour
                     walked.neighbours.setdefault(ord, []).append((other, strength))
         return starting_at(beam.ords, walked.edges), walked.neighbours
+
+    def _related(self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings) -> Edges:
+        """Return the edges over relationships, of which a bounded number is read."""
+        pairs = self._store.relationships([namespace], keys.tolist(), _MOST_TIES)
+        ends = {end for pair in pairs for end in pair}
+        postings = self._store.postings([namespace], ends, max_df=settings.max_df)[namespace]
+        return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
     def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:
         if settings.gate <= 0 or asked.vector is None or not len(mass):
@@ -196,8 +212,8 @@ class Graph:
             return mass  # the dense leg reports it; the walk goes on without a gate
         return gate(mass, self._store.similarities([namespace], mass.ords, vector), settings.gate)
 
-    def _names(self, namespace: str) -> Any:
+    def _names(self, *namespaces: str) -> Any:
         def names(ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
-            return {o: (h.created_at, h.id, h.part) for o, h in self._store.heads([namespace], ords).items()}
+            return {o: (h.created_at, h.id, h.part) for o, h in self._store.heads(namespaces, ords).items()}
 
         return names

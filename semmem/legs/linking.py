@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from semmem.extractors.corrections import corrected_question
 from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts, title_is_name
+from semmem.legs.other_names import likely_subjects, unlinked, variant_keys
 from semmem.protocols import Postings
 from semmem.proximity import Mass, gather, idf
 from semmem.tokens import key, stem
@@ -46,17 +49,30 @@ class Links:
 def link(
     store: Any, namespace: str, asked: QuestionConcepts, settings: GraphSettings, language: str, trace: Trace
 ) -> Links:
-    """Look up what the question names; two or three round trips, of the question's own keys alone."""
-    names = store.postings([namespace], {n.key for n in asked.names})[namespace]
+    """Look up what the question names; three or four round trips, of the question's own keys alone.
+
+    A span that no memory is about as it stands costs two or three more (``other_names``).
+    """
+    corrections = store.moment([namespace])[1][namespace]
+    asked = corrected_question(asked, corrections)
+    variants = variant_keys(asked) if settings.other_names else {}
+    names = store.postings([namespace], {n.key for n in asked.names} | variants.keys())[namespace]
     by_key = dict(names.items())
-    subjects, linked = _subjects(asked, names, by_key, trace)
-    titles = store.titles([namespace], subjects.ords) if len(subjects) else {}
-    named = any(title and title_is_name(title, language=language) for title in titles.values())
+    mass, linked = _subjects(asked, names, by_key, trace)
 
     weights = dict(zip(asked.keys, asked.weights, strict=True))
     trace.labels |= dict(zip(asked.keys, asked.labels, strict=True))
     stems = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.STEM}
     shared: Postings = store.postings([namespace], weights, max_df=settings.max_df)[namespace]
+    if settings.other_names:
+        likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
+        likely = [found for found in likely if found[0] in unlinked(asked, linked, corrections)]
+        likely += likely_subjects(store, namespace, asked, linked, shared, language, corrections)
+        more = store.postings([namespace], {at for _, at, _ in likely})[namespace] if likely else names
+        linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
+    subjects = gather(list(mass), list(mass.values()))
+    titles = store.titles([namespace], subjects.ords) if len(subjects) else {}
+    named = any(title and title_is_name(title, language=language) for title in titles.values())
     stem_df = {k: len(e) for k, e in shared.items() if k in stems}
     known = (
         {n.key: n for n in _written_small(asked, by_key, stem_df, settings, language)} if settings.lower_case else {}
@@ -86,7 +102,32 @@ def link(
     return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named)
 
 
-def _subjects(asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: Trace) -> tuple[Mass, set[int]]:
+def _likely(
+    likely: Sequence[tuple[Name, int, float]],
+    by_key: dict[int, Any],
+    memories: int,
+    mass: dict[int, float],
+    trace: Trace,
+) -> set[int]:
+    """Add what spans are likely to mean to ``mass``; return the keys of these subjects."""
+    linked = set()
+    for span, at, alike in likely:
+        entries = by_key.get(at)
+        about = entries[entries["subject"] > 0] if entries is not None else ()
+        if entries is None or not len(about):
+            continue
+        linked.add(at)
+        rarity = alike * float(idf(memories, int((entries["mention"] > 0).sum()) or 1)) / _WEIGHT_UNIT
+        for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
+            mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
+            trace.linked.setdefault(ord, []).append(at)
+        trace.labels.setdefault(at, span.label)
+    return linked
+
+
+def _subjects(
+    asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: Trace
+) -> tuple[dict[int, float], set[int]]:
     """Link the names of the question to memories about them: longest first from left to right, any case."""
     mass: dict[int, float] = {}
     taken: set[int] = set()
@@ -108,7 +149,7 @@ def _subjects(asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], 
             mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
             trace.linked.setdefault(ord, []).append(name.key)
         trace.labels[name.key] = name.label
-    return gather(list(mass), list(mass.values())), linked
+    return mass, linked
 
 
 def _written_small(

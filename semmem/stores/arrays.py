@@ -1,4 +1,4 @@
-"""Send numpy's int64 arrays as PostgreSQL bigint[] in binary: a few thousand keys in microseconds, not milliseconds."""
+"""Send numpy's arrays to PostgreSQL in binary, as bigint[] and as vectors: microseconds, not milliseconds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,28 @@ import numpy as np
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-__all__ = ["register_arrays"]
+__all__ = ["Vector", "register_arrays"]
 
 _INT8_OID, _INT8_ARRAY_OID = 20, 1016
 _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
+
+
+class Vector:
+    """A vector on its way to PostgreSQL; the statement casts it (``::public.vector``), since pgvector's oid varies."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+
+class _VectorDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Vector) -> bytes:
+        """Return pgvector's binary form."""
+        return struct.pack("!HH", len(obj.values), 0) + np.asarray(obj.values).astype(">f4").tobytes()
 
 
 class _BigintArray(Dumper):
@@ -31,3 +49,4 @@ class _BigintArray(Dumper):
 def register_arrays(connection: Any) -> None:
     """Let ``connection`` take numpy arrays of whole numbers as parameters."""
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
+    connection.adapters.register_dumper(Vector, _VectorDumper)

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.protocols import Scope
+from semmem.stores.arrays import Vector
 from semmem.stores.statements import statements
 
 __all__ = ["INDEX_FROM", "index", "literal", "nearest"]
 
-INDEX_FROM = 20_000
+INDEX_FROM = 10_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
 _WITHIN = 5_000
 """A filter that lets fewer through is scanned exactly; one that lets more through widens the index scan."""
@@ -31,7 +32,7 @@ def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: i
     A scope never makes this return too few: what the index found outside it is made up for by an exact scan.
     """
     excluded = 0 if scope.excluded is None else len(scope.excluded)
-    parameters = {"namespaces": list(scope.namespaces), "vector": literal(vector), "depth": depth + excluded}
+    parameters = {"namespaces": list(scope.namespaces), "vector": Vector(vector), "depth": depth + excluded}
     if scope.size >= INDEX_FROM and _ready(connection):
         rows = _indexed(connection, scope, len(vector), parameters, depth)
         if len(rows) >= depth:
@@ -48,7 +49,7 @@ def _indexed(
     connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
 ) -> list[tuple[int, float]]:
     """Ask the index for more than is wanted, since halfvec and HNSW are approximate and filters drop some."""
-    wanted = 4 * parameters["depth"]
+    wanted = parameters["depth"] + max(50, parameters["depth"] // 2)
     if scope.allowed is not None:
         if len(scope.allowed) < _WITHIN:
             return []

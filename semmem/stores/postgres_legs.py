@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from semmem.protocols import Forwards, Postings, Ranking, Scope
 from semmem.stores import postgres_dense
+from semmem.stores.arrays import Vector
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.postgres_pool import Pooled, among
 
@@ -96,7 +97,7 @@ class LegReads(Pooled):
         self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
     ) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        return dict(self._rows("similarities", {**among(namespaces, ords), "vector": postgres_dense.literal(vector)}))
+        return dict(self._rows("similarities", {**among(namespaces, ords), "vector": Vector(vector)}))
 
     def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""

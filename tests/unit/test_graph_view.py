@@ -107,6 +107,8 @@ def test_what_has_no_room_is_counted(mem: semmem.Semmem) -> None:
     graph = mem.graph(namespace="n", around="petra", hops=1, limit=2)
     assert memories(graph) == {"petra", "kestrel"}  # tied by a name and its words, Norrbeck by a name alone
     assert graph.graph["left_out"] == 1
+    again = mem.graph(namespace="n", around="petra", hops=6, limit=2)
+    assert again.graph["left_out"] == 1  # once, however often it was met
 
 
 def test_a_part_of_a_long_memory_is_a_node_of_its_own(mem: semmem.Semmem) -> None:

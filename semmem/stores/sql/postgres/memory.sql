@@ -48,7 +48,8 @@ WHERE m.part = 0;
 
 -- memory_heads --
 -- What fusion needs of a candidate, no text.
-SELECT ord, namespace, id, part, importance, content, created_at, updated_at
+SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
+       extract(epoch FROM updated_at)::float8
 FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 
 -- memory_locate --

@@ -1,0 +1,159 @@
+"""Names listed, and corrected by hand: in what is stored, in what comes, in questions, and after a rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import semmem
+from semmem.errors import InvalidInput, NotFound
+from semmem.extractors.corrections import corrected
+from semmem.protocols import Corrections
+from semmem.types import Concept, Extraction
+from tests.stores.audit import sql
+from tests.stores.test_graph_hash import df_is_exact
+
+TEXTS = {
+    "1": "It was said that Big Blue sold its works.",
+    "2": "A man at Acme Corp knew it.",
+    "3": "They left Acme Corp for good.",
+    "4": "It rained on Leeds.",
+}
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[semmem.Semmem]:
+    with semmem.connect(store_url, embedder="none", recipe="graph") as mem:
+        mem.remember_many([{"id": id, "text": text, "created_at": "2026-01-31"} for id, text in TEXTS.items()])
+        yield mem
+
+
+def listed(mem: semmem.Semmem, like: str | None = None) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(c.name, c.df, c.aliases) for c in mem.concepts(like=like)]
+
+
+@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
+def test_concepts_are_listed_by_how_many_memories_mention_them(mem: semmem.Semmem, folded: bool) -> None:
+    if folded:
+        mem.maintain()
+    assert listed(mem) == [("Acme Corp", 2, ()), ("Big Blue", 1, ()), ("Leeds", 1, ())]
+    assert listed(mem, "BLUE") == [("Big Blue", 1, ())]
+    assert listed(mem, "%") == []
+    mem.remember("Founded in 1900.", id="5", title="Acme Corp")
+    assert mem.concepts(limit=1) == [Concept("Acme Corp", "name", 3, 1)]
+    with pytest.raises(InvalidInput, match="limit must be from 1 to 10000, not 0"):
+        mem.concepts(limit=0)
+
+
+def test_a_merged_name_is_the_other_one_in_old_memories_new_ones_and_questions(mem: semmem.Semmem) -> None:
+    mem.merge_concepts("big blue", "Acme Corp")
+    assert listed(mem) == [("Acme Corp", 3, ("big blue",)), ("Leeds", 1, ())]
+    assert listed(mem, "blue") == [("Acme Corp", 3, ("big blue",))]
+    mem.remember("It all went to Big Blue.", id="6")
+    assert listed(mem)[0] == ("Acme Corp", 4, ("big blue",))
+    df_is_exact(mem)
+    assert {"1", "2", "3", "6"} <= {hit.memory.id for hit in mem.recall("Who worked for Acme Corp?")}
+    assert {"1", "2", "3", "6"} <= {hit.memory.id for hit in mem.recall("Who worked for Big Blue?")}
+
+
+def test_a_merge_of_a_subject_makes_mentions_of_either_name_lead_to_it(mem: semmem.Semmem) -> None:
+    mem.remember("A large company.", id="5", title="Acme Corp")
+    mem.remember("He was at Big blue then.", id="7")  # no span, so a mention only as a known name
+    mem.merge_concepts("Big Blue", "Acme Corp")
+    assert listed(mem, "blue") == [("Acme Corp", 5, ("Big Blue",))]
+    mem.forget("5")
+    assert listed(mem, "blue") == [("Acme Corp", 4 - 1, ("Big Blue",))]
+
+
+def test_a_split_takes_merges_back_and_a_later_merge_moves_earlier_ones_along(mem: semmem.Semmem) -> None:
+    before = listed(mem)
+    mem.merge_concepts("Big Blue", "Acme Corp")
+    mem.merge_concepts("Acme Corp", "Leeds")
+    assert listed(mem) == [("Leeds", 4, ("Acme Corp", "Big Blue"))]
+    with pytest.raises(InvalidInput, match="'Big Blue' and 'Acme Corp' are one concept already"):
+        mem.merge_concepts("Big Blue", "Acme Corp")
+    mem.split_concept("Big Blue")
+    assert listed(mem) == [("Leeds", 3, ("Acme Corp",)), ("Big Blue", 1, ())]
+    mem.split_concept("Leeds")
+    assert listed(mem) == before
+    df_is_exact(mem)
+
+
+def test_corrections_outlive_a_rebuild_and_are_part_of_the_hash(mem: semmem.Semmem) -> None:
+    untouched = mem.graph_hash()
+    mem.merge_concepts("Big Blue", "Acme Corp")
+    merged = mem.graph_hash()
+    assert mem.rebuild(extract=True) == 0
+    assert mem.graph_hash() == merged != untouched
+    with semmem.connect(mem.store.url, embedder="none", recipe="graph") as other:
+        assert listed(other)[0] == ("Acme Corp", 3, ("Big Blue",))
+
+
+def test_corrections_of_one_namespace_stay_in_it_and_go_with_its_last_memory(mem: semmem.Semmem) -> None:
+    mem.remember("It was Big Blue, not Acme Corp.", namespace="other", id="1")
+    mem.merge_concepts("Big Blue", "Acme Corp", namespace="other")
+    assert ("Big Blue", 1, ()) in listed(mem)
+    mem.forget("1", namespace="other")
+    assert sql(mem, "SELECT 1 FROM correction") == []
+
+
+def test_an_unknown_name_is_refused_in_one_sentence_and_changes_nothing(mem: semmem.Semmem) -> None:
+    before = mem.graph_hash()
+    for call in (
+        lambda: mem.merge_concepts("Nobody", "Leeds"),
+        lambda: mem.merge_concepts("Leeds", "Nobody"),
+        lambda: mem.split_concept("Nobody"),
+    ):
+        with pytest.raises(
+            NotFound, match="No memory in namespace 'default' mentions 'Nobody' as a name; `semmem conc"
+        ):
+            call()
+    assert mem.graph_hash() == before
+
+
+def test_what_two_names_weigh_is_the_larger_and_a_tie_between_them_is_none() -> None:
+    found = Extraction([1, 2, 3], [3, 3, 1], ["a", "b", "c"], [0.6, 1.0, 0.3], [0.8, 0.0, 0.0], [0, 0, 2], 2,
+                       [(1, "is", 2), (1, "of", 5)])  # fmt: skip
+    merged = corrected(found, Corrections({1: (2, "b")}))
+    assert merged == Extraction([2, 3], [3, 1], ["b", "c"], [1.0, 0.3], [0.8, 0.0], [0, 2], 2, [(2, "of", 5)])
+    assert corrected(found, Corrections({3: (2, "b")})) == found  # a stem is no name
+    assert corrected(found, Corrections({7: (8, "x")})) == found
+
+
+# ---------------------------------------------------------------------- other names of subjects, in questions
+
+
+@pytest.mark.parametrize(
+    ("title", "question"),
+    [
+        ("Maurice, Prince of Orange", "Where did Maurice of Orange fight?"),
+        ("Ada Lovelace", "Where did Lovelace live?"),
+        ("Rolling Hills", "Where is Rolling Hill?"),
+        ("Great Exhibition", "When was The Great Exhibition?"),
+    ],
+)
+def test_a_subject_is_linked_by_another_form_of_its_name(mem: semmem.Semmem, title: str, question: str) -> None:
+    mem.remember("That was long ago.", id="5", title=title)
+    found = mem.recall(question, recipe=semmem.recipe("graph", graph={"seeders": ()}))
+    assert found[0].memory.id == "5"
+
+
+def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semmem.Semmem) -> None:
+    from semmem.extractors.rules import question
+    from semmem.legs.linking import Trace, link
+    from semmem.types import GraphSettings
+
+    def linked() -> set[int]:
+        trace = Trace()
+        link(mem.store, "default", question("Where did Lovelace live?"), GraphSettings(), "english", trace)
+        return set(trace.linked)
+
+    mem.remember("That was long ago.", id="5", title="Ada Lovelace")
+    assert linked() == set(mem.store.locate("default", "5"))
+    mem.split_concept("Ada Lovelace")
+    assert linked() == set()
+    mem.remember("That was longer ago.", id="6", title="William Lovelace")
+    assert linked() == set(mem.store.locate("default", "6"))
+    mem.remember("That was longest ago.", id="7", title="Ralph Lovelace")
+    assert linked() == set()
