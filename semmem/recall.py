@@ -99,6 +99,7 @@ class Recaller:
         self._embedder = embedder
         self._language = language
         self._rerankers: dict[str, Reranker] = {}
+        self._fits: tuple[int, ...] | None = None
         self._loading, self._loaded = threading.Event(), False
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
 
@@ -276,12 +277,17 @@ class Recaller:
             vector = np.asarray(given, dtype=np.float32)
         except (TypeError, ValueError):
             raise InvalidInput("vector must be a list of numbers.") from None
-        recorded = self._store.embedder()
+        if vector.shape == self._fits:
+            recorded = None  # as long as the last one: seen to be right before
+        else:
+            recorded = self._store.embedder()
         if recorded is not None and vector.shape != (recorded["dimensions"],):
             raise EmbedderMismatch(
                 f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
                 f"vector given has the shape {vector.shape}; give one of that model."
             )
+        if recorded is not None:
+            self._fits = vector.shape
         norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
         if not np.isfinite(norm) or norm == 0:
             raise InvalidInput("vector must be a flat list of finite numbers that are not all 0.")

@@ -136,7 +136,7 @@ class Forwards:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The little that fusion needs of a candidate, times in seconds since 1970; texts are fetched for the hits alone."""
+    """The little that fusion needs of a candidate, times in seconds since 1970; texts come with the hits alone."""
 
     ord: int
     namespace: str

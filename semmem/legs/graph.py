@@ -86,7 +86,7 @@ class Graph:
         )
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> tuple[dict[str, Links], Trace]:
-        """Look up what the question names in each namespace; the other legs are not needed, so it may run beside them."""
+        """Look up what the question names in each namespace; this needs no other leg, so it may run beside them."""
         concepts, trace = question(asked.text, self._language), Trace()
         links = {n: link(self._store, n, concepts, recipe.graph, self._language, trace) for n in scope.namespaces}
         return links, trace

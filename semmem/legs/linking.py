@@ -113,8 +113,10 @@ def _likely(
     linked = set()
     for span, at, alike in likely:
         entries = by_key.get(at)
-        about = entries[entries["subject"] > 0] if entries is not None else ()
-        if entries is None or not len(about):
+        if entries is None:
+            continue
+        about = entries[entries["subject"] > 0]
+        if not len(about):
             continue
         linked.add(at)
         rarity = alike * float(idf(memories, int((entries["mention"] > 0).sum()) or 1)) / _WEIGHT_UNIT
