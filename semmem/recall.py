@@ -277,10 +277,8 @@ class Recaller:
             vector = np.asarray(given, dtype=np.float32)
         except (TypeError, ValueError):
             raise InvalidInput("vector must be a list of numbers.") from None
-        if vector.shape == self._fits:
-            recorded = None  # as long as the last one: seen to be right before
-        else:
-            recorded = self._store.embedder()
+        # a vector as long as the last one was seen to be right before
+        recorded = None if vector.shape == self._fits else self._store.embedder()
         if recorded is not None and vector.shape != (recorded["dimensions"],):
             raise EmbedderMismatch(
                 f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "

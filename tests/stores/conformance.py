@@ -247,7 +247,7 @@ class StoreConformance:
             ("n", "b", 0, 0.5),
         ]
         assert {bytes(h.content) for h in heads.values()} == {content_key("tea")}
-        assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON, NOON)}
+        assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON.timestamp(), NOON.timestamp())}
         assert store.heads(["n"], []) == {}
 
     def test_neighbours_are_the_memories_before_and_after_in_the_same_session(self, store: Store) -> None:
