@@ -6,8 +6,9 @@ import math
 import os
 from pathlib import Path
 
-import eval.datasets as datasets
 import pytest
+
+import eval.datasets as datasets
 import semmem
 
 ROOT = Path(os.environ.get("SEMMEM_EVAL_DATA") or Path(__file__).parents[2] / ".." / "shared" / "data")
