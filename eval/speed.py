@@ -91,10 +91,14 @@ def measured(items: list[dict[str, Any]], questions: Sequence[str], asked: Any, 
         mem.remember_many(items, namespace="speed", batch_size=1000)
         seconds = time.perf_counter() - started
         out: dict[str, Any] = {"memories_per_s": round(len(items) / seconds), "recall": {}, "legs": {}}
-        for recipe in ("lexical", "dense", "hybrid", "default"):
+        for recipe in ("default as written", "lexical", "dense", "hybrid", "default"):
+            if recipe == "lexical":  # from here on the store is tidied, as after any large import
+                started = time.perf_counter()
+                mem.maintain()
+                out["maintain_s"] = round(time.perf_counter() - started, 1)
             legs: dict[str, list[float]] = {}
 
-            def recall(number: int, recipe: str = recipe, legs: dict[str, list[float]] = legs) -> None:
+            def recall(number: int, recipe: str = recipe.split()[0], legs: dict[str, list[float]] = legs) -> None:
                 found = mem.recall(questions[number], namespace="speed", vector=asked[number], recipe=recipe)
                 for leg, took in found.timings.items():
                     legs.setdefault(leg, []).append(took)
@@ -149,8 +153,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     print(f"{report['documents']} documents of {report['corpus']}, {report['questions']} questions, vectors given")
     print(f"  ingest   semmem {ours['memories_per_s']:>7}/s   bm25s + numpy {beside['documents_per_s']:>7}/s")
+    print(f'  maintain {ours["maintain_s"]} s, after the figures of "default as written"')
     for recipe, took in ours["recall"].items():
-        print(f"  {recipe:8} p50 {took['p50_ms']:>6} ms   p95 {took['p95_ms']:>6} ms")
+        print(f"  {recipe:18} p50 {took['p50_ms']:>6} ms   p95 {took['p95_ms']:>6} ms")
     print(f"  baseline p50 {beside['recall']['p50_ms']:>6} ms   p95 {beside['recall']['p95_ms']:>6} ms")
     for leg, took in ours["legs"].items():
         print(f"    of default: {leg:8} p50 {took['p50_ms']:>6} ms   p95 {took['p95_ms']:>6} ms")

@@ -208,6 +208,10 @@ class Store(Protocol):
         """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
         ...
 
+    def tying(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
+        """Return the memories in which a relationship of one of ``keys`` was found."""
+        ...
+
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         ...

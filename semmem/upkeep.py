@@ -228,6 +228,7 @@ class Upkeep:
             suspects |= found
         if bounded:
             return sure, suspects, left
+        sure |= set(self._store.tying(namespace, keys).tolist())
         if unsure:
             suspects |= self._spelled(namespace, spelled, into.forms(keys))
         return sure, suspects, set()

@@ -87,7 +87,7 @@ def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]
             whole = tuple(word.folded for word, _, _ in tokens(inside, language))
             pair = (whole if _is_short(last[0]) and _spells(_letters(last[0]), whole) else (), last[0])
         short = tuple(word.folded for word, _, _ in tokens(pair[1], language))
-        if pair[0] and short and (pair[0], short) not in out:
+        if len(pair[0]) > 1 and short and (pair[0], short) not in out:
             out.append((pair[0], short))
     return out
 

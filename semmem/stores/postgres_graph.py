@@ -236,6 +236,10 @@ class GraphTables(Pooled):
         parameters = {"namespaces": list(namespaces), "keys": _array(keys), "limit": limit}
         return self._rows("relationships_of", parameters)
 
+    def tying(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
+        """Return the memories in which a relationship of one of ``keys`` was found."""
+        return _array([o for (o,) in self._rows("relationship_ords", {"namespace": namespace, "keys": _array(keys)})])
+
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         return str(self._rows("graph_hash", {"namespace": namespace})[0][0])

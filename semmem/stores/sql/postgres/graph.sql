@@ -62,6 +62,11 @@ WHERE f.namespace = %(namespace)s AND f.ord = k.ord;
 -- Ties go with the memory they were found in.
 DELETE FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
+-- relationship_ords --
+-- Memories that say something of one of these concepts, whether or not they mention it by itself.
+SELECT DISTINCT ord FROM relationship
+WHERE namespace = %(namespace)s AND (subject = ANY(%(keys)s) OR object = ANY(%(keys)s)) ORDER BY ord;
+
 -- relationships_of --
 -- What the concepts of a few memories are tied to, whoever says so; both ways, each once.
 SELECT DISTINCT one, other FROM (
