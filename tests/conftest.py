@@ -16,7 +16,7 @@ from hypothesis import settings
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.migrate import migrate
 
-# A busy machine is no failure. Where a red run lands nothing the examples are the same every time; new ones are for people.
+# A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "people")

@@ -17,7 +17,7 @@ from semmem.stores.statements import statements
 
 __all__ = ["INDEX_FROM", "index", "literal", "nearest"]
 
-INDEX_FROM = 10_000
+INDEX_FROM = 20_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
 _WITHIN = 5_000
 """A filter that lets fewer through is scanned exactly; one that lets more through widens the index scan."""
