@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Turns", "author_key", "candidates", "dense", "lexical", "listen"]
+__all__ = ["HEARD", "Turns", "author_key", "candidates", "dense", "lexical", "listen"]
 
+HEARD = 200
+"""Memories of a leg whose sessions are read, for what stands around them."""
 _LONGEST_NAME = 4
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
 _MONTH = re.compile(
-    rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
+    rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?!\d)(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
 )
 _COLLECTS = re.compile(
     r"""^(?:what|which|where|who|whom|how|when)\b[^?]*?\b(?:has|have)\b(?!\s+to\b)

@@ -1,0 +1,103 @@
+"""The rules for conversation and what the encoder reads, on arrays small enough to work out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from semmem import conversation
+from semmem.conversation import Turns, author_key, candidates, listen
+from semmem.searched import encoded_text, searched_text
+from semmem.types import ConversationSettings, Talk
+
+PLAIN = ConversationSettings()
+NOBODY = Talk(None, "q", "q", ())
+MAY_2023 = 12 * 2023 + 4
+TURNS = Turns.of(
+    [
+        (11, "s", "Ann", True, MAY_2023),
+        (12, "s", "Ben", False, MAY_2023),
+        (13, "s", "Ben", False, MAY_2023 + 1),
+        (21, "t", "Ann", False, MAY_2023 + 2),
+        (31, None, "Ann", False, MAY_2023 + 3),
+    ]
+)
+
+
+def test_neighbours_stay_within_a_session() -> None:
+    assert TURNS.previous.tolist() == [-1, 0, 1, -1, -1]
+    assert TURNS.before.tolist() == [-1, -1, 0, -1, -1]
+    assert TURNS.next.tolist() == [1, 2, -1, -1, -1]
+
+
+def test_a_turn_takes_half_of_the_question_before_it_and_less_of_its_own_author() -> None:
+    ords, scores = conversation.lexical(TURNS, np.array([11]), np.array([1.0]), NOBODY, PLAIN)
+    # 12 answers a question of another: .5; 13 has it two turns before: .1; 11 itself keeps 1
+    assert dict(zip(ords.tolist(), scores.tolist(), strict=True)) == {11: 1.0, 12: 0.5, 13: 0.1}
+    ords, scores = conversation.lexical(TURNS, np.array([12]), np.array([1.0]), NOBODY, PLAIN)
+    # 13 follows a turn of its own author: .15; 11 has 12 next: .1
+    assert dict(zip(ords.tolist(), scores.tolist(), strict=True)) == {11: 0.1, 12: 1.0, 13: 0.15}
+
+
+def test_the_author_counts_1_6_and_a_named_month_with_the_next_1_5() -> None:
+    raw = (np.array([21, 31]), np.array([1.0, 1.0]))
+    by_ann = dataclasses.replace(NOBODY, author="Ann")
+    assert conversation.lexical(TURNS, *raw, by_ann, PLAIN)[1].tolist() == [1.6, 1.6]
+    june = dataclasses.replace(NOBODY, months=((6, 2023),))  # 21 is of July, the month after; 31 of August
+    assert conversation.lexical(TURNS, *raw, june, PLAIN)[1].tolist() == [1.5, 1.0]
+
+
+def test_windows_shrink_for_a_question_that_collects_unless_that_is_off() -> None:
+    collects = dataclasses.replace(NOBODY, collects=True)
+    _, scores = conversation.lexical(TURNS, np.array([11]), np.array([1.0]), collects, PLAIN)
+    assert scores.tolist() == pytest.approx([1.0, 0.165, 0.033])  # .33 of .5 and of .1
+    off = dataclasses.replace(PLAIN, collecting=False)
+    assert conversation.lexical(TURNS, np.array([11]), np.array([1.0]), collects, off)[1].tolist() == [1.0, 0.5, 0.1]
+
+
+def test_the_vector_of_a_turn_is_mixed_with_what_stands_around_it() -> None:
+    vectors = np.zeros((5, 2), dtype=np.float32)
+    vectors[0], vectors[1] = (1, 0), (0, 1)
+    scores = conversation.dense(TURNS, vectors, np.array([1, 0], dtype=np.float32), NOBODY, PLAIN)
+    # 12 = (.5, 1): .5 / sqrt(1.25); 11 = (1, .1): 1 / sqrt(1.01); a turn without a vector is far below any cosine
+    assert scores[:2] == pytest.approx([1 / 1.01**0.5, 0.5 / 1.25**0.5])
+    assert scores[2:].tolist() == [-2, -2, -2]
+
+
+def test_the_one_author_a_question_names_is_taken_out_and_speaks_for_himself() -> None:
+    asked = "What did Ann's sister give Ann in May 2023?"
+    talk = listen(asked, candidates(asked), {"Ann"})
+    assert (talk.author, talk.text) == ("Ann", "What did sister give in May 2023?")
+    assert talk.spoken == "What did my sister give I in May 2023?"
+    assert talk.months == ((5, 2023),)
+    assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),))
+
+
+def test_a_stop_word_is_a_name_only_with_a_capital_inside_the_question() -> None:
+    assert "will" in candidates("Where does Will live?")
+    assert "will" not in candidates("Where will she live?")
+    assert "may" not in candidates("May she go?")
+    assert author_key("Zoë  O'Neil") == "zoe oneil"
+
+
+@pytest.mark.parametrize("text", ["Which cities has she visited?", "How many dogs are there?", "What do both like?"])
+def test_questions_that_gather_many_turns_are_seen(text: str) -> None:
+    assert listen(text, {}, set()).collects
+
+
+def test_a_question_for_one_thing_collects_nothing() -> None:
+    assert not listen("When did she paint the sunrise?", {}, set()).collects
+
+
+def test_the_encoder_does_not_hear_to_whom_a_turn_is_said() -> None:
+    assert encoded_text(None, "Hey Mel! I went to the harbour today.", "Ann", ()) == "I went to the harbour today."
+    assert encoded_text(None, "I went to the harbour, Caroline!", "Ann", ()) == "I went to the harbour!"
+    assert encoded_text(None, "Hey Mel! Fine.", "Ann", ()) == "Hey Mel! Fine."  # nothing much would be left
+    assert encoded_text("T", "Hey Mel! I went to the harbour.", None, ()) == "T. Hey Mel! I went to the harbour."
+
+
+def test_tags_stand_behind_the_text_that_is_searched() -> None:
+    assert searched_text("Tea at four.", ["kitchen", "daily"]) == "Tea at four. [kitchen, daily]"
+    assert encoded_text("T", "Tea.", None, ("kitchen",)) == "T. Tea. [kitchen]"
