@@ -1,0 +1,63 @@
+"""Another embedder takes over, and the HNSW index beside an exact scan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semmem
+from semmem.stores import postgres_dense
+
+
+class Short:
+    """An embedder of two dimensions: how many letters are vowels, and how many are not."""
+
+    name = "short"
+    dimensions = 2
+    fingerprint = "short-1"
+    max_tokens = None
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def embed(self, texts: Any) -> Any:
+        rows = [[sum(c in "aeiou" for c in t) + 1, sum(c not in "aeiou" for c in t) + 1] for t in texts]
+        vectors = np.array(rows, dtype=np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_rebuild_with_another_embedder_makes_every_vector_anew(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note number {n}"} for n in range(5))
+    with pytest.raises(semmem.EmbedderMismatch, match="semmem rebuild --embedder"):
+        semmem.connect(store_url, embedder=Short())
+    with semmem.connect(store_url, embedder="none") as mem:
+        assert mem.rebuild(embedder=Short()) == 5
+        assert mem.stats().embedder == "short"
+        assert mem.rebuild(embedder=Short()) == 0
+    with semmem.connect(store_url, embedder=Short()) as mem:
+        found = mem.recall("note number 3", recipe="dense")
+        assert (len(found), found.degraded) == (5, {})
+
+
+def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = np.random.default_rng(7).normal(size=(400, 8))
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors[:350]))
+
+        def nearest(n: int, **how: Any) -> list[str]:
+            return [hit.memory.id for hit in mem.recall("note", vector=vectors[n], recipe="dense", limit=5, **how)]
+
+        exact = [nearest(n) for n in range(0, 400, 40)]
+        monkeypatch.setattr(postgres_dense, "INDEX_FROM", 100)
+        assert mem.maintain()["indexed"] == 350
+        assert [nearest(n) for n in range(0, 400, 40)] == exact
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": vectors[n]} for n in range(350, 400))
+        assert nearest(390)[0] == "m390"
+        assert nearest(10, exclude=["m010"])[0] != "m010"
+        assert mem.maintain()["indexed"] == 50
+        assert nearest(390)[0] == "m390"
