@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from semmem.errors import InvalidInput
-from semmem.reach_bounds import Base, Contest, last_where
+from semmem.reach_bounds import Base, Contest, as_written, last_where
 from semmem.reach_report import CLASSES, LegReach, Reach, ReachClass, RegimeReach, Witness, describe
 from semmem.reach_scores import rank_scaled, reordered, score_reach
 from semmem.reach_witness import counter_witness, forbids, forces, witness
@@ -104,11 +104,6 @@ def _names(names: Sequence[str], count: int) -> list[str]:
     return [names[i] if i < len(names) else f"leg{i + 1}" for i in range(count)]
 
 
-def _exact(number: float) -> Fraction:
-    """Return the number as it is written: 0.35 is 7/20."""
-    return Fraction(str(number))
-
-
 def _of_fusion(
     recipe: Recipe,
     leg: str,
@@ -127,8 +122,8 @@ def _of_fusion(
         found = _leg_reach(recipe, leg, constants, cut, scope, sizes, endless)
     elif recipe.fusion == "rank-scaled":
         # 1/(k + r/w - 1) = w/(w(k - 1) + r): weighted RRF with these constants, so its bounds hold as they are
-        steps = {name: max(_exact(constant), Fraction(1)) - 1 for name, constant in constants.items()}
-        as_rrf: Mapping[str, Any] = {name: _exact(recipe.weights[name]) * step for name, step in steps.items()}
+        steps = {name: max(as_written(constant), Fraction(1)) - 1 for name, constant in constants.items()}
+        as_rrf: Mapping[str, Any] = {name: as_written(recipe.weights[name]) * step for name, step in steps.items()}
         found = rank_scaled(_leg_reach(recipe, leg, as_rrf, cut, scope, sizes, endless), steps[leg])
     else:
         found = score_reach(recipe, leg, constants, cut, scope, sizes, endless)
@@ -148,7 +143,7 @@ def _leg_reach(
     place = recipe.reserve.get(leg)
     reserved = place is not None and place <= k
     others = sum(1 for b in contest.bases if recipe.reserve.get(b.leg, k + 1) <= k)
-    floor = _exact(recipe.prior_floor) if recipe.prior else Fraction(1)
+    floor = as_written(recipe.prior_floor) if recipe.prior else Fraction(1)
 
     value, lower, upper = contest.value(), contest.lower_bar(), contest.upper_bar(1, k)
     bare = contest.class_of(Fraction(1), k)
@@ -221,8 +216,8 @@ def _leg_reach(
 def _contest(
     recipe: Recipe, leg: str, constants: Mapping[str, float], k: int, scope: int | None, sizes: Mapping[str, int]
 ) -> Contest:
-    weights = {name: _exact(recipe.weights[name]) for name in constants}
-    exact = {name: _exact(constant) for name, constant in constants.items()}
+    weights = {name: as_written(recipe.weights[name]) for name in constants}
+    exact = {name: as_written(constant) for name, constant in constants.items()}
     depths = {name: recipe.depths.get(name, _DEPTH) for name in constants}
     bases = []
     for name in constants:
@@ -230,7 +225,7 @@ def _contest(
             # the studied memory is in no other list, so a list is at most the rest of the scope
             cap = min(depths[name], sizes.get(name, depths[name]), depths[name] if scope is None else scope - 1)
             bases.append(Base(name, weights[name], exact[name], min(k, cap), cap))
-    bonus = _exact(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
+    bonus = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
     return Contest(
         leg,
         weights[leg],

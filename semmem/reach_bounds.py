@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from semmem.reach_report import ReachClass
 
-__all__ = ["Base", "Contest", "last_where"]
+__all__ = ["Base", "Contest", "as_written", "last_where"]
 
 _LARGEST_CONSTANT = 1_000_000
 _MANY_BASES = 6
@@ -159,6 +159,11 @@ class Contest:
 
 
 @lru_cache(maxsize=4096)
+def as_written(number: float) -> Fraction:
+    """Return the number as it is written: 0.35 is 7/20."""
+    return Fraction(str(number))
+
+
 def _terms(constant: Fraction, count: int) -> Fraction:
     """Return the sum of 1/(constant + i) for i = 1..count, halved recursively to keep the integers short."""
     p, q = constant.numerator, constant.denominator

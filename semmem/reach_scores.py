@@ -23,6 +23,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
+from semmem.reach_bounds import as_written
 from semmem.reach_report import LegReach, ReachClass, Witness
 from semmem.reach_witness import plain
 from semmem.score_bounds import (
@@ -61,7 +62,7 @@ def score_reach(
     reserved = place is not None and place <= k
     others = sum(1 for r in c.rivals if recipe.reserve.get(r.leg, k + 1) <= k)
     shut = k == 1 and others == 1
-    floor = _exact(recipe.prior_floor) if recipe.prior else Fraction(1)
+    floor = as_written(recipe.prior_floor) if recipe.prior else Fraction(1)
     lower, upper = c.lower_bar(k), c.upper_bar(1, k)
     bare = c.class_of(Fraction(1), k)
     over = 0 if c.best() <= lower else c.depth if c.constant is None or not lower else last_over(c, lower)
@@ -170,10 +171,6 @@ def reordered(found: LegReach, reranker: str, k: int, depth: int) -> LegReach:
     )
 
 
-def _exact(number: float) -> Fraction:
-    return Fraction(str(number))
-
-
 def _contest(
     recipe: Recipe,
     leg: str,
@@ -183,7 +180,7 @@ def _contest(
     sizes: Mapping[str, int],
 ) -> ScoreContest:
     def constant(name: str) -> Fraction | None:
-        return _exact(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
+        return as_written(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
 
     def sure(name: str) -> bool:
         return not (recipe.fusion == "scored" and name == _MEEK)
@@ -194,12 +191,12 @@ def _contest(
         if name != leg:
             # the studied memory is in no other list, so a list is at most the rest of the scope
             cap = min(depth, sizes.get(name, depth), depth if scope is None else scope - 1)
-            rivals.append(Rival(name, _exact(recipe.weights[name]), constant(name), min(k, cap), cap, sure(name)))
+            rivals.append(Rival(name, as_written(recipe.weights[name]), constant(name), min(k, cap), cap, sure(name)))
     depth = recipe.depths.get(leg, _DEPTH)
-    bonus = _exact(recipe.exact_bonus) * _exact(recipe.weights[_MEEK]) if _MEEK in constants else Fraction(0)
+    bonus = as_written(recipe.exact_bonus) * as_written(recipe.weights[_MEEK]) if _MEEK in constants else Fraction(0)
     return ScoreContest(
         leg,
-        _exact(recipe.weights[leg]),
+        as_written(recipe.weights[leg]),
         constant(leg),
         sure(leg),
         depth if scope is None else min(depth, scope),

@@ -13,8 +13,6 @@ __all__ = ["Dense"]
 
 _HEADROOM = 50
 """Returned beyond the depth, so that ties at the cut, such as copies of one text, are broken by id."""
-_HEARD = 200
-"""Memories of a conversation whose sessions are read, for what stands around them."""
 
 
 class Dense:
@@ -34,7 +32,7 @@ class Dense:
         if question.talk is None or recipe.conversation is None:
             ranking: Ranking = self._store.nearest(scope, vector, depth)
             return ranking
-        near = self._store.nearest(scope, vector, max(depth, _HEARD))
+        near = self._store.nearest(scope, vector, max(depth, conversation.HEARD))
         return self._heard(near, question.talk, vector, scope, recipe.conversation, depth)
 
     def _heard(

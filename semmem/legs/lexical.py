@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Lexical", "LexicalTrace", "bm25"]
 
-_HEARD = 200
-"""Memories of a conversation whose sessions are read, for what stands around them."""
 ENOUGH = 10
 """Memories with all terms that ``match="auto"`` is content with."""
 _TIES = 1_000
@@ -71,7 +69,7 @@ class Lexical:
             most = max(most, _most(postings, counts))
             complete = ords[matched == len(counts)]
             if question.talk is not None and recipe.conversation is not None and len(ords):
-                head = ords[np.lexsort((ords, -scores))[:_HEARD]]
+                head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
                 turns = conversation.Turns.of(self._store.turns([namespace], head))
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
             ords_of.append(ords)

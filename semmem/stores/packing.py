@@ -24,7 +24,6 @@ __all__ = [
     "invert",
     "join_groups",
     "mentions",
-    "pack_forward",
     "pending_keys",
     "unpack_forwards",
     "unpack_postings",
@@ -58,11 +57,6 @@ def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which entries count for df: those that mention the key, not those that are only about it."""
     found: NDArray[np.bool_] = (entries["mention"] > 0) | (entries["count"] > 0)
     return found
-
-
-def pack_forward(extraction: Extraction) -> bytes:
-    """Return the packed entries of one memory, in the order of its keys (ascending)."""
-    return forward_entries([extraction]).tobytes()
 
 
 def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:

@@ -122,11 +122,6 @@ class PostgresStore(LegReads, GraphTables):
         """Return whole rows by ord; a part has its parent's id in ``parent_id``."""
         return {r[-1]: _memory(r) for r in self._rows("memory_by_ords", among(namespaces, ords))}
 
-    def parents(self, names: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Memory]:
-        """Return whole memories by (namespace, id)."""
-        parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
-        return {(m.namespace, m.id): m for m in map(_memory, self._rows("memory_parents", parameters))}
-
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
         parameters = {"namespace": namespace, "ord": ord, "limit": limit}

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, pack_forward
+from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert
 from semmem.types import Extraction, Kind
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
@@ -64,7 +64,7 @@ def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction
 @settings(max_examples=40, deadline=None)
 @given(extractions())
 def test_the_forward_entries_of_a_memory_are_what_was_extracted(e: Extraction) -> None:
-    packed = np.frombuffer(pack_forward(e), dtype=FORWARD)
+    packed = np.frombuffer(forward_entries([e]).tobytes(), dtype=FORWARD)
     assert packed["key"].tolist() == e.keys
     assert packed["kind"].tolist() == e.kinds
     assert packed["count"].tolist() == [min(c, 65_535) for c in e.counts]
@@ -75,7 +75,7 @@ def test_the_forward_entries_of_a_memory_are_what_was_extracted(e: Extraction) -
 def test_a_record_has_no_gap_that_a_compiler_chose() -> None:
     assert (FORWARD.itemsize, POSTING.itemsize) == (16, 12)
     one = Extraction([-2], [2], ["a b"], [0.6], [0.0], [0], 3)
-    assert pack_forward(one) == bytes.fromhex("feffffffffffffff00003c0002000000")  # 0x3c = 60
+    assert forward_entries([one]).tobytes() == bytes.fromhex("feffffffffffffff00003c0002000000")  # 0x3c = 60
 
 
 def test_two_memories_with_one_key_become_one_segment() -> None:

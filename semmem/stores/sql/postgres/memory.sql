@@ -39,13 +39,6 @@ SELECT namespace, id, part, text, title, author, session, position, source, tags
        updated_at, version, ord
 FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
 
--- memory_parents --
--- The whole memory behind each part that was found.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-WHERE m.part = 0;
-
 -- memory_heads --
 -- What fusion needs of a candidate, no text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
