@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from semmem.concepts import Concepts
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.encoder import Encoder
-from semmem.errors import EmbedderUnavailable, InvalidInput, NotFound, SemmemError
-from semmem.extractors import load as load_extractor
-from semmem.graph_view import graph_view
+from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.ingest import Ingest
-from semmem.legs.dense import Dense
-from semmem.legs.graph import Graph
-from semmem.legs.lexical import Lexical
+from semmem.keeping import Keeping
 from semmem.narrowing import checked_filters, string, strings
+from semmem.parts import extractor_of, legs_of, warn_of_barred_legs
 from semmem.protocols import Embedder, Extractor
-from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
-from semmem.types import Concept, Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
 from semmem.upkeep import Upkeep
-
-if TYPE_CHECKING:
-    import networkx
 
 __all__ = ["Semmem", "connect"]
 
@@ -53,15 +45,7 @@ def connect(
     """
     chosen = Settings.load(**settings)
     plan = find_recipe(recipe)
-    found = reach(plan, 10)
-    for regime, legs in found.regimes.items():
-        for leg, its in legs.legs.items():
-            if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
-                warnings.warn(
-                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot "
-                    f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
-                    stacklevel=2,
-                )
+    warn_of_barred_legs(plan, stacklevel=2)
     store = open_store(
         url or chosen.url,
         home=chosen.home,
@@ -76,7 +60,7 @@ def connect(
         raise
 
 
-class Semmem:
+class Semmem(Keeping):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
 
     def __init__(
@@ -93,12 +77,11 @@ class Semmem:
         self.settings = settings
         self._encoder = Encoder(store, settings, embedder)
         language = settings.language
-        chosen = _extractor(extractor or settings.extractor, settings)
-        legs = {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
+        chosen = extractor_of(extractor or settings.extractor, settings)
         self._upkeep = Upkeep(store, chosen)
         self._ingest = Ingest(store, chosen, self._encoder.filler)
         self._concepts = Concepts(store, self._upkeep, language)
-        self._recaller = Recaller(store, legs, self._encoder.found, language)
+        self._recaller = Recaller(store, legs_of(store, language), self._encoder.found, language)
         if embedder is not None:
             try:
                 self._encoder.found()
@@ -253,63 +236,6 @@ class Semmem:
         counts: Stats = self.store.stats(namespace)
         return counts
 
-    def graph(
-        self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
-    ) -> networkx.Graph:
-        """Return memories and the concepts that tie them as a networkx graph; see semmem.graph_view for what it holds.
-
-        ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
-        most ``limit`` memories. Raises InvalidInput or NotFound.
-        """
-        where = string("namespace", namespace)
-        return graph_view(
-            self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
-        )
-
-    def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
-        """Return the names that memories mention, the most mentioned first; ``like`` is a piece of a name."""
-        piece = None if like is None else string("like", like)
-        return self._concepts.list(string("namespace", namespace), piece, limit)
-
-    def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
-        """Take the name ``a`` for ``b`` from now on, in memories that are stored too. Raises NotFound, InvalidInput."""
-        self._concepts.merge(string("a", a), string("b", b), string("namespace", namespace))
-
-    def split_concept(self, name: str, *, namespace: str = "default") -> None:
-        """Let ``name`` stand by itself: merges of it and into it are undone. Raises NotFound for an unknown name."""
-        self._concepts.split(string("name", name), string("namespace", namespace))
-
-    def graph_hash(self, *, namespace: str = "default") -> str:
-        """Return a hash of the graph, the same whatever the order in which the memories came, after ``maintain``."""
-        found: str = self.store.graph_hash(string("namespace", namespace))
-        return found
-
-    def rebuild(
-        self,
-        *,
-        embedder: str | Embedder | None = None,
-        extract: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """Fill in the vectors that are missing, as of memories stored without an embedder; return how many.
-
-        ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew (interrupted,
-        the next call goes on). With ``extract`` the concepts of every memory are found anew instead, and what changed
-        is counted.
-        """
-        if extract:
-            return self._upkeep.reextract(progress)
-        if embedder is not None:
-            self._encoder.replace(embedder)
-        embedder = self._encoder.filler()
-        if isinstance(embedder, str):
-            raise EmbedderUnavailable(embedder)
-        return self._ingest.embed_missing(embedder, progress)
-
-    def maintain(self) -> Mapping[str, int]:
-        """Let late names reach older memories, fold, join segments, index vectors; return how much of each."""
-        return {"renewed": self._upkeep.maintain(), **self.store.maintain()}
-
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
         self._recaller.close()
@@ -320,22 +246,3 @@ class Semmem:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
-
-    # ------------------------------------------------------------------ wiring
-
-
-def _extractor(wanted: str | Extractor, settings: Settings) -> Extractor:
-    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
-    if not isinstance(wanted, str):
-        return wanted
-    return load_extractor(
-        wanted,
-        language=settings.language,
-        spacy_pipeline=settings.spacy_pipeline,
-        triples=settings.triples,
-        llm_url=settings.llm_url,
-        llm_model=settings.llm_model,
-        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
-        llm_cache=settings.llm_cache,
-        llm_timeout_s=settings.llm_timeout_s,
-    )

@@ -1,0 +1,50 @@
+"""The parts a Semmem is made of, by the names its settings give them, and what to warn of before the first question."""
+
+from __future__ import annotations
+
+import warnings
+
+from semmem.config import Settings
+from semmem.extractors import load as load_extractor
+from semmem.legs.dense import Dense
+from semmem.legs.graph import Graph
+from semmem.legs.lexical import Lexical
+from semmem.protocols import Extractor, Leg, Store
+from semmem.rank_cap import reach
+from semmem.types import Recipe
+
+__all__ = ["extractor_of", "legs_of", "warn_of_barred_legs"]
+
+
+def legs_of(store: Store, language: str) -> dict[str, Leg]:
+    """Return the legs that search ``store``, by name."""
+    return {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
+
+
+def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
+    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
+    if not isinstance(wanted, str):
+        return wanted
+    return load_extractor(
+        wanted,
+        language=settings.language,
+        spacy_pipeline=settings.spacy_pipeline,
+        triples=settings.triples,
+        llm_url=settings.llm_url,
+        llm_model=settings.llm_model,
+        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
+        llm_cache=settings.llm_cache,
+        llm_timeout_s=settings.llm_timeout_s,
+    )
+
+
+def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:
+    """Warn of each leg of ``plan`` that cannot bring a memory of its own into the top 10."""
+    for regime, legs in reach(plan, 10).regimes.items():
+        for leg, its in legs.legs.items():
+            if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
+                warnings.warn(
+                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot "
+                    f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
+                    stacklevel=stacklevel + 1,
+                )
