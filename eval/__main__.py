@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from eval.cli import main
+import sys
+
+from eval.extra import missing
 
 if __name__ == "__main__":
+    if said := missing():
+        print(f"error: {said}", file=sys.stderr)
+        raise SystemExit(2)
+    from eval.cli import main
+
     main()

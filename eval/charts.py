@@ -14,6 +14,7 @@ __all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
 
 _COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "no difference": "#5f6368"}
 _LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
+_REACH = "what the leg can do (a cross: no verdict there)"
 _ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
 
 
@@ -51,7 +52,11 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
         axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
         axes.plot([at["delta"]], [y], "o", color=colour, ms=6)
     axes.axvline(0, color="#202124", lw=0.8)
-    labels = [f"{c['name']}: {c['group']}" for c in reversed(rows)]
+    several = len({c["name"] for c in rows}) > 1
+    grouped = len({c["group"] for c in rows}) > 1
+    groups = ["all questions" if c["group"] == "headline" else c["group"] for c in rows]
+    named = [f"{c['name']}: {g}" if grouped else c["name"] for c, g in zip(rows, groups, strict=True)]
+    labels = (named if several else groups)[::-1]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"difference in {metric}, bootstrap interval at 95 %")
@@ -71,8 +76,10 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     from matplotlib.figure import Figure
 
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "semmem", "font.size": 10})
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    top, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    studied = any(c["leg"] for c in rows)  # where no leg is, none can be the only one that found something
+    figure = Figure(figsize=(9, 5 if studied else 3.8), layout="constrained")
+    panels = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1]) if studied else (figure.subplots(),)
+    top, below = panels[0], panels[-1]
     xs = [c["values"][setting] for c in rows]
     edges = [xs[0], *[(a + b) / 2 for a, b in itertools.pairwise(xs)], xs[-1]]
     named: set[str] = set()
@@ -80,7 +87,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         zone = _strongest(c["reach"])
         if zone is None:
             continue
-        for axes in (top, below):
+        for axes in panels:
             axes.axvspan(edges[i], edges[i + 1], color=_ZONES[zone], lw=0, label=None if zone in named else zone)
         named.add(zone)
     judged = [c for c in rows if c["verdict"] not in REFUSED]
@@ -104,11 +111,15 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     handles, labels = top.get_legend_handles_labels()
     kept = [(h, n) for h, n in zip(handles, labels, strict=True) if n in _ZONES]
     if kept:
-        top.legend(*zip(*kept, strict=True), fontsize=8, loc="best", title="reach (x: refused)")
-    width = min(b - a for a, b in itertools.pairwise(xs)) * 0.8
-    below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
-    below.set_ylabel("leg-only")
-    below.set_ylim(bottom=0)
+        handles, labels = zip(*kept, strict=True)
+        # above the axes: wherever it stood inside, it would hide some curve
+        figure.legend(handles, labels, fontsize=8, loc="outside upper right", ncols=4, frameon=False, title=_REACH)
+    if studied:
+        width = min(b - a for a, b in itertools.pairwise(xs)) * 0.8
+        below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
+        below.set_ylabel("leg-only\nin the top")
+        below.set_ylim(0, max(1, *(c["turnover"]["leg-only"] for c in rows)) * 1.08)
+        below.yaxis.get_major_locator().set_params(integer=True)
     below.set_xlabel(setting)
     return _svg(figure, f"{metric} over {setting}")
 
@@ -130,13 +141,16 @@ def heat_map(comparisons: Sequence[Mapping[str, Any]], settings: Sequence[str], 
     for c in rows:
         if c["verdict"] not in REFUSED:
             grid[ys.index(c["values"][settings[1]]), xs.index(c["values"][settings[0]])] = c["paired"]["delta"]
-    figure, axes = _figure(2.5 + 0.55 * len(xs), 1.8 + 0.4 * len(ys))
-    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 1.0
-    image = axes.imshow(grid, cmap="RdYlGn", vmin=-most, vmax=most, aspect="auto", origin="lower")
+    figure, axes = _figure(min(2.5 + 0.75 * len(xs), 10), 1.8 + 0.4 * len(ys))
+    most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 0.0
+    most = most or 1.0  # no difference anywhere: all one colour
+    image = axes.imshow(grid, cmap="RdBu", vmin=-most, vmax=most, aspect="auto", origin="lower")
     for j in range(len(ys)):
         for i in range(len(xs)):
-            text = "r" if np.isnan(grid[j, i]) else f"{grid[j, i]:+.2f}"
-            axes.text(i, j, text, ha="center", va="center", fontsize=7)
+            value = grid[j, i]
+            text = "r" if np.isnan(value) else f"{value:+.3f}"
+            dark = not np.isnan(value) and abs(value) > 0.6 * most
+            axes.text(i, j, text, ha="center", va="center", fontsize=8, color="white" if dark else "#202124")
     axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
     axes.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
     axes.set_xlabel(settings[0])
@@ -149,7 +163,7 @@ def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
     """Return the mean share of each leg in the score at each of the first places, stacked."""
     if not places:
         return ""
-    figure, axes = _figure(6, 3)
+    figure, axes = _figure(5, 3)
     bottom = [0.0] * len(places)
     ranks = range(1, len(places) + 1)
     for leg in sorted(
@@ -177,7 +191,7 @@ def scatter(comparison: Mapping[str, Any], base: Sequence[float], other: Sequenc
         colour = _COLOURS["helps"] if y > x else _COLOURS["hurts"] if y < x else "#9aa0a6"
         axes.plot([x], [y], "o", color=colour, ms=3 + 2.2 * n**0.5, alpha=0.7)
     axes.plot([0, 1], [0, 1], color="#202124", lw=0.6)
-    axes.set_xlabel(f"{comparison['metric']}: {comparison['base']}", fontsize=8)
-    axes.set_ylabel(comparison["other"], fontsize=8)
+    axes.set_xlabel(f"{comparison['metric']} of a question: {comparison['base']}", fontsize=9)
+    axes.set_ylabel(comparison["other"], fontsize=9)
     axes.set_title(comparison["name"], fontsize=9)
     return _svg(figure, comparison["name"])

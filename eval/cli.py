@@ -1,4 +1,4 @@
-"""The command line: ``python -m eval run|ablate|sweep|fusions|history|make|compare|report|keep|adr|gate|reach``."""
+"""The command line: ``python -m eval run|ablate|ingredients|sweep|fusions|history|...``; ``--help`` lists all."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def _conduct(
 ) -> None:
     """Load, open, measure, write; the options every experiment has."""
     from eval.experiment import conduct
+    from eval.ingredients import is_of_ingredients, table_of_worth
     from eval.moved import write_moved
     from eval.page import write_reports
     from eval.summary import headline
@@ -86,7 +87,10 @@ def _conduct(
     else:
         typer.echo(headline(experiment.result))
         whole = [c for c in experiment.result["comparisons"] if c["group"] == "headline"]
-        _table(["metric", "comparison", "verdict"], [[c["metric"], c["name"], c["sentence"]] for c in whole])
+        if is_of_ingredients(experiment.result):
+            typer.echo(table_of_worth(experiment.result))
+        else:
+            _table(["metric", "comparison", "verdict"], [[c["metric"], c["name"], c["sentence"]] for c in whole])
         typer.echo(f"{summary}\n{page}")
     if strict and experiment.refused:
         raise typer.Exit(EXIT_REFUSED)
@@ -144,6 +148,18 @@ def sweep(
 def fusions(recipe: Base = "default") -> tuple[Plan, str]:
     """Set the ways to fuse head to head at the same leg weights."""
     return of_fusions(recipe), f"fusions recipe {recipe}"
+
+
+@app.command()
+@experiment
+def ingredients(
+    recipe: Base = "default",
+    only: Annotated[list[str] | None, typer.Option(help="a word of an ingredient's name; repeatable")] = None,
+) -> tuple[Plan, str]:
+    """Switch off one ingredient after the other and say what each is worth, in one table (summary.md)."""
+    from eval.ingredients import of_ingredients
+
+    return of_ingredients(recipe, only or ()), f"ingredients {' '.join(only or ['all'])} recipe {recipe}"
 
 
 @app.command()
@@ -328,6 +344,7 @@ def _opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> I
     """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
     import semmem
     from eval.fingerprint import WRITES, fingerprint
+    from eval.kept_vectors import keeping
 
     if store is None and corpus is not None:
         # What a store holds depends on the code that filled it, so another version fills another one.
@@ -338,7 +355,9 @@ def _opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> I
     with warnings.catch_warnings():
         # connect warns of legs that reach nothing; here that is what is being studied.
         warnings.simplefilter("ignore", UserWarning)
-        mem = semmem.connect(store, embedder=embedder)
+        with semmem.connect(store, embedder="none") as looked:
+            given = (looked.store.embedder() or {}).get("name", "").startswith("external:")
+        mem = semmem.connect(store, embedder=embedder if given else keeping(embedder))
     try:
         yield mem
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 
 from eval.conditions import Condition
 from eval.datasets import Query
-from eval.lists import Asked, Found, Key
+from eval.lists import AFTER, Asked, Found, Key
 from eval.measures import CUTOFFS, Measured, Run
 from eval.preflight import standing
 from eval.significance import ALPHA, Paired, family, holm, paired
@@ -55,10 +55,12 @@ def compare(
     sizes: Mapping[str, int],
     *,
     seed: int = 0,
+    dropped: Mapping[tuple[str, str], str] | None = None,
 ) -> list[dict[str, Any]]:
     """Judge every comparison in the headline and in every stratum; Holm runs across the comparisons of a group.
 
-    A comparison that is refused takes no part in the correction and gets no statistics.
+    A comparison that is refused takes no part in the correction and gets no statistics. ``dropped`` says, by condition
+    and leg, which stage of the real pipeline dropped the leg's witness.
     """
     k = cutoff(metric)
     out = []
@@ -81,7 +83,9 @@ def compare(
                 legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
             )
             standings[c.name] = replace(
-                standings[c.name], idle=idle(conditions[c.base], conditions[c.other], lists[holder.name])
+                standings[c.name],
+                idle=idle(conditions[c.base], conditions[c.other], lists[c.base], lists[c.other]),
+                dropped=standings[c.name].dropped or (dropped or {}).get((holder.name, c.leg or "")),
             )
             if refusal(standings[c.name]) is None:
                 asked_by_base[c.base].append(c)
@@ -133,25 +137,33 @@ def _paired(
     }
 
 
-def idle(base: Condition, other: Condition, lists: Lists) -> str | None:
+def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> str | None:
     """Say why what differs between two conditions can do nothing on these data, None when it can.
 
-    A prior over equal importances, a bonus no memory earns, or folding where no two memories are equal: their null is a
-    fact of the data, not a finding.
+    A prior over equal importances, a bonus no memory earns, folding where no two memories are equal, or a rule that
+    changes no list of any leg: their null is a fact of the data, not a finding.
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
-    met = [memory for of_space in lists.found.values() for memory in of_space.values()]
+    met = [memory for of_space in of_other.found.values() for memory in of_space.values()]
     if base.excluded != other.excluded:
         return None
     if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"
-    if differ == {"exact_bonus"} and not any(asked.exact for asked in lists.asked.values()):
+    if differ == {"exact_bonus"} and not any(asked.exact for asked in of_other.asked.values()):
         return "no memory matches a question word for word, so none earns the bonus"
     if differ == {"dedup"} and all(
-        len({m.content for m in of_space.values()}) == len(of_space) for of_space in lists.found.values()
+        len({m.content for m in of_space.values()}) == len(of_space) for of_space in of_other.found.values()
     ):
         return "no two memories are equal, so nothing folds"
+    if differ and not differ & AFTER and _same_lists(of_base.asked, of_other.asked):
+        return "the setting changes no list of any leg on these data"
     return "the two conditions are the same" if not differ else None
+
+
+def _same_lists(one: Mapping[str, Asked], other: Mapping[str, Asked]) -> bool:
+    return one.keys() == other.keys() and all(
+        (at.legs, at.regime, at.exact) == (other[id].legs, other[id].regime, other[id].exact) for id, at in one.items()
+    )
 
 
 def holder_of(comparison: Comparison, conditions: Mapping[str, Condition]) -> Condition:

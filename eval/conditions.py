@@ -7,15 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeAlias
 
 from eval.fusings import FUSIONS
 from semmem.config import recipe as variant
-from semmem.types import Recipe
+from semmem.types import ConversationSettings, GraphSettings, LexicalSettings, Recipe
 
-__all__ = ["SETTINGS", "Condition", "ConditionError", "ablations", "fusions", "named", "sweep"]
+__all__ = [
+    "OF_A_LEG",
+    "SETTINGS",
+    "Condition",
+    "ConditionError",
+    "Value",
+    "ablations",
+    "fusions",
+    "named",
+    "sweep",
+    "turned",
+]
+
+Value: TypeAlias = float | str
 
 
 class ConditionError(ValueError):
@@ -27,13 +40,13 @@ class Condition:
     """A recipe measured in an experiment. ``excluded`` is a leg that is asked and whose finds are thrown away.
 
     That is the history's first fault: what only the leg found is dropped before fusion.
-    ``values`` are the numbers a sweep gave this condition, by setting.
+    ``values`` are the numbers and names a sweep gave this condition, by setting.
     """
 
     name: str
     recipe: Recipe
     excluded: str | None = None
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -43,6 +56,12 @@ class Condition:
             "excluded": self.excluded,
             "values": dict(self.values),
         }
+
+
+def _fields(settings: type) -> str:
+    """Return what can be turned of the settings of a part: numbers, switches and names, no lists of names."""
+    defaults = ((f.name, f.default) for f in fields(settings))
+    return ", ".join(name for name, default in defaults if isinstance(default, bool | int | float | str))
 
 
 SETTINGS: Mapping[str, str] = {
@@ -57,10 +76,20 @@ SETTINGS: Mapping[str, str] = {
     "prior_floor": "the factor of a memory of importance 0",
     "exact_bonus": "bonus of a memory that matches word for word; 0 for none",
     "dedup": "0 or 1: folding of equal memories",
-    "lexical.FIELD": "k1, b",
-    "graph.FIELD": "seeds, gate, decay, hops, beam, fan, max_df, ...",
+    "fusion": "a formula: rrf, rank-scaled, convex, tm2c2, scored",
+    "rerank": "none, composite or cross_encoder:MODEL",
+    "rerank_depth": "how many memories the reranker sees",
+    "conversation": "0 switches its rules off, 1 leaves them as the recipe has them",
+    "conversation.FIELD": _fields(ConversationSettings),
+    "lexical.FIELD": _fields(LexicalSettings),
+    "graph.FIELD": _fields(GraphSettings),
 }
 """What a sweep can turn."""
+
+OF_A_LEG = ("weight", "k", "depth", "reserve")
+"""What is set leg by leg and decides what a leg can reach."""
+_WRITTEN = ("fusion", "rerank", "graph.walk", "lexical.match")
+"""Settings whose values are names; all others take numbers."""
 
 
 def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
@@ -125,26 +154,47 @@ def fusions(base: Condition) -> list[Condition]:
 def sweep(base: Condition, *settings: str) -> list[Condition]:
     """Return the conditions of one or more ``NAME=VALUES``; several settings give every combination.
 
-    VALUES is a list ``0,1,2`` or a range ``from:to:step``, both ends in. Raises ConditionError for a setting or a
-    value that does not exist.
+    VALUES is a list ``0,1,2``, a range ``from:to:step``, both ends in, or names. Raises ConditionError for a setting
+    or a value that does not exist, and for one that turns nothing.
     """
     out = [replace(base, values={})]
     for setting in settings:
         name, equals, values = setting.partition("=")
         if not equals or not values:
             raise ConditionError(f"{setting!r} is no sweep; write it as graph.weight=0:2:.05 or k=10,20,60.")
-        out = [_turned(condition, name, value) for condition in out for value in _numbers(values)]
+        out = [_turned(condition, name, value) for condition in out for value in _values(name, values)]
+    walked = [c for c in out if "graph.alpha" in c.values and "graph" in c.recipe.legs]
+    if any(c.recipe.graph.walk != "pagerank" for c in walked):
+        raise ConditionError("graph.alpha is the damping of PageRank and turns nothing else; add graph.walk=pagerank.")
     return out
 
 
-def _turned(condition: Condition, name: str, value: float) -> Condition:
+def turned(base: Condition, *settings: str, name: str | None = None) -> Condition:
+    """Return ``base`` with every ``NAME=VALUE`` turned: one condition, called ``name``, and no point of a sweep."""
+    points = sweep(base, *settings)
+    if len(points) != 1:
+        raise ConditionError(f"{' '.join(settings)} are {len(points)} conditions; write one value a setting.")
+    called = name or f"{base.name} {' '.join(settings)}"
+    return replace(points[0], name=called, recipe=replace(points[0].recipe, name=called), values={})
+
+
+def _turned(condition: Condition, name: str, value: Value) -> Condition:
     values = {**condition.values, name: value}
     recipe = condition.recipe
     # Once a weight of 0 has left a leg out, its other settings turn nothing.
     if condition.values.get(f"{name.partition('.')[0]}.weight") != 0:
         recipe = _set(recipe, name, value)
-    called = " ".join(f"{n}={v:g}" for n, v in values.items())
-    return replace(condition, name=called, recipe=recipe, values=values)
+    return replace(
+        condition, name=" ".join(f"{n}={_written(v)}" for n, v in values.items()), recipe=recipe, values=values
+    )
+
+
+def _written(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _values(name: str, text: str) -> list[Value]:
+    return [v.strip() for v in text.split(",")] if name in _WRITTEN else list(_numbers(text))
 
 
 def _numbers(text: str) -> list[float]:
@@ -162,30 +212,65 @@ def _numbers(text: str) -> list[float]:
         raise ConditionError(f"{text!r} are no numbers; write a list 0,1,2 or a range from:to:step.") from None
 
 
-def _set(recipe: Recipe, name: str, value: float) -> Recipe:
+def _set(recipe: Recipe, name: str, value: Value) -> Recipe:
     """Return ``recipe`` with one setting turned; its name says which."""
-    called = f"{recipe.name} {name}={value:g}"
-    leg, dot, field = name.partition(".")
-    if dot and field in ("weight", "k", "depth", "reserve"):
-        if leg not in recipe.weights:
-            raise ConditionError(f"{recipe.name} has no leg {leg!r}; it has {', '.join(recipe.legs)}.")
-        if field == "weight" and value == 0:
-            return replace(_without(recipe, leg), name=called)
-        if field == "reserve":
-            others = {k: v for k, v in recipe.reserve.items() if k != leg}
-            return variant(recipe, name=called, reserve=others | ({leg: int(value)} if value else {}))
-        key = {"weight": "weights", "k": "rank_constants", "depth": "depths"}[field]
-        return variant(recipe, name=called, **{key: {leg: int(value) if field == "depth" else value}})
-    if dot and leg in ("lexical", "graph"):
-        whole = isinstance(getattr(getattr(recipe, leg), field, 0.0), int)
-        return variant(recipe, name=called, **{leg: {field: int(value) if whole else value}})
+    called = f"{recipe.name} {name}={_written(value)}"
+    if name in ("fusion", "rerank"):
+        return variant(recipe, name=called, **{name: None if (name, value) == ("rerank", "none") else value})
+    part, dot, field = name.partition(".")
+    if dot and part in ("lexical", "graph", "conversation") and field not in OF_A_LEG:
+        return _set_field(recipe, part, field, value, called)
+    if isinstance(value, str):
+        raise ConditionError(f"{name} takes numbers, not {value!r}.")
+    if dot and field in OF_A_LEG:
+        return _set_leg(recipe, part, field, value, called)
     if name in ("k", "depth"):
         key = "rank_constants" if name == "k" else "depths"
         return variant(recipe, name=called, **{key: {x: value if name == "k" else int(value) for x in recipe.legs}})
     if name == "reserve":
         return variant(recipe, name=called, reserve=dict(recipe.reserve) if value else {})
+    if name == "conversation":
+        rules = (recipe.conversation or ConversationSettings()) if value else None
+        return variant(recipe, name=called, conversation=rules)
     if name in ("prior", "dedup"):
         return variant(recipe, name=called, **{name: bool(value)})
     if name in ("prior_floor", "exact_bonus"):
         return variant(recipe, name=called, **{name: value})
+    if name == "rerank_depth":
+        return variant(recipe, name=called, rerank_depth=int(value))
     raise ConditionError(f"There is no setting {name!r} to turn; there are {', '.join(SETTINGS)}.")
+
+
+def _set_leg(recipe: Recipe, leg: str, field: str, value: float, called: str) -> Recipe:
+    if leg not in recipe.weights:
+        raise ConditionError(f"{recipe.name} has no leg {leg!r}; it has {', '.join(recipe.legs)}.")
+    if field == "weight" and value == 0:
+        return replace(_without(recipe, leg), name=called)
+    if field == "reserve":
+        others = {k: v for k, v in recipe.reserve.items() if k != leg}
+        return variant(recipe, name=called, reserve=others | ({leg: int(value)} if value else {}))
+    key = {"weight": "weights", "k": "rank_constants", "depth": "depths"}[field]
+    return variant(recipe, name=called, **{key: {leg: int(value) if field == "depth" else value}})
+
+
+def _set_field(recipe: Recipe, part: str, field: str, value: Value, called: str) -> Recipe:
+    """Turn a setting of the lexical leg, the walk or the rules of conversation; semmem.config checks its range."""
+    if part == "conversation" and recipe.conversation is None:
+        raise ConditionError(f"{recipe.name} has no rules of conversation; switch them on first: conversation=1.")
+    if part in ("lexical", "graph") and part not in recipe.legs:
+        raise ConditionError(f"{recipe.name} has no leg {part!r}; it has {', '.join(recipe.legs)}.")
+    known = {f.name: f.default for f in fields(getattr(recipe, part))}
+    if field not in known:
+        raise ConditionError(f"{part} has no setting {field!r} to turn; it has {SETTINGS[part + '.FIELD']}.")
+    usual = known[field]
+    if isinstance(usual, tuple) or not isinstance(usual, bool | int | float | str):
+        raise ConditionError(f"{part}.{field} is a list and cannot be swept.")
+    if isinstance(usual, bool):
+        if value not in (0, 1):
+            raise ConditionError(f"{part}.{field} is a switch: 0 or 1, not {_written(value)}.")
+        value = bool(value)
+    elif isinstance(usual, int) and isinstance(value, float):
+        if value != int(value):
+            raise ConditionError(f"{part}.{field} is a whole number, not {value:g}.")
+        value = int(value)
+    return variant(recipe, name=called, **{part: {field: value}})

@@ -16,7 +16,7 @@ from typing import Any
 from eval import SCHEMA
 from eval.baselines import BASELINES
 from eval.ceilings import ceilings
-from eval.comparison import Comparison, ExperimentError, Lists, compare
+from eval.comparison import Comparison, ExperimentError, Lists, compare, cutoff
 from eval.conditions import Condition
 from eval.cost import cost, environment
 from eval.datasets import Corpus, Query
@@ -24,6 +24,7 @@ from eval.fingerprint import fingerprint
 from eval.fusings import fused_places
 from eval.linkage import linkage
 from eval.lists import ask_all, asking, group_key, grouped, shallow
+from eval.live import dropping_stage, live_witnesses
 from eval.measures import Measured, Run, measure, write_qrels, write_run
 from eval.preflight import preflight
 from eval.runner import ingest, place, token_counts
@@ -91,6 +92,7 @@ def conduct(
     conditions = [replace(c, recipe=shallow(c.recipe, smallest)) for c in conditions]
     lists = _lists(mem, corpus, conditions, private, say)
     checked = check_fast_path(mem, corpus, conditions, lists)
+    seen = live_witnesses(mem, {c.name: c for c in conditions}, comparisons, cutoff(metrics[0]), say)
     tokens = token_counts(corpus) if not corpus.stored else stored_tokens(mem, corpus)
     runs: dict[str, Run] = {}
     for number, condition in enumerate(conditions, start=1):
@@ -117,13 +119,15 @@ def conduct(
         "baselines": {n: _means(m) for n, m in measured.items() if n not in by_name},
         "comparisons": [],
         "linkage": {} if corpus.stored else _remembered(private / "linkage.json", corpus),
-        "cost": cost(mem, report, [a for some in lists.values() for a in some.asked.values()]),
+        # of the lists asked first: later groups find the vectors of the questions kept
+        "cost": cost(mem, report, list(lists[conditions[0].name].asked.values())),
     }
     for name, condition in by_name.items():
         own = lists[name].asked
         result["conditions"][name] = {
             **condition.as_dict(),
-            "preflight": preflight(condition, scored, own, sizes),
+            "preflight": preflight(condition, scored, own, sizes)
+            | {"live witness": [one for (holder, _), of in seen.items() if holder == name for one in of]},
             "measures": _means(measured[name]),
             "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
             "ceilings": {
@@ -132,8 +136,11 @@ def conduct(
                 if len(by_name) <= _DETAILED
             },
         }
+    dropped = {at: stage for at, of in seen.items() if (stage := dropping_stage(of))}
     for metric in metrics:
-        result["comparisons"] += compare(comparisons, metric, by_name, runs, measured, lists, scored, sizes, seed=seed)
+        result["comparisons"] += compare(
+            comparisons, metric, by_name, runs, measured, lists, scored, sizes, seed=seed, dropped=dropped
+        )
     experiment = Experiment(result, runs, measured, lists, comparisons)
     _write(out, experiment, corpus)
     return experiment
@@ -247,6 +254,7 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
     recipes = {c.name: c.recipe for c in conditions}
     code = fingerprint()
     out: dict[str, Lists] = {}
+    shared: dict[Any, Any] = {}
     for names in grouped(recipes):
         members = [recipes[name] for name in names]
         wide = asking(members)
@@ -258,6 +266,7 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
             members,
             cache=private / f"lists-{about}.jsonl",
             progress=lambda done, of: say("asking", done, of),
+            shared=shared,
         )
         out |= {name: Lists(asked, found) for name in names}
     return out

@@ -18,7 +18,7 @@ from eval.datasets import Query
 from semmem.config import recipe as variant
 from semmem.types import Recipe
 
-__all__ = ["Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
+__all__ = ["AFTER", "Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 
 Key: TypeAlias = tuple[str, int]
 """A memory's id and the number of its part, 0 for a whole one: fused and ordered as recall orders them."""
@@ -61,7 +61,7 @@ class Asked:
         return {leg: list(dict.fromkeys(id for id, _ in keys)) for leg, keys in self.rankings(depths, legs).items()}
 
 
-_AFTER = frozenset(
+AFTER = frozenset(
     {
         *("name", "weights", "rank_constants", "depths", "timeouts", "reserve", "prior", "prior_floor", "exact_bonus"),
         *("dedup", "fusion", "regime_weights", "rerank", "rerank_depth"),
@@ -77,7 +77,7 @@ def group_key(recipe: Recipe) -> str:
     seeds, so the legs are part of the key where it is called. A setting that is not known to act after the legs is
     taken to act in them.
     """
-    about = {name: value for name, value in recipe.as_dict().items() if name not in _AFTER}
+    about = {name: value for name, value in recipe.as_dict().items() if name not in AFTER}
     if recipe.lexical.match != "any":
         about["lexical depth"] = recipe.depths.get("lexical", 100)
     about["legs"] = sorted(recipe.legs)
@@ -150,21 +150,24 @@ def ask_all(
     *,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shared: dict[Any, Any] | None = None,
 ) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
     """Ask every question once with the lists recipe; return lists by question and memories by namespace and key.
 
     ``cache`` is a file that grows by a line a question, so an interrupted run takes up where it stopped; a line that
-    was cut short is asked again.
+    was cut short is asked again. ``shared`` holds lists that other groups were given too, so that equal ones are kept
+    in memory once.
     """
     wide = asking(recipes)
-    asked, found = _read(cache)
+    held = {} if shared is None else shared
+    asked, found = _read(cache, held)
     todo = [q for q in queries if q.id not in asked]
     if cache is not None and todo:
         cache.parent.mkdir(parents=True, exist_ok=True)
         _mend(cache)
     with cache.open("a", encoding="utf-8") if cache is not None else nullcontext() as out:
         for query in todo:
-            lists, met = _ask(mem, query, wide)
+            lists, met = _ask(mem, query, wide, held)
             asked[query.id] = lists
             space = found.setdefault(query.namespace, {})
             new = {key: memory for key, memory in met.items() if key not in space}
@@ -179,14 +182,14 @@ def ask_all(
     return asked, found
 
 
-def _ask(mem: Any, query: Query, wide: Recipe) -> tuple[Asked, dict[Key, Found]]:
+def _ask(mem: Any, query: Query, wide: Recipe, held: dict[Any, Any]) -> tuple[Asked, dict[Key, Found]]:
     recalled = mem.recall(query.text, namespace=query.namespace, limit=1, recipe=wide)
     lists = recalled.candidates
     asked = Asked(
         id=query.id,
         regime=lists.regime,
         legs={
-            leg: tuple(((key[0], key[1]), float(score)) for key, score in zip(keys, lists.raw[leg], strict=True))
+            leg: _once(held, (((k[0], k[1]), float(score)) for k, score in zip(keys, lists.raw[leg], strict=True)))
             for leg, keys in lists.rankings.items()
         },
         exact=tuple(sorted((key[0], key[1]) for key in lists.exact)),
@@ -198,7 +201,14 @@ def _ask(mem: Any, query: Query, wide: Recipe) -> tuple[Asked, dict[Key, Found]]
     return asked, met
 
 
-def _read(cache: Path | None) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
+def _once(held: dict[Any, Any], pairs: Iterable[tuple[Key, float]]) -> tuple[tuple[Key, float], ...]:
+    """Return ``pairs`` as a tuple that is shared by all lists that are equal, and its keys by all lists."""
+    whole = tuple((held.setdefault(key, key), score) for key, score in pairs)
+    same: tuple[tuple[Key, float], ...] = held.setdefault(whole, whole)
+    return same
+
+
+def _read(cache: Path | None, held: dict[Any, Any]) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
     asked: dict[str, Asked] = {}
     found: dict[str, dict[Key, Found]] = {}
     if cache is None or not cache.is_file():
@@ -209,7 +219,7 @@ def _read(cache: Path | None) -> tuple[dict[str, Asked], dict[str, dict[Key, Fou
         except ValueError:
             continue  # the line an interrupt cut short
         kept = row["asked"]
-        kept["legs"] = {leg: tuple(((k[0], k[1]), s) for k, s in pairs) for leg, pairs in kept["legs"].items()}
+        kept["legs"] = {leg: _once(held, (((k[0], k[1]), s) for k, s in of)) for leg, of in kept["legs"].items()}
         kept["exact"] = tuple((id, part) for id, part in kept["exact"])
         asked[kept["id"]] = Asked(**kept)
         found.setdefault(row["namespace"], {}).update(

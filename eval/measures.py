@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
@@ -170,6 +171,7 @@ def write_qrels(path: Path, queries: Iterable[Query]) -> None:
                 out.write(f"{_word(query.id)} 0 {_word(id)} {grade}\n")
 
 
+@lru_cache(maxsize=200_000)
 def _word(value: str) -> str:
     # TREC files are split at blanks; an id may hold one.
     return quote(value, safe=":#/@,;+=()'!*&$?[]")

@@ -68,13 +68,18 @@ def _drawings(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequen
     for metric in result["metrics"]:
         own = [c for c in result["comparisons"] if c["metric"] == metric]
         whole = [c for c in own if c["group"] == "headline"]
-        settings = list(dict.fromkeys(s for c in whole for s in c["values"]))
-        if len(settings) == 1:
-            out += _section(f"{metric} over {settings[0]}", charts.sweep(whole, settings[0], metric))
-        elif len(settings) == 2:
-            out += _section(f"{metric} over two settings", charts.heat_map(whole, settings, metric))
+        # a setting of one value is no axis: graph.walk=pagerank beside a range of graph.alpha
+        points = [c for c in whole if c["values"]]
+        every = dict.fromkeys(s for c in points for s in c["values"])
+        settings = [s for s in every if len({c["values"].get(s) for c in points}) > 1]
+        if len(settings) == 1 and drawable(settings, points):
+            out += _section(f"{metric} over {settings[0]}", charts.sweep(points, settings[0], metric))
+        elif len(settings) == 2 and drawable(settings, points):
+            out += _section(
+                f"{metric} over {settings[0]} and {settings[1]}; r: refused", charts.heat_map(points, settings, metric)
+            )
         rows = own if len(own) <= 40 else whole
-        if not settings:
+        if len(points) < len(whole) or not drawable(settings, points):
             out += _section(f"Differences in {metric}", charts.forest(rows, metric))
     shown = [(n, c["components"]) for n, c in result["conditions"].items() if c["components"]]
     out += _section("What the score of the first places is made of", *(charts.components(n, c) for n, c in shown[:6]))
@@ -89,7 +94,13 @@ def _drawings(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequen
         for c in judged[:6]
         if (c["base"], metric) in values and (c["other"], metric) in values
     ]
-    return out + _section("Question by question", *dots)
+    return out + _section("Question by question: above the line is better, a larger dot is more questions", *dots)
+
+
+def drawable(settings: Sequence[str], comparisons: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the settings that a sweep turned are its axes: one or two, of numbers."""
+    numbers = all(not isinstance(c["values"].get(s), str) for c in comparisons for s in settings)
+    return len(settings) in (1, 2) and numbers
 
 
 def _section(title: str, *drawings: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval.comparison import Comparison
-from eval.conditions import Condition, ConditionError, ablations, fusions, named, sweep
+from eval.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
 
 __all__ = ["of_ablation", "of_fusions", "of_history", "of_run", "of_sweep"]
 
@@ -33,10 +33,15 @@ def of_ablation(recipe: str, legs: Sequence[str]) -> Plan:
 
 
 def of_sweep(recipe: str, settings: Sequence[str]) -> Plan:
-    """Compare every turn of the settings to the recipe without the leg they turn, or to the recipe as it is."""
+    """Compare every turn of the settings to the recipe without the leg they turn, or to the recipe as it is.
+
+    Weight, rank constant, depth and reserve decide what a leg can reach, so there the leg itself is studied; any other
+    setting is compared to its own value in the recipe.
+    """
     base = named(recipe)
     turned = sweep(base, *settings)
-    legs = {leg for setting in settings if (leg := setting.partition("=")[0].partition(".")[0]) in base.recipe.legs}
+    named_legs = [s.partition("=")[0].partition(".") for s in settings]
+    legs = {leg for leg, _, field in named_legs if leg in base.recipe.legs and field in OF_A_LEG}
     if len(legs) > 1:
         raise ConditionError(f"One sweep turns one leg, not {' and '.join(sorted(legs))}; run one for each.")
     if not legs or len(base.recipe.legs) == 1:

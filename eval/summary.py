@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eval.ingredients import is_of_ingredients, worth
 from eval.verdict import REFUSED
 
 __all__ = ["headline", "markdown", "plain_sentence"]
@@ -22,6 +23,9 @@ def headline(result: Mapping[str, Any]) -> str:
     judged = [c for c in first if c["verdict"] not in REFUSED]
     if not judged:
         return plain_sentence(first[0], result)
+    if str(result["command"]).startswith("history"):
+        # the story ends with the evaluation that had reach; what came before is why there is one
+        return plain_sentence(judged[-1], result)
     best = max(judged, key=lambda c: (c["verdict"] != "no difference", abs(c["paired"]["delta"])))
     sentence = plain_sentence(best, result)
     if len(first) > 1:
@@ -32,18 +36,22 @@ def headline(result: Mapping[str, Any]) -> str:
 
 def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """Return one comparison in everyday words; a refused one says what could not be asked, and no number."""
-    what = f"the {comparison['leg']} leg in {comparison['other']}" if comparison["leg"] else comparison["other"]
+    what = _subject(comparison, result)
     where = f"On {result['corpus']['name']}"
     if comparison["group"] != "headline":
         where += f" ({comparison['group']})"
-    kind, metric = comparison["verdict"], comparison["metric"]
+    kind, metric = comparison["verdict"], in_words(comparison["metric"])
     if kind == "re-ranking only":
         return f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
     if kind == "not evaluable":
         return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
     at = comparison["paired"]
     if kind == "no difference":
-        return f"{where}, {what} makes {comparison['sentence'].split(':')[0]} to {metric}, over {at['n']} questions."
+        bound = comparison["sentence"].split(":")[0].removeprefix("no difference larger than ")
+        return (
+            f"{where}, {what} makes no difference that {at['n']} questions can show to {metric}; "
+            f"if there is one, it is not larger than {bound}."
+        )
     verb = "raises" if kind == "helps" else "lowers"
     return (
         f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
@@ -51,14 +59,43 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     )
 
 
+def _subject(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    leg, other, base = comparison["leg"], comparison["other"], comparison["base"]
+    if is_of_ingredients(result) and not leg:
+        return f"“{comparison['name']}”"
+    if leg and leg in result["conditions"][other]["recipe"]["weights"]:
+        return f"the {leg} leg {'with' if comparison['values'] else 'in'} {other}"
+    return f"{other} instead of {base}"
+
+
+_IN_WORDS = {
+    "R": "the share of the wanted memories among the first {k} (R@{k})",
+    "AllGold": "the share of questions with every wanted memory among the first {k} (AllGold@{k})",
+    "nDCG": "the quality of the order of the first {k} (nDCG@{k})",
+    "RR": "how far up the first wanted memory stands (RR@{k})",
+    "Success": "the share of questions with a wanted memory among the first {k} (Success@{k})",
+}
+
+
+def in_words(metric: str) -> str:
+    """Return what a metric measures, for somebody who does not know its name."""
+    kind, _, k = metric.partition("@")
+    return _IN_WORDS.get(kind, metric).format(k=k)
+
+
 def markdown(result: Mapping[str, Any]) -> str:
     """Return the whole summary."""
     corpus, env = result["corpus"], result["environment"]
     parts = [f"# {corpus['name']}: {result['command'] or 'experiment'}", "", f"**{headline(result)}**", ""]
-    for metric in result["metrics"]:
+    by_metric = [] if is_of_ingredients(result) else result["metrics"]
+    if is_of_ingredients(result):
+        parts += [worth(result), ""]
+    for metric in by_metric:
         parts += [f"## {metric}", "", *_verdicts([c for c in result["comparisons"] if c["metric"] == metric]), ""]
     parts += ["## Measures, all questions of the headline", "", *_measures(result), ""]
     parts += ["## Before the numbers", "", *_preflight(result), ""]
+    if live := _live(result):
+        parts += ["## A witness through the real store", "", *live, ""]
     parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
     if result["linkage"]:
         parts += ["## Are the gold memories of a question tied in the graph?", "", *_linkage(result["linkage"]), ""]
@@ -141,6 +178,18 @@ def _preflight(result: Mapping[str, Any]) -> list[str]:
         "only it returned",
     ]
     return table(head, rows[:60])
+
+
+def _live(result: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for name, condition in result["conditions"].items():
+        for one in condition["preflight"].get("live witness", ()):
+            if "not probed" in one:
+                rows.append([name, one["leg"], "", one["k"], "", f"not probed: {one['not probed']}"])
+                continue
+            end = f"came back at place {one['place']}" if one["returned"] else f"dropped at “{one['dropped']}”"
+            rows.append([name, one["leg"], one["regime"], one["k"], one["class"], end])
+    return table(["condition", "leg", "regime", "k", "by arithmetic", "a memory only it found"], rows) if rows else []
 
 
 def _ceilings(result: Mapping[str, Any]) -> list[str]:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from semmem.config import RECIPES, recipe
+    from semmem.contract import Result, SimpleLeg, Within
     from semmem.errors import (
         BadItem,
         Conflict,
         EmbedderMismatch,
+        EmbedderReplaced,
         EmbedderUnavailable,
         InvalidInput,
         LegFailed,
@@ -33,19 +35,41 @@ if TYPE_CHECKING:
         UnknownRecipe,
     )
     from semmem.facade import Semmem, connect
+    from semmem.lists import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
+    from semmem.moving import copy
+    from semmem.probe_stages import Probe, Probed
     from semmem.rank_cap import Reach, reach
     from semmem.recall import Recall
-    from semmem.types import Concept, Filters, Hit, IngestReport, LegRank, Memory, Page, Recipe, Rejected, Stats
+    from semmem.types import (
+        BackupReport,
+        Concept,
+        CopyReport,
+        Filters,
+        Hit,
+        IngestReport,
+        LegRank,
+        Memory,
+        NamespaceHash,
+        Page,
+        Rebuilt,
+        Recipe,
+        Rejected,
+        Stats,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "RECIPES",
+    "BackupReport",
     "BadItem",
     "Concept",
     "Conflict",
+    "CopyReport",
     "EmbedderMismatch",
+    "EmbedderReplaced",
     "EmbedderUnavailable",
+    "Entry",
     "Filters",
     "Hit",
     "IngestReport",
@@ -54,31 +78,51 @@ __all__ = [
     "LegRank",
     "Memory",
     "MissingExtra",
+    "NamespaceHash",
     "NotFound",
     "Page",
+    "Probe",
+    "Probed",
     "Reach",
+    "Rebuilt",
     "Recall",
     "Recipe",
     "Rejected",
+    "Result",
     "SchemaTooNew",
     "Semmem",
     "SemmemError",
+    "SimpleLeg",
     "Stats",
     "StoreClosed",
     "StoreError",
     "StoreUnavailable",
     "UnknownRecipe",
+    "Within",
     "connect",
+    "copy",
+    "dedup",
+    "fuse",
+    "fuse_rows",
+    "fuse_scores",
     "reach",
     "recipe",
+    "rerank",
 ]
 
 _ELSEWHERE = {
     "config": ("RECIPES", "recipe"),
+    "contract": ("Result", "SimpleLeg", "Within"),
     "facade": ("Semmem", "connect"),
+    "lists": ("Entry", "dedup", "fuse", "fuse_rows", "fuse_scores", "rerank"),
+    "moving": ("copy",),
+    "probe_stages": ("Probe", "Probed"),
     "rank_cap": ("Reach", "reach"),
     "recall": ("Recall",),
-    "types": ("Concept", "Filters", "Hit", "IngestReport", "LegRank", "Memory", "Page", "Recipe", "Rejected", "Stats"),
+    "types": (
+        *("BackupReport", "Concept", "CopyReport", "Filters", "Hit", "IngestReport", "LegRank", "Memory"),
+        *("NamespaceHash", "Page", "Rebuilt", "Recipe", "Rejected", "Stats"),
+    ),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from semmem import settings_file
 from semmem.errors import InvalidInput, UnknownRecipe
 from semmem.rerankers import known as known_reranker
-from semmem.types import Fusion, GraphSettings, RankConstant, Recipe
+from semmem.types import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
 
 __all__ = ["RECIPES", "Settings", "check", "recipe"]
 
@@ -51,9 +53,14 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             ),
             # 1/(5 + rank) with ranks from 0; importance counts in its reranker, not as a prior.
             Recipe("memini", {"lexical": 1.0, "dense": 1.0}, {"lexical": 4.0, "dense": 4.0}, prior=False),
-            # Two weights from 0 to 5; each leg fetches twice the ten that are shown.
+            # Two weights from 0 to 5; each leg fetches twice what is shown.
             Recipe(
-                "nexus", {"lexical": 1.0, "dense": 1.0}, _SIXTY_EACH, depths={"lexical": 20, "dense": 20}, prior=False
+                "nexus",
+                {"lexical": 1.0, "dense": 1.0},
+                _SIXTY_EACH,
+                depths={"lexical": 20, "dense": 20},
+                prior=False,
+                headroom=2,
             ),
         )
     }
@@ -61,7 +68,9 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 
 
 class Settings(BaseSettings):
-    """What can be set from outside: an argument of connect, else the environment (``SEMMEM_`` + the name)."""
+    """What can be set from outside, in rising order: the environment (``SEMMEM_`` + the name), ``semmem.toml``, an
+    argument of connect. ``files`` are those that were read, the last one wins; see semmem.settings_file.
+    """
 
     model_config = SettingsConfigDict(env_prefix="SEMMEM_", extra="forbid", frozen=True)
 
@@ -81,26 +90,110 @@ class Settings(BaseSettings):
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
     idle_stop_s: float = Field(3600.0, gt=0, description="Idle seconds after which the embedded server stops.")
     start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the server, recovery included.")
+    backup_before_migration: bool = Field(True, description="Back a store up before its schema is migrated.")
+
+    recipe: str | dict[str, Any] | None = Field(None, description="Search settings: a recipe's name, or a table.")
+    config: Path | None = Field(None, description="File of settings to read, and no other; empty reads none.")
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _files: tuple[settings_file.SettingsFile, ...] = PrivateAttr(default=())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the files between the arguments and the environment."""
+        return init_settings, _Outside(settings_cls, env_settings)
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
-        """Return the settings, arguments over environment. Raises InvalidInput, in one sentence."""
+        """Return the settings, arguments over files over environment. Raises InvalidInput, in one sentence."""
+        names = list(cls.model_fields)
+        if unknown := sorted(set(given) - set(names)):
+            raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
+        environment = {name for name in names if f"SEMMEM_{name.upper()}" in map(str.upper, os.environ)}
+        files = _files(given.get("config", os.environ.get("SEMMEM_CONFIG")), names)
+        in_file = {name: file for file in files for name in file.values}
         try:
-            return cls(**given)
+            found = cls(**given)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(str(p) for p in first["loc"]) or "?"
-            if first["type"] == "extra_forbidden":
-                raise InvalidInput(f"There is no setting {name!r}; there are {', '.join(cls.model_fields)}.") from None
-            raise InvalidInput(f"The setting {name} (SEMMEM_{name.upper()}) cannot be used: {first['msg']}.") from None
+            name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else "?"
+            where = "" if name in given or name not in environment else f" (SEMMEM_{name.upper()})"
+            if name in in_file and name not in given:
+                where = f" ({in_file[name].where(name)})"
+            raise InvalidInput(f"The setting {name}{where} cannot be used: {error.errors()[0]['msg']}.") from None
+        except ValueError:  # pydantic-settings' own, for a variable that is no JSON
+            raise InvalidInput(
+                "The setting recipe (SEMMEM_RECIPE) is neither a recipe's name nor a JSON object."
+            ) from None
+        found._files = files
+        found._sources = {
+            name: "argument" if name in given else str(in_file[name].path) if name in in_file else "environment"
+            for name in names
+            if name in given or name in in_file or name in environment
+        }
+        return found
+
+    def where(self, name: str) -> str:
+        """Return what set ``name``, to begin a sentence with: a file and line, a variable, or an argument."""
+        if file := next((file for file in reversed(self._files) if str(file.path) == self.source(name)), None):
+            return file.where(name)
+        return f"SEMMEM_{name.upper()}" if self.source(name) == "environment" else f"The argument {name}"
+
+    @property
+    def files(self) -> tuple[settings_file.SettingsFile, ...]:
+        """The files of settings that were read; the last one wins."""
+        return self._files
+
+    def source(self, name: str) -> str:
+        """Return where a setting's value came from: default, environment, a file's path, or argument."""
+        return self._sources.get(name, "default")
+
+
+class _Outside(PydanticBaseSettingsSource):
+    """What files and environment say, each setting whole: a recipe in a file is not mixed with one of a variable."""
+
+    def __init__(self, settings_cls: type[BaseSettings], environment: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._environment = environment
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        """Not used: all values are found at once."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return what is set outside and not given as an argument."""
+        given = self.current_state
+        found = dict(self._environment())
+        for file in _files(given.get("config", found.get("config")), list(self.settings_cls.model_fields)):
+            found |= file.values
+        return {name: value for name, value in found.items() if name not in given and name != "config"} | {
+            name: value or None for name, value in found.items() if name == "config" and name not in given
+        }
+
+
+def _files(config: Any, known: list[str]) -> tuple[settings_file.SettingsFile, ...]:
+    """Return the files of settings there are, least first. Raises InvalidInput where one cannot be read."""
+    if config is not None:
+        wanted = str(config)
+        return (settings_file.read(Path(wanted).expanduser().absolute(), known),) if wanted else ()
+    own = settings_file.users_file(os.environ.get("XDG_CONFIG_HOME"))
+    here = Path(settings_file.NAME).absolute()
+    found = [(path, path == own) for path in dict.fromkeys((own, here)) if path.is_file()]
+    return tuple(settings_file.read(path, known, trusted=trusted) for path, trusted in found)
 
 
 def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
     """Return the recipe ``name``, or a variant of it.
 
     Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
-    ``reserve`` replaces it whole (``reserve={}`` switches it off). ``lexical`` and ``graph`` take a mapping of
-    their own fields. A weight of 0 switches a leg off.
+    ``reserve`` replaces it whole (``reserve={}`` switches it off). ``lexical``, ``graph`` and ``conversation`` take a
+    mapping of their own fields; ``conversation=None`` switches its rules off. A weight of 0 switches a leg off.
 
     Raises UnknownRecipe for a name that is not in ``RECIPES`` and InvalidInput for a setting that does not exist
     or is out of range.
@@ -124,9 +217,9 @@ def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
                 raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
             if key != "reserve":
                 changes[key] = {**getattr(base, key), **changes[key]}
-    for key in ("lexical", "graph"):
+    for key in ("lexical", "graph", "conversation"):
         if isinstance(changes.get(key), Mapping):
-            settings = getattr(base, key)
+            settings = getattr(base, key) or ConversationSettings()
             known = {f.name for f in dataclasses.fields(settings)}
             if unknown := sorted(set(changes[key]) - known):
                 raise InvalidInput(f"{key} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
@@ -156,6 +249,7 @@ def check(recipe: Recipe) -> None:
     if recipe.rerank is not None:
         known_reranker(recipe.rerank)
     _number("rerank_depth", recipe.rerank_depth, 1, 1_000, whole=True)
+    _number("headroom", recipe.headroom, 0, 10, whole=True)
     _number("exact_bonus", recipe.exact_bonus, 0, 10)
     _number("lexical k1", recipe.lexical.k1, 0, 100)
     _number("lexical b", recipe.lexical.b, 0, 1)
@@ -164,12 +258,22 @@ def check(recipe: Recipe) -> None:
         value = getattr(recipe.graph, name)
         if name == "walk":
             _choice("graph walk", value, ("gated", "pagerank"))
+        elif name == "alpha":
+            _number("graph alpha", value, 0, 1)
+            if value == 1:
+                raise InvalidInput("graph alpha must be below 1: a walk that never restarts forgets the question.")
         elif isinstance(default, bool):
             _choice(f"graph {name}", value, (True, False))
         elif isinstance(default, int | float):
             _number(f"graph {name}", value, 0, 10_000, whole=isinstance(default, int))
         elif isinstance(default, tuple) and not (isinstance(value, tuple) and all(isinstance(v, str) for v in value)):
             raise InvalidInput(f"graph {name} must be a tuple of names, not {value!r}.")
+    for name, default in dataclasses.asdict(ConversationSettings()).items() if recipe.conversation else ():
+        value = getattr(recipe.conversation, name)
+        if isinstance(default, bool):
+            _choice(f"conversation {name}", value, (True, False))
+        else:
+            _number(f"conversation {name}", value, 0, 100)
     if not recipe.legs:
         raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:

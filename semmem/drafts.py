@@ -29,6 +29,8 @@ _LONGEST_TEXT = 10_000_000
 _MOST_INDEXED_BYTES = 2_500
 """Of namespace, session and id together: an index entry of PostgreSQL holds 2,704 bytes."""
 _DEEPEST = 100
+_UNIT = 1e-6
+"""A vector whose length is 1 but for float32's rounding is kept bit by bit, so that it survives an export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ def _vector(value: Any) -> Any:
     largest = float(np.abs(vector).max())
     if not math.isfinite(largest) or largest == 0:
         raise InvalidInput("vector must hold finite numbers that are not all 0.")
+    if largest <= 1 + _UNIT and abs(float(np.linalg.norm(vector)) - 1) <= _UNIT:
+        return vector.astype(np.float32)
     vector = vector / largest  # first, so that no square is too large or too small
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 

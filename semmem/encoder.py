@@ -7,9 +7,11 @@ from threading import Lock
 from typing import Any
 
 from semmem.config import Settings
+from semmem.embedders import identity
 from semmem.embedders import load as load_embedder
 from semmem.errors import EmbedderMismatch, EmbedderUnavailable, MissingExtra
 from semmem.protocols import Embedder, Store
+from semmem.stores.capabilities import lacking
 
 __all__ = ["Encoder"]
 
@@ -23,6 +25,7 @@ class Encoder:
         self._wanted = wanted
         self._lock = Lock()
         self._found: Embedder | str | None = None
+        self._coming: Embedder | None = None
         self._recorded = False
 
     def found(self) -> Embedder | str:
@@ -45,23 +48,41 @@ class Encoder:
         """Return the embedder, recorded as the one that fills the store."""
         found = self.found()
         if not isinstance(found, str) and not self._recorded:
-            _agree(self._store.claim_embedder(_identity(found)), found)
+            _agree(self._store.claim_embedder(identity(found)), found)
             self._recorded = True
         return found
 
-    def replace(self, embedder: str | Embedder) -> None:
-        """Let ``embedder`` fill the store from now on; the vectors of another one are forgotten."""
-        with self._lock:
-            self._wanted, self._found = embedder, None
-            self._found = found = self._find()
-            if isinstance(found, str):
-                raise EmbedderUnavailable(found)
-            if dict(self._store.embedder() or {}) != _identity(found):
-                self._store.replace_embedder(_identity(found))
-            self._recorded = True
+    def named(self, wanted: str | Embedder) -> Embedder:
+        """Return the embedder ``wanted`` without using it. Raises EmbedderUnavailable."""
+        found = self._find(wanted)
+        if isinstance(found, str):
+            raise EmbedderUnavailable(found)
+        return found
 
-    def _find(self) -> Embedder | str:
-        wanted = self._wanted or self._settings.embedder
+    def expect(self, embedder: Embedder) -> None:
+        """Be told that ``embedder`` may fill the store soon: a rebuild of this very Semmem is at work."""
+        self._coming = embedder
+
+    def adopt(self, embedder: Embedder) -> None:
+        """Use ``embedder`` from now on: it fills the store."""
+        with self._lock:
+            self._wanted, self._found, self._coming, self._recorded = embedder, embedder, None, True
+
+    def renewed(self) -> bool:
+        """Return whether the embedder that fills the store now is at hand, which is then used."""
+        recorded = self._store.embedder()
+        with self._lock:
+            for one in (self._found, self._coming):
+                if one is None or isinstance(one, str) or dict(recorded or {}) != identity(one):
+                    continue
+                self._found, self._recorded = one, True
+                return True
+        return False
+
+    def _find(self, wanted: str | Embedder | None = None) -> Embedder | str:
+        wanted = wanted or self._wanted or self._settings.embedder
+        if (why := lacking(self._store, "dense")) is not None:
+            return why
         if wanted is None:
             recorded = self._store.embedder()
             if recorded is not None and recorded["name"].startswith("external:"):
@@ -78,13 +99,9 @@ class Encoder:
             return error.message
 
 
-def _identity(embedder: Embedder) -> dict[str, Any]:
-    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
-
-
 def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
     """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
-    if dict(recorded) != _identity(embedder):
+    if dict(recorded) != identity(embedder):
         raise EmbedderMismatch(
             f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions, "
             f"{recorded['fingerprint'][:19]}) and you connected with {embedder.name} ({embedder.dimensions} "

@@ -7,6 +7,7 @@
     ├── NotFound                no memory of that id in that namespace (also a KeyError)
     ├── Conflict                the same id is already stored with other content; carries (namespace, id) of all such
     ├── EmbedderMismatch        the store was filled by another embedder
+    │   └── EmbedderReplaced    another embedder took over while this Semmem was open
     ├── EmbedderUnavailable     no embedder could be loaded
     ├── MissingExtra            an optional package is not installed (also an ImportError)
     ├── StoreError
@@ -25,6 +26,7 @@ __all__ = [
     "BadItem",
     "Conflict",
     "EmbedderMismatch",
+    "EmbedderReplaced",
     "EmbedderUnavailable",
     "InvalidInput",
     "LegFailed",
@@ -81,6 +83,10 @@ class Conflict(SemmemError):
 
 class EmbedderMismatch(SemmemError):
     """This store was filled by another embedder; use that one, or re-embed with `semmem rebuild --embedder NAME`."""
+
+
+class EmbedderReplaced(EmbedderMismatch):
+    """Another embedder took over this store while this Semmem was open; call semmem.connect() again."""
 
 
 class EmbedderUnavailable(SemmemError):

@@ -10,15 +10,18 @@ from typing import Any, Literal
 from semmem.concepts import Concepts
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
+from semmem.contract import Factory
 from semmem.encoder import Encoder
 from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.ingest import Ingest
 from semmem.keeping import Keeping
+from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
 from semmem.parts import extractor_of, legs_of, warn_of_barred_legs
 from semmem.protocols import Embedder, Extractor
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
+from semmem.tailoring import recipe_of
 from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
 from semmem.upkeep import Upkeep
 
@@ -28,23 +31,26 @@ __all__ = ["Semmem", "connect"]
 def connect(
     url: str | None = None,
     *,
-    recipe: str | Recipe = "default",
+    recipe: str | Recipe | None = None,
     embedder: str | Embedder | None = None,
     extractor: str | Extractor | None = None,
+    legs: Mapping[str, Factory] | None = None,
     **settings: Any,
 ) -> Semmem:
     """Open a store and return a Semmem.
 
     ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
-    another folder; ``postgresql://…`` a server of yours. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an
-    object, or None for MiniLM where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``,
-    ``llm``), an object, or None for ``rules``. ``settings`` override the environment (see semmem.Settings).
+    another folder; ``postgresql://…`` a server of yours; ``sqlite:notes.db`` one file, with the lexical leg alone and
+    the other two degraded. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for MiniLM
+    where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an object, or None
+    for ``rules``. ``legs`` are your own, as in ``register_leg``. ``settings`` override ``semmem.toml`` and the
+    environment (see semmem.Settings), which also choose the recipe where none is given.
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.
     """
     chosen = Settings.load(**settings)
-    plan = find_recipe(recipe)
+    plan = recipe_of(chosen) if recipe is None else find_recipe(recipe)
     warn_of_barred_legs(plan, stacklevel=2)
     store = open_store(
         url or chosen.url,
@@ -52,9 +58,10 @@ def connect(
         pool_size=chosen.pool_size,
         idle_stop_s=chosen.idle_stop_s,
         start_timeout_s=chosen.start_timeout_s,
+        backup_before_migration=chosen.backup_before_migration,
     )
     try:
-        return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen)
+        return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen, legs=legs)
     except BaseException:
         store.close()  # nobody else can: there is no Semmem to close
         raise
@@ -71,17 +78,21 @@ class Semmem(Keeping):
         embedder: str | Embedder | None,
         extractor: str | Extractor | None,
         settings: Settings,
+        legs: Mapping[str, Factory] | None = None,
     ) -> None:
         self.store = store
         self.recipe = recipe
         self.settings = settings
         self._encoder = Encoder(store, settings, embedder)
         language = settings.language
-        chosen = extractor_of(extractor or settings.extractor, settings)
+        # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
+        usual = settings.extractor if "graph" in store.capabilities else "rules"
+        chosen = extractor_of(extractor or usual, settings)
         self._upkeep = Upkeep(store, chosen)
-        self._ingest = Ingest(store, chosen, self._encoder.filler)
+        self._ingest = Ingest(store, chosen, self._encoder.filler, self._encoder.renewed)
         self._concepts = Concepts(store, self._upkeep, language)
-        self._recaller = Recaller(store, legs_of(store, language), self._encoder.found, language)
+        self._legs = Legs(store, legs_of(store, language), legs)
+        self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)
         if embedder is not None:
             try:
                 self._encoder.found()
@@ -157,9 +168,10 @@ class Semmem(Keeping):
         """Return the memories that answer ``query``, best first.
 
         ``filters`` maps sessions, authors, tags, metadata, created_after, created_before; filters and ``exclude`` (ids)
-        act inside every leg, so the limit is still met. A "quoted phrase" must occur in what the lexical leg returns.
-        ``offset`` and ``limit`` page through what the legs found, each to the depth of the recipe. Raises InvalidInput
-        for an empty query.
+        act inside every leg, so the limit is still met. Without ``recipe`` it is that of ``connect``, as the settings
+        of the namespace change it (see ``configure``; of several namespaces, where all have the same). A "quoted
+        phrase" must occur in what the lexical leg returns. ``offset`` and ``limit`` page through what the legs found,
+        each to the depth of the recipe. Raises InvalidInput for an empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
@@ -175,6 +187,7 @@ class Semmem(Keeping):
             sort_by=sort_by,
             vector=vector,
             fold_parts=fold_parts,
+            tailor=recipe is None,
         )
 
     def get(self, id: str, *, namespace: str = "default") -> Memory:

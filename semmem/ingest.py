@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from reprlib import repr as shown
 from typing import Any, Literal
 
 from semmem.drafts import Draft, check_namespace, drafted
-from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderUnavailable, InvalidInput
-from semmem.protocols import Embedder, Extractor, Row, Store
-from semmem.searched import encoded_text
+from semmem.embedders import identity
+from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput
+from semmem.protocols import Embedder, Extractor, Row, Store, Written
+from semmem.reembedding import embed_texts
+from semmem.searched import embedded_text, encoded_text, other_names
 from semmem.text import content_key, split
 from semmem.types import IngestReport, Memory, Rejected
 from semmem.upkeep import Knowledge, Upkeep
 
-__all__ = ["MAX_CHARS", "Ingest"]
+__all__ = ["MAX_CHARS", "Ingest", "batches"]
 
 MAX_CHARS = 1_400
 """A longer text is split; each part is remembered by itself and found as its parent."""
@@ -28,17 +31,30 @@ OnError = Literal["abort", "skip"]
 class Ingest:
     """Wires a store, an extractor and an embedder (a function that finds it when first needed, or returns a reason)."""
 
-    def __init__(self, store: Store, extractor: Extractor, embedder: Callable[[], Embedder | str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        extractor: Extractor,
+        embedder: Callable[[], Embedder | str],
+        renewed: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._store = store
         self._upkeep = Upkeep(store, extractor)
         self._embedder = embedder
+        self._renewed = renewed
+
+    def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
+        """Return the same pipeline with another way to find the embedder."""
+        other = copy(self)
+        other._embedder = embedder
+        return other
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
         draft = drafted(0, item, "default")
         self._check_vector(draft, None)
-        rows, knowledge, _ = self._rows([draft])
-        self._upkeep.written(rows, self._store.write(rows, on_conflict="abort"), knowledge)
+        rows, knowledge, _, written = self._written([draft], "abort")
+        self._upkeep.written(rows, written, knowledge)
         stored = self._store.get(draft.memory.namespace, [draft.memory.id])
         return stored[0] if stored else draft.memory
 
@@ -61,7 +77,7 @@ class Ingest:
             raise InvalidInput(f"remember_many takes a list or a stream of items, not one {type(items).__name__}.")
         started = time.monotonic()
         report = IngestReport()
-        for batch in _batches(enumerate(items), batch_size):
+        for batch in batches(enumerate(items), batch_size):
             done = self._batch(batch, namespace, on_error)
             report = IngestReport(
                 report.remembered + done.remembered,
@@ -99,9 +115,8 @@ class Ingest:
                     repeats.setdefault(name, []).append(at)
                 else:
                     refuse(at, draft.memory.id, _conflict(draft, f"item {earlier.at} of the same batch"))
-        rows, knowledge, degraded = self._rows(list(drafts.values()))
         try:
-            written = self._store.write(rows, on_conflict=on_error)
+            rows, knowledge, degraded, written = self._written(list(drafts.values()), on_error)
         except Conflict as error:
             first = min((drafts[n] for n in error.names), key=lambda d: d.at, default=None)
             if first is None:
@@ -122,7 +137,7 @@ class Ingest:
         """
         if draft.vector is None:
             return recorded
-        offered = {"name": f"external:{len(draft.vector)}", "dimensions": len(draft.vector), "fingerprint": "given"}
+        offered = _giver(draft.vector)
         recorded = recorded or self._store.claim_embedder(offered)
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
@@ -130,6 +145,20 @@ class Ingest:
                 f"{offered['name']}; give no vector, use another store, or run `semmem rebuild --embedder NAME`."
             )
         return recorded
+
+    def _written(
+        self, drafts: Sequence[Draft], on_conflict: str
+    ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
+        """Store what ``_rows`` makes of ``drafts``: again, if a rebuild of this very Semmem came in between."""
+        rows, knowledge, degraded = self._rows(drafts)
+        try:
+            written = self._store.write(rows, on_conflict=on_conflict)
+        except EmbedderReplaced:
+            if not self._renewed():
+                raise
+            rows, knowledge, degraded = self._rows(drafts)
+            written = self._store.write(rows, on_conflict=on_conflict)
+        return rows, knowledge, degraded, written
 
     def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], Knowledge, dict[str, str]]:
         """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
@@ -149,29 +178,19 @@ class Ingest:
         vectors = {i: pieces[i][0].vector for i in indexed if pieces[i][0].vector is not None}
         bare = [i for i in indexed if i not in vectors]
         if embedder is not None and bare:
-            texts = [_encoded(pieces[i][1]) for i in bare]
-            vectors |= dict(zip(bare, _embed(embedder, texts), strict=True))
+            texts = [embedded_text(pieces[i][1]) for i in bare]
+            vectors |= dict(zip(bare, embed_texts(embedder, texts), strict=True))
+        made_by = None if embedder is None else identity(embedder)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = content_key(memory.text)
-            rows.append(Row(memory, part, parts_, extraction, vectors.get(i), content, draft.payload, arrivals))
+            vector = vectors.get(i)
+            by = None if vector is None else made_by if draft.vector is None else _giver(vector)
+            rows.append(Row(memory, part, parts_, extraction, vector, content, draft.payload, arrivals, by))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
-
-    def embed_missing(self, embedder: Embedder, progress: Callable[[int], None] | None = None) -> int:
-        """Embed, in batches, the memories that have no vector; return how many. Interrupted, it can go on later."""
-        done = 0
-        after = ("", 0)
-        while rows := self._store.missing_vectors(after, 256):
-            vectors = _embed(embedder, [_encoded(memory) for _, memory in rows])
-            self._store.add_vectors([(m.namespace, o, v) for (o, m), v in zip(rows, vectors, strict=True)])
-            after = (rows[-1][1].namespace, rows[-1][0])
-            done += len(rows)
-            if progress is not None:
-                progress(done)
-        return done
 
     def _split(self, draft: Draft, embedder: Embedder | None) -> list[str]:
         """Return the parts of a text, each of which is embedded behind the title within the embedder's limit.
@@ -184,7 +203,8 @@ class Ingest:
         most = embedder.max_tokens if embedder is not None else None
         if embedder is None or most is None:
             return split(text, max_chars=MAX_CHARS)
-        title = encoded_text(draft.memory.title, "", None, draft.memory.tags)
+        names = (*draft.memory.tags, *other_names(draft.memory.metadata))
+        title = encoded_text(draft.memory.title, "", None, names)
         if len(text) + len(title) <= most - 2 and text.isascii() and title.isascii():  # no token is less than a letter
             return [text]
         room = max(most // 2, most - embedder.count_tokens(title)) if title else most
@@ -200,22 +220,8 @@ class Ingest:
         return found, None
 
 
-def _encoded(memory: Memory) -> str:
-    return encoded_text(memory.title, memory.text, memory.author, memory.tags)
-
-
-def _embed(embedder: Embedder, texts: Sequence[str]) -> Any:
-    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
-    import numpy as np
-
-    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
-    norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
-    if not np.isfinite(norms).all() or not norms.all():
-        raise EmbedderUnavailable(
-            f"The embedder {embedder.name} returned an array of shape {vectors.shape} for {len(texts)} texts; it must "
-            f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
-        )
-    return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
+def _giver(vector: Any) -> dict[str, Any]:
+    return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
 def _conflict(draft: Draft, where: str) -> str:
@@ -227,7 +233,8 @@ def _id_of(item: Any) -> str | None:
     return str(id) if id is not None else None
 
 
-def _batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+def batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+    """Yield (position, item) in batches of ``size``, of fewer where the texts are long."""
     batch: list[tuple[int, Any]] = []
     chars = 0
     for at, item in items:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
+from semmem import moving
+from semmem.bringing import BroughtIn, bring_in
 from semmem.concepts import Concepts
 from semmem.config import Settings
+from semmem.config import recipe as find_recipe
+from semmem.contract import Factory
+from semmem.drafts import check_namespace
 from semmem.encoder import Encoder
-from semmem.errors import EmbedderUnavailable
+from semmem.export import exported
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
-from semmem.narrowing import string
+from semmem.legs.plugins import Legs
+from semmem.narrowing import checked_filters, string, strings
+from semmem.probe import Prober
+from semmem.probe_stages import Probe
 from semmem.protocols import Embedder
-from semmem.types import Concept
+from semmem.recall import Recall, Recaller
+from semmem.reembedding import fill_in, replace_vectors
+from semmem.searching import Search, search_of
+from semmem.stores.capabilities import need
+from semmem.tailoring import changed, dotted, fitted
+from semmem.types import BackupReport, Concept, Filters, NamespaceHash, Rebuilt, Recipe
 from semmem.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -26,11 +40,15 @@ class Keeping:
     """The graph and its names, rebuilding, upkeep."""
 
     store: Any
+    recipe: Recipe
     settings: Settings
     _encoder: Encoder
     _upkeep: Upkeep
     _ingest: Ingest
     _concepts: Concepts
+    _legs: Legs
+    _recaller: Recaller
+    recall: Callable[..., Recall]
 
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
@@ -40,6 +58,7 @@ class Keeping:
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.
         """
+        need(self.store, "graph")
         where = string("namespace", namespace)
         return graph_view(
             self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
@@ -47,15 +66,18 @@ class Keeping:
 
     def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
         """Return the names that memories mention, the most mentioned first; ``like`` is a piece of a name."""
+        need(self.store, "graph")
         piece = None if like is None else string("like", like)
         return self._concepts.list(string("namespace", namespace), piece, limit)
 
     def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
         """Take the name ``a`` for ``b`` from now on, in memories that are stored too. Raises NotFound, InvalidInput."""
+        need(self.store, "graph")
         self._concepts.merge(string("a", a), string("b", b), string("namespace", namespace))
 
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
         """Let ``name`` stand by itself: merges of it and into it are undone. Raises NotFound for an unknown name."""
+        need(self.store, "graph")
         self._concepts.split(string("name", name), string("namespace", namespace))
 
     def graph_hash(self, *, namespace: str = "default") -> str:
@@ -69,22 +91,133 @@ class Keeping:
         embedder: str | Embedder | None = None,
         extract: bool = False,
         progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """Fill in the vectors that are missing, as of memories stored without an embedder; return how many.
+    ) -> Rebuilt:
+        """Make the vectors that are missing, as of memories stored without an embedder; return what was done.
 
-        ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew (interrupted,
-        the next call goes on). With ``extract`` the concepts of every memory are found anew instead, and what changed
-        is counted.
+        ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew, while others
+        read and write with the old ones, and then takes its place at once. With ``extract`` the concepts of every
+        memory are found anew instead. Interrupted, the same call goes on. Raises Conflict when another process
+        rebuilds.
         """
         if extract:
             return self._upkeep.reextract(progress)
+        need(self.store, "dense")
         if embedder is not None:
-            self._encoder.replace(embedder)
-        embedder = self._encoder.filler()
-        if isinstance(embedder, str):
-            raise EmbedderUnavailable(embedder)
-        return self._ingest.embed_missing(embedder, progress)
+            return replace_vectors(self.store, self._encoder, embedder, progress)
+        return fill_in(self.store, self._encoder, progress)
+
+    def register_leg(self, name: str, factory: Factory) -> None:
+        """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.contract."""
+        self._legs.register(name, factory)
+
+    def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
+        """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
+        return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
+
+    def probe(
+        self,
+        *,
+        recipe: str | Recipe | None = None,
+        k: int = 10,
+        leg: str | None = None,
+        witness: tuple[str, str] | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
+    ) -> Probe:
+        """Put a memory that one leg alone finds through the real pipeline; say which stage dropped it, if one did.
+
+        One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
+        afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
+        """
+        plan = self.recipe if recipe is None else find_recipe(recipe)
+        prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.filler)
+        return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
+
+    def export(
+        self,
+        *,
+        namespace: str | Sequence[str] | None = "default",
+        filters: Filters | Mapping[str, Any] | None = None,
+        vectors: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield memories as plain mappings with all that was given, newest first; ``namespace=None`` means all.
+
+        In bounded memory, and in an order that is the same in every store. ``vectors`` adds those that are stored. What
+        comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line.
+        """
+        where = None if namespace is None else strings("namespace", namespace)
+        return exported(self.store, where, checked_filters(filters), vectors=vectors)
+
+    def bring_in(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        namespace: str = "default",
+        batch_size: int = 500,
+        on_error: Literal["abort", "skip"] = "skip",
+        owned: Filters | Mapping[str, Any] | None = None,
+        replace: bool = False,
+        prune: bool = False,
+        keep: Collection[str] = (),
+        progress: Callable[[BroughtIn], None] | None = None,
+    ) -> BroughtIn:
+        """Store the items of an importer; what is there already, field by field, is neither read nor embedded again.
+
+        An id with other content is rejected. If the memory is one that ``owned`` (filters) says is the source's own,
+        ``replace`` lets the new content take its place; ``prune`` forgets the source's memories in ``namespace`` that
+        are neither among the items nor in ``keep``, which is looked at last. Without ``prune`` these are told as gone.
+        """
+        check_namespace(namespace)
+        return bring_in(
+            self.store, self._ingest, self._upkeep, self._encoder.filler, items, namespace=namespace,
+            batch_size=batch_size, on_error=on_error, owned=checked_filters(owned), replace_changed=replace,
+            prune=prune, keep=keep, progress=progress,
+        )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:
         """Let late names reach older memories, fold, join segments, index vectors; return how much of each."""
         return {"renewed": self._upkeep.maintain(), **self.store.maintain()}
+
+    def backup(
+        self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
+    ) -> BackupReport:
+        """Write the whole store, as it is at one moment, into one file, while others read and write; see semmem.moving.
+
+        ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
+        """
+        return moving.backup(self.store, file, force=force, progress=progress)
+
+    def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
+        """Fill this store, which must be empty, with a backup, all of it or nothing. Raises InvalidInput, SchemaTooNew.
+
+        A backup of an older semmem is brought up to date.
+        """
+        return moving.restore(self.store, file, progress=progress)
+
+    def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
+        """Return counts and hashes of a namespace, or of each: the same wherever, and in what order, it is stored."""
+        return moving.hashes(self.store, None if namespace is None else string("namespace", namespace))
+
+    def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
+        """Return the search settings that this namespace has of its own, by dotted name, such as ``weights.graph``."""
+        return {name: value for _, name, value in self.store.settings(string("namespace", namespace))}
+
+    def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
+        """Return the recipe of this namespace, its own settings that made it, and why others of them did not."""
+        return fitted(self.recipe, (namespace,), self.store.settings(string("namespace", namespace)), self._legs)
+
+    def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
+        """Change how this namespace is searched, in every process from its next recall on; return all its settings.
+
+        ``changes`` are those of ``semmem.recipe``, and ``recipe`` a name; or one by one, by their dotted names. A
+        recipe passed to ``recall`` wins over them. Raises InvalidInput and stores nothing if one cannot be used.
+        """
+        found = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
+        self.store.change_settings(namespace, {n: found[n] for n in dotted(changes)}, ())
+        return found
+
+    def unset_settings(self, *names: str, namespace: str = "default") -> Mapping[str, Any]:
+        """Take settings of this namespace away, all without ``names``; return those left. Raises NotFound."""
+        before = self.settings_of(namespace=namespace)
+        found = changed(self.recipe, before, {}, names or tuple(before))
+        self.store.change_settings(namespace, {}, set(before) - set(found))
+        return found

@@ -1,8 +1,8 @@
 """Fusing, folding and reranking of plain lists, without a store: the pure functions semmem's origins promise.
 
-``fuse_lists``, ``fuse_scores``, ``dedup`` and ``rerank`` are those of memini, ``fuse_rows`` is that of synalinks. They
-keep their origins' semantics: ranks from 0 in ``fuse_lists``, and equal scores stay in the order in which they were
-first seen (a recall breaks ties by id instead). Nothing is changed in place.
+``fuse``, ``fuse_scores``, ``dedup`` and ``rerank`` are those of memini, ``fuse_rows`` is that of synalinks; all are
+names of ``semmem`` itself. They keep their origins' semantics: ranks from 0 in ``fuse``, and equal scores stay in the
+order in which they were first seen (a recall breaks ties by id instead). Nothing is changed in place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "Entry",
     "composite_terms",
     "dedup",
-    "fuse_lists",
+    "fuse",
     "fuse_rows",
     "fuse_scores",
     "recency",
@@ -48,7 +48,7 @@ class Entry:
     accessed_at: datetime | None = None
 
 
-def fuse_lists(lists: Sequence[Sequence[Entry]], limit: int = 0, rank_constant: float = 5) -> list[Entry]:
+def fuse(lists: Sequence[Sequence[Entry]], limit: int = 0, rank_constant: float = 5) -> list[Entry]:
     """Return the reciprocal rank fusion of ``lists``: score = sum of 1/(rank_constant + rank), ranks from 0.
 
     One entry an id, as it was first seen, with the new score; best first, ties as first seen; ``limit`` of 0 or less

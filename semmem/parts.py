@@ -6,19 +6,23 @@ import warnings
 
 from semmem.config import Settings
 from semmem.extractors import load as load_extractor
+from semmem.legs.absent import Absent
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.protocols import Extractor, Leg, Store
 from semmem.rank_cap import reach
+from semmem.stores.capabilities import lacking
 from semmem.types import Recipe
 
 __all__ = ["extractor_of", "legs_of", "warn_of_barred_legs"]
 
 
 def legs_of(store: Store, language: str) -> dict[str, Leg]:
-    """Return the legs that search ``store``, by name."""
-    return {leg.name: leg for leg in (Lexical(store, language), Dense(store), Graph(store, language))}
+    """Return the legs that search ``store``, by name; one whose capability it does not declare says so when asked."""
+    legs: tuple[Leg, ...] = (Lexical(store, language), Dense(store), Graph(store, language))
+    absent = {leg.name: why for leg in legs if (why := lacking(store, leg.name)) is not None}
+    return {leg.name: Absent(leg.name, absent[leg.name]) if leg.name in absent else leg for leg in legs}
 
 
 def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:

@@ -6,9 +6,10 @@ Everything here is below all back-ends, so that code that measures can use a con
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Written
 from semmem.types import Extraction, Filters, Memory, Page, Recipe, Stats
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
+
 __all__ = [
     "Corrections",
+    "Embed",
     "Embedder",
     "Extractor",
     "Forwards",
@@ -36,9 +40,24 @@ __all__ = [
 
 
 class Store(Protocol):
-    """One transactional store of memories, postings and vectors. Every method is safe to call from any thread."""
+    """One transactional store of memories, postings and vectors. Every method is safe to call from any thread.
+
+    ``kind`` is what people call it. ``capabilities`` are what it keeps: ``lexical`` (postings), ``dense`` (vectors),
+    ``graph`` (concepts, corrections, relationships); of what it does not declare it has nothing to return, and writing
+    or asking for it raises InvalidInput. See semmem.stores.capabilities.
+    """
 
     url: str
+
+    @property
+    def kind(self) -> str:
+        """The name people have for this kind of store."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The legs it can answer."""
+        ...
 
     def close(self) -> None:
         """Give the connections back; the data stays."""
@@ -50,10 +69,6 @@ class Store(Protocol):
 
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
         """Record ``identity`` if none is recorded; return what is recorded now."""
-        ...
-
-    def replace_embedder(self, identity: Mapping[str, Any]) -> None:
-        """Forget every vector and record ``identity`` as the one who fills the store from now on."""
         ...
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
@@ -82,6 +97,14 @@ class Store(Protocol):
 
     def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
         """Resolve filters and excluded ids to ords."""
+        ...
+
+    def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
+        """Return (namespace, name, value) of the search settings of one namespace, or of all of them, in order."""
+        ...
+
+    def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
+        """Set and unset search settings of one namespace, all or none; ``scope`` gives them with every recall."""
         ...
 
     def postings(
@@ -128,8 +151,10 @@ class Store(Protocol):
         """Return (ord, session, author, whether it asks, month) of the sessions that hold ``ords``, in order."""
         ...
 
-    def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row."""
+    def vectors(
+        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         ...
 
     def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
@@ -148,12 +173,64 @@ class Store(Protocol):
         """Return what people read for each key."""
         ...
 
-    def missing_vectors(self, after: tuple[str, int], limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
+    def missing_vectors(
+        self, after: tuple[str, int], limit: int, *, shadow: bool = False
+    ) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on.
+
+        ``shadow``: without one of the embedder that comes; see ``open_shadow``.
+        """
         ...
 
-    def add_vectors(self, rows: Sequence[tuple[str, int, NDArray[np.float32]]]) -> None:
-        """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out."""
+    def add_vectors(
+        self,
+        rows: Sequence[tuple[str, int, NDArray[np.float32]]],
+        by: Mapping[str, Any] | None = None,
+        *,
+        shadow: bool = False,
+    ) -> None:
+        """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out.
+
+        Raises EmbedderReplaced, and stores none, when ``by`` is not who fills the store, or its shadow.
+        """
+        ...
+
+    def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
+        """Let ``identity`` fill the shadow of the vectors, which nobody reads.
+
+        Return how many vectors of it are there, and whose vectors were thrown away, if it was another's shadow.
+        """
+        ...
+
+    def drop_shadow(self) -> str | None:
+        """Throw the shadow away; return whose it was, None when there was none."""
+        ...
+
+    def index_shadow(self, dimensions: int) -> int:
+        """Index the shadow, if it is large enough, so that it need not be done later; return how many were taken in."""
+        ...
+
+    def take_over(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
+        """Let the shadow take the place of the vectors at once; return how many ``embed`` made while writers waited.
+
+        Returns None, and nothing has changed, if more than ``most`` are missing or the vectors are in use for long.
+        """
+        ...
+
+    def rebuilding(self) -> AbstractContextManager[None]:
+        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        ...
+
+    def fact(self, key: str) -> Mapping[str, Any] | None:
+        """Return what is noted of the whole store under ``key``."""
+        ...
+
+    def note_fact(self, key: str, value: Mapping[str, Any] | None) -> None:
+        """Note something of the whole store under ``key``; None takes it away."""
+        ...
+
+    def database_id(self) -> str:
+        """Return what tells this database from its copies: a moment of one means nothing in another."""
         ...
 
     def moment(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -13,11 +12,13 @@ from typing import Any
 
 from semmem import conversation
 from semmem.candidates import Candidates, Cut, Kept, confidence, cut, gather, settle, total
-from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed, SemmemError
+from semmem.errors import EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
 from semmem.explanation import Explanation, explain
 from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Reranker, Scope
+from semmem.question_vectors import QuestionVectors
 from semmem.rank_cap import Reach, reach
 from semmem.rerankers import load as load_reranker
+from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
 from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy, Talk
 
@@ -37,7 +38,8 @@ class Recall(Sequence[Hit]):
 
     ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded``
     maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds;
-    ``confidence`` in [0, 1] compares across questions, scores do not.
+    ``confidence`` in [0, 1] compares across questions, scores do not. ``settings`` are those of the namespace that
+    changed the recipe.
     """
 
     hits: tuple[Hit, ...]
@@ -49,6 +51,7 @@ class Recall(Sequence[Hit]):
     confidence: float
     candidates: Candidates = field(repr=False)
     cut: Cut = field(default_factory=Cut)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     _store: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -66,6 +69,16 @@ class Recall(Sequence[Hit]):
         return self.cut.limit
 
     @property
+    def offset(self) -> int:
+        """How many hits this recall was to pass over."""
+        return self.cut.offset
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe that answered: with the settings of the namespace, and as deep as the limit needed."""
+        return self.candidates.recipe
+
+    @property
     def reach(self) -> Reach:
         """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
         return reach(self.candidates.recipe, self.limit, scope_size=self.candidates.scope.size)
@@ -80,11 +93,14 @@ class Recall(Sequence[Hit]):
             "hits": [hit.as_dict() for hit in self.hits],
             "total": self.total,
             "total_is_exact": self.total_is_exact,
+            "limit": self.limit,
+            "offset": self.offset,
             "degraded": dict(self.degraded),
             "regime": self.regime,
             "confidence": self.confidence,
             "timings": dict(self.timings),
             "recipe": self.candidates.recipe.name,
+            "settings": dict(self.settings),
         }
 
 
@@ -92,15 +108,19 @@ class Recaller:
     """Wires a store and its legs; keeps no state of a call."""
 
     def __init__(
-        self, store: Any, legs: Mapping[str, Leg], embedder: Callable[[], Embedder | str], language: str
+        self,
+        store: Any,
+        legs: Mapping[str, Leg],
+        embedder: Callable[[], Embedder | str],
+        language: str,
+        renewed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._legs = legs
-        self._embedder = embedder
-        self._language = language
+        self._language = self.language = language
+        self._tailor = Tailor(legs)
         self._rerankers: dict[str, Reranker] = {}
-        self._fits: tuple[int, ...] | None = None
-        self._loading, self._loaded = threading.Event(), False
+        self._vectors = QuestionVectors(store, embedder, renewed)
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
 
     def close(self) -> None:
@@ -120,17 +140,19 @@ class Recaller:
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
+        tailor: bool = False,
     ) -> Recall:
-        """Answer one question; see Semmem.recall."""
+        """Answer one question; see Semmem.recall. ``tailor`` lets the settings of the namespaces change the recipe."""
         started = time.perf_counter()
         text = _checked(query, limit, offset, sort_by)
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
-        recipe = _deep_enough(recipe, limit + offset)
-        found = self.candidates(text, namespaces, recipe, filters, exclude, vector, timings)
+        scope = replace(self._store.scope(namespaces, filters, exclude), filters=filters, exclude=tuple(exclude))
+        recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings if tailor else None)
+        found = self.candidates(text, scope, _deep_enough(recipe, limit + offset), vector, timings)
         kept = cut(found, how)
         if len(kept) < limit + offset and (deeper := _deeper(found)) is not None:
-            found = self.candidates(text, namespaces, deeper, filters, exclude, vector, timings)
+            found = self.candidates(text, scope, deeper, vector, timings)
             kept = cut(found, how)
         matched, is_exact = total(found)
         if recipe.rerank is not None:
@@ -138,27 +160,34 @@ class Recaller:
             kept = cut(found, how)
         hits = self._hits(found, how, kept[offset : offset + limit], terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
-        return Recall(
-            hits, matched, is_exact, found.degraded, found.regime, timings, confidence(found), found, how, self._store
-        )
+        bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
+        sure = confidence(found)
+        return Recall(hits, matched, is_exact, bad, found.regime, timings, sure, found, how, settings, self._store)
 
     def candidates(
         self,
         query: str,
-        namespaces: tuple[str, ...],
+        scope: Scope,
         recipe: Recipe,
-        filters: Filters,
-        exclude: Sequence[str] = (),
         vector: Any = None,
         timings: dict[str, float] | None = None,
     ) -> Candidates:
         """Ask the legs and fuse, without fetching a text: what a recall knows before it is cut to its limit."""
         timings = {} if timings is None else timings
-        scope = self._store.scope(namespaces, filters, exclude)
+        try:
+            return self._candidates(query, scope, recipe, vector, timings)
+        except EmbedderReplaced:  # by one that this Semmem has: ask with its vector
+            return self._candidates(query, scope, recipe, vector, timings)
+
+    def _candidates(
+        self, query: str, scope: Scope, recipe: Recipe, vector: Any, timings: dict[str, float]
+    ) -> Candidates:
+        self._known(recipe)
         quoted, _ = phrases(query)
-        sessions, talk = self._listen(query, namespaces, recipe)
+        sessions, talk = self._listen(query, scope.namespaces, recipe)
         asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
-        question = Question(asked, tuple(quoted), self._vector(spoken, vector), talk=talk, sessions=sessions)
+        made = self._vectors.of(spoken, vector)
+        question = Question(asked, tuple(quoted), made, talk=talk, sessions=sessions, asked=query)
         degraded: dict[str, str] = {}
         called = set(recipe.legs)
         if "graph" in called:
@@ -178,6 +207,12 @@ class Recaller:
                 rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
+
+    def _known(self, recipe: Recipe) -> None:
+        """Raise InvalidInput for a leg of ``recipe`` that nobody knows; one that is known and broken is degraded."""
+        if unknown := [name for name in recipe.legs if name not in self._legs]:
+            there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
+            raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
 
     def _prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Future[Any] | None:
         """Let the graph leg look up what the question names while the other legs work; it waits for the result."""
@@ -224,10 +259,7 @@ class Recaller:
         answers: dict[str, Ranking] = {}
         running: dict[str, Future[Ranking]] = {}
         for name in sorted(legs):
-            if name not in self._legs:
-                degraded[name] = f"There is no leg named {name!r} in this store."
-            else:
-                running[name] = self._threads.submit(work, name)
+            running[name] = self._threads.submit(work, name)
         began = time.perf_counter()
         for name, future in running.items():
             limit = recipe.timeouts.get(name, 5.0)
@@ -238,6 +270,10 @@ class Recaller:
                 if name in cancels:
                     cancels[name]()
                 degraded[name] = f"no answer within {limit:g} s"
+            except EmbedderReplaced as error:
+                if self._vectors.renewed():
+                    raise
+                degraded[name] = error.message
             except EmbedderMismatch:
                 raise
             except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
@@ -249,61 +285,12 @@ class Recaller:
         try:
             return future.result(timeout=max(0.0, seconds))
         except TimedOut:
-            if not self._loading.is_set():
+            if not self._vectors.loading.is_set():
                 raise
         patience = time.perf_counter() + _LONGEST_LOADING
-        while self._loading.is_set() and time.perf_counter() < patience:
+        while self._vectors.loading.is_set() and time.perf_counter() < patience:
             wait([future], timeout=0.05)
         return future.result(timeout=limit)
-
-    def _vector(self, query: str, given: Any) -> Callable[[], Any]:
-        """Return a function that gives the question's unit vector, computed once, by whichever leg asks first."""
-        lock, made = threading.Lock(), list[Any]()
-
-        def vector() -> Any:
-            with lock:
-                if not made:
-                    made.append(self._given(given) if given is not None else self._embedded(query))
-            return made[0]
-
-        if given is not None:
-            vector()  # a vector that cannot be used is the caller's error, not a degraded leg
-        return vector
-
-    def _given(self, given: Any) -> Any:
-        import numpy as np
-
-        try:
-            vector = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise InvalidInput("vector must be a list of numbers.") from None
-        # a vector as long as the last one was seen to be right before
-        recorded = None if vector.shape == self._fits else self._store.embedder()
-        if recorded is not None and vector.shape != (recorded["dimensions"],):
-            raise EmbedderMismatch(
-                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
-                f"vector given has the shape {vector.shape}; give one of that model."
-            )
-        if recorded is not None:
-            self._fits = vector.shape
-        norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
-        if not np.isfinite(norm) or norm == 0:
-            raise InvalidInput("vector must be a flat list of finite numbers that are not all 0.")
-        return (vector / norm).astype(np.float32)
-
-    def _embedded(self, query: str) -> Any:
-        found = self._embedder()
-        if isinstance(found, str):
-            raise LegFailed(found)
-        if self._loaded:
-            return found.embed([query])[0]
-        self._loading.set()
-        try:
-            vector = found.embed([query])[0]
-            self._loaded = True
-        finally:
-            self._loading.clear()
-        return vector
 
     def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)
@@ -353,8 +340,13 @@ def _reason(error: Exception) -> str:
 
 
 def _deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose."""
-    raised = {leg: wanted for leg, depth in _full_depths(recipe).items() if depth < wanted}
+    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
+
+    A recipe with headroom wants a multiple of them, of every leg.
+    """
+    legs = recipe.legs if recipe.headroom else tuple(_full_depths(recipe))
+    least = dict.fromkeys(legs, max(recipe.headroom, 1) * wanted)
+    raised = {leg: n for leg, n in least.items() if recipe.depths.get(leg, USUAL_DEPTH) < n}
     return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
 
 

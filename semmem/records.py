@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from semmem.types import Extraction, Memory, Talk
+from semmem.types import Extraction, Filters, Memory, Talk
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,8 @@ class Row:
 
     ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
     None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
-    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know.
+    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is who made
+    ``vector``: it is refused where another one fills the store.
     """
 
     memory: Memory
@@ -36,6 +37,7 @@ class Row:
     content: bytes
     payload: bytes
     arrivals: tuple[int, ...] = ()
+    embedder: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,18 @@ class Written:
 class Scope:
     """What a recall may return: namespaces, and within them ``allowed`` ords (None: all) less ``excluded`` ords.
 
-    ``size`` is the number of indexed memories in it. Both arrays are sorted.
+    ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
+    was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
+    a JSON array of [namespace, name, value], None where there are none.
     """
 
     namespaces: tuple[str, ...]
     size: int
     allowed: NDArray[np.int64] | None = None
     excluded: NDArray[np.int64] | None = None
+    filters: Filters | None = None
+    exclude: tuple[str, ...] = ()
+    settings: str | None = None
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
@@ -152,6 +159,7 @@ class Head:
 class Question:
     """A query as the legs see it: in a conversation ``text`` is without the author's name, which ``talk`` has.
 
+    ``asked`` is the query as it was asked, for legs that read it by themselves.
     ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
     returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable.
     """
@@ -163,6 +171,7 @@ class Question:
     talk: Talk | None = None
     sessions: bool = True
     prepared: Future[Any] | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

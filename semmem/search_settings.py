@@ -31,8 +31,10 @@ class GraphSettings:
     ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
     known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
     ``related`` is the strength of relationships; ``other_names`` links a name of the question to a subject that is
-    written another way; ``targets`` bounds what a hop carries on; ``seeders`` are legs that are asked for seeds
-    although they have no vote of their own (recipe ``graph``).
+    written another way; ``targets`` bounds what a hop carries on; ``stems`` and ``bigrams`` say whether the walk goes
+    over single words and pairs of words, beside names; ``alpha`` is the damping of ``walk="pagerank"``, the chance that
+    it goes on and does not restart; ``seeders`` are legs that are asked for seeds although they have no vote of their
+    own (recipe ``graph``).
     """
 
     seeds: int = 10
@@ -56,7 +58,10 @@ class GraphSettings:
     fan: int = 20
     max_df: int = 30
     author_bonus: float = 2.0
+    stems: bool = True
+    bigrams: bool = True
     walk: Literal["gated", "pagerank"] = "gated"
+    alpha: float = 0.5
     seeders: tuple[str, ...] = ()
 
 
@@ -99,6 +104,7 @@ class Recipe:
     ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``. ``exact_bonus`` is in units of
     the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
     those of ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
+    ``headroom`` makes each leg return at least so many times what a recall is to show, whatever its depth.
     """
 
     name: str
@@ -118,6 +124,7 @@ class Recipe:
     regime_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rerank: str | None = None
     rerank_depth: int = 30
+    headroom: int = 0
 
     def __post_init__(self) -> None:
         for name in ("weights", "rank_constants", "depths", "timeouts", "reserve", "regime_weights"):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-__all__ = ["encoded_text", "searched_text"]
+from semmem.types import Memory
+
+__all__ = ["embedded_text", "encoded_text", "other_names", "searched_text"]
 
 _TITLE_CHARS = 500
 """Characters of a title put before each part's text for the encoder; the rest would leave no room for the text."""
+_MOST_NAMES, _LONGEST_NAME = 50, 200
+"""Other names of a memory that are read; what is longer is no name."""
 _SHORTEST = 15
 """An opening is taken off only when this much is left to encode."""
 _INTERJECTION = (
@@ -18,6 +23,15 @@ _INTERJECTION = (
 )
 _OPENING = re.compile(rf"^\s*(?i:{_INTERJECTION})\b(?:,?\s+[A-Z]\w+)?\s*[,!.?]+\s*")
 _CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
+
+
+def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what else the subject of a memory is called: the strings of its metadata's "aliases", each once."""
+    given = metadata.get("aliases")
+    names = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    return tuple(
+        dict.fromkeys(name for name in names if isinstance(name, str) and name.strip() and len(name) <= _LONGEST_NAME)
+    )[:_MOST_NAMES]
 
 
 def searched_text(text: str, tags: Sequence[str]) -> str:
@@ -37,3 +51,9 @@ def encoded_text(title: str | None, text: str, author: str | None, tags: Sequenc
         text = rest if len(rest) >= _SHORTEST else called
     text = searched_text(text, tags)
     return f"{title[:_TITLE_CHARS]}. {text}" if title else text
+
+
+def embedded_text(memory: Memory) -> str:
+    """Return what of a memory, or of a part of one, is embedded."""
+    names = (*memory.tags, *other_names(memory.metadata))
+    return encoded_text(memory.title, memory.text, memory.author, names)

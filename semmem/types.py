@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from semmem.search_settings import (
     ConversationSettings,
@@ -22,8 +22,11 @@ from semmem.search_settings import (
 )
 
 __all__ = [
+    "LINK_TYPES",
+    "BackupReport",
     "Concept",
     "ConversationSettings",
+    "CopyReport",
     "Extraction",
     "Filters",
     "Fusion",
@@ -33,9 +36,12 @@ __all__ = [
     "Kind",
     "LegRank",
     "LexicalSettings",
+    "LinkType",
     "Memory",
+    "NamespaceHash",
     "Page",
     "RankConstant",
+    "Rebuilt",
     "Recipe",
     "Rejected",
     "SortBy",
@@ -44,6 +50,9 @@ __all__ = [
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
+LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
+LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
+"""What one memory can be to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +140,22 @@ class Hit:
     duplicates: tuple[str, ...] = ()
     superseded_by: str | None = None
 
+    @property
+    def title(self) -> str | None:
+        """The title of the memory."""
+        return self.memory.title
+
+    @property
+    def source(self) -> str | None:
+        """Where the memory came from."""
+        return self.memory.source
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {
             "id": self.memory.id,
+            "title": self.title,
+            "source": self.source,
             "rank": self.rank,
             "score": self.score,
             "components": dict(self.components),
@@ -190,6 +211,22 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What ``rebuild`` did. ``embedded``: vectors made now; ``kept``: made by an interrupted call of the same kind.
+
+    ``dropped`` is another embedder or extractor whose half-done rebuild was thrown away. ``read`` memories were read
+    again to find their concepts, ``skipped`` were read by an interrupted call, and ``changed`` hold something else now.
+    """
+
+    embedded: int = 0
+    kept: int = 0
+    dropped: str | None = None
+    read: int = 0
+    skipped: int = 0
+    changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """Counts of a store, or of one namespace of it. ``bytes`` is the space on disk of the whole store."""
 
@@ -202,6 +239,56 @@ class Stats:
     pending: int
     bytes: int
     embedder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceHash:
+    """What a namespace holds, in counts and hashes that do not depend on the order in which it came.
+
+    ``content`` is of the memories as they were given, with times and version; ``vector`` of their vectors, bit by bit;
+    ``graph`` of what was found in them.
+    """
+
+    memories: int
+    parts: int
+    vectors: int
+    content: str
+    vector: str
+    graph: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What ``copy`` did; every count and hash was the same on both sides.
+
+    ``tables`` are rows by table, ``found`` how many of them were there from an earlier run. ``came`` and ``went`` are
+    memories that were remembered and forgotten in the source meanwhile: the copy is as the source was when it began.
+    """
+
+    memories: int
+    tables: Mapping[str, int]
+    namespaces: Mapping[str, NamespaceHash]
+    found: int
+    came: int
+    went: int
+    indexed: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What is in a backup: rows by table, and each namespace in counts and hashes where its schema is this one.
+
+    ``schema`` is the number of the schema in it, ``bytes`` the size of the file.
+    """
+
+    file: str
+    bytes: int
+    schema: int
+    memories: int
+    tables: Mapping[str, int]
+    namespaces: Mapping[str, NamespaceHash]
+    seconds: float
 
 
 class Kind(IntEnum):

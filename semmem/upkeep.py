@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import Any
 
 from semmem.extractors.corrections import corrected
+from semmem.extractors.other_subjects import keys_of_other_names, with_other_names
 from semmem.extractors.spelling import accented, required, spelling
 from semmem.protocols import Corrections, Extractor, Row, Store, Written
-from semmem.searched import searched_text
-from semmem.types import Extraction, Memory
+from semmem.searched import other_names, searched_text
+from semmem.types import Extraction, Memory, Rebuilt
 
 __all__ = ["MOST_RENEWED", "Knowledge", "Upkeep"]
 
@@ -31,6 +34,10 @@ _RARE = 30
 _AT_ONCE = 256
 _NAMES_AT_ONCE = 500
 _ROUNDS = 8
+_PLACE = "reextract"
+"""Under which a store notes how far reading everything again has come."""
+_TOO_LATE = timedelta(hours=12)
+"""After which an interrupted call is not gone on with: what came and went meanwhile is noted for a day."""
 _WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
 
@@ -53,19 +60,24 @@ class Upkeep:
 
     def __init__(self, store: Store, extractor: Extractor) -> None:
         self._store = store
-        self._extractor = extractor
+        self._extractor = self.extractor = extractor
+        self._graph = "graph" in store.capabilities
         self._language: str = getattr(extractor, "language", "english")
 
     # ------------------------------------------------------------------ reading memories
 
     def knowledge(self, memories: Iterable[Memory], *, new: bool = True) -> Knowledge:
         """Return what ``memories`` are to be read with; two round trips. ``new``: they are not in the store yet."""
+        if not self._graph:  # what is found in a memory then depends on its text alone
+            spaces = {memory.namespace for memory in memories}
+            return Knowledge("", {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         wanted: dict[str, set[int]] = {}
         own: dict[str, set[int]] = {}
         for memory in memories:
-            text = searched_text(memory.text, memory.tags)
-            wanted.setdefault(memory.namespace, set()).update(self._extractor.candidates(text, memory.title))
-            own.setdefault(memory.namespace, set()).update(self._extractor.subjects(text, memory.title))
+            wanted.setdefault(memory.namespace, set()).update(
+                self._extractor.candidates(_searched(memory), memory.title)
+            )
+            own.setdefault(memory.namespace, set()).update(self._subjects(memory))
         if not wanted:
             return Knowledge("", {}, {}, {}, {})
         moment, corrections = self._store.moment(wanted)
@@ -83,8 +95,9 @@ class Upkeep:
 
     def extraction(self, memory: Memory, knowledge: Knowledge) -> Extraction:
         """Return what is found in one memory with what its namespace knows."""
-        text = searched_text(memory.text, memory.tags)
-        found = self._extractor.extract(text, memory.title, knowledge.known.get(memory.namespace, ()))
+        known = knowledge.known.get(memory.namespace, ())
+        found = self._extractor.extract(_searched(memory), memory.title, known)
+        found = with_other_names(found, other_names(memory.metadata), self._language)
         return corrected(found, knowledge.corrections[memory.namespace])
 
     def arrivals(self, memory: Memory, found: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
@@ -98,6 +111,8 @@ class Upkeep:
 
     def written(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
         """Let the names that ``rows`` brought reach older memories, and those that came meanwhile reach ``rows``."""
+        if not self._graph:
+            return
         ours: dict[str, dict[int, Row]] = {}
         for row in rows:
             ord = written.ords.get((row.memory.namespace, row.memory.parent_id or row.memory.id, row.part))
@@ -178,9 +193,13 @@ class Upkeep:
 
     # ------------------------------------------------------------------ which memories
 
+    def _subjects(self, memory: Memory) -> set[int]:
+        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
+        found = self._extractor.subjects(_searched(memory), memory.title)
+        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
+
     def _mentions(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
-        text = searched_text(memory.text, memory.tags)
-        if not set(forms).isdisjoint(self._extractor.candidates(text, memory.title)):
+        if not set(forms).isdisjoint(self._extractor.candidates(_searched(memory), memory.title)):
             return True
         return found is not None and not set(forms).isdisjoint(found.keys)
 
@@ -289,31 +308,64 @@ class Upkeep:
 
     # ------------------------------------------------------------------ everything
 
-    def reextract(self, progress: Callable[[int], None] | None = None) -> int:
-        """Read every memory again, as after a change of the extractor; return how many were changed."""
-        changed = done = 0
-        for namespace in self._store.namespaces():
-            moment, corrections = self._store.moment([namespace])
-            into = corrections[namespace]
-            about: set[int] = set()
-            for batch in self._batches(namespace):
-                for _, memory in batch:
-                    text = searched_text(memory.text, memory.tags)
-                    about.update(into.key(at) for at in self._extractor.subjects(text, memory.title))
-            known = {namespace: into.forms(about)}
-            knowledge = Knowledge(moment, known, {}, {}, corrections)
-            for batch in self._batches(namespace):
-                found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
-                changed += self._store.reindex(namespace, found)
-                done += len(batch)
-                if progress is not None:
-                    progress(done)
-            self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
-            changed += self._settle(namespace, bounded=False)
-        return changed
+    def reextract(self, progress: Callable[[int], None] | None = None) -> Rebuilt:
+        """Read every memory again, as after a change of the extractor, while others read and write.
 
-    def _batches(self, namespace: str) -> Iterable[Sequence[tuple[int, Any]]]:
-        after = 0
+        Interrupted, the next call with the same extractor goes on; ``progress`` counts what that one had read too.
+        Raises Conflict when another process rebuilds.
+        """
+        with self._store.rebuilding():
+            place, dropped = self._place()
+            skipped = read = int(place.get("read", 0))
+            changed = 0
+            for namespace in self._store.namespaces():
+                before, after = place.get("namespace", ""), 0
+                if namespace < before:
+                    continue
+                moment, corrections = self._store.moment([namespace])
+                if namespace == before:  # what came and went since that call began is still to be looked at
+                    moment, after = place["moment"], place["ord"]
+                knowledge = Knowledge(moment, self._about(namespace, corrections), {}, {}, corrections)
+                place["moment"], place["namespace"] = moment, namespace
+                for batch in self._batches(namespace, after):
+                    found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
+                    changed += self._store.reindex(namespace, found)
+                    read += len(batch)
+                    self._store.note_fact(_PLACE, place | {"ord": batch[-1][0], "read": read})
+                    if progress is not None:
+                        progress(read)
+                self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
+                changed += self._settle(namespace, bounded=False)
+            self._store.note_fact(_PLACE, None)
+            return Rebuilt(dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain())
+
+    def _place(self) -> tuple[dict[str, Any], str | None]:
+        """Return where an interrupted call with this extractor stopped, if it did, and whose call is thrown away."""
+        now = datetime.now(UTC)
+        who = {name: str(getattr(self._extractor, name, "")) for name in ("name", "language", "version", "model")}
+        ours = {**who, "database": self._store.database_id(), "semmem": version("semmem")}
+        place = self._store.fact(_PLACE)
+        if place is None:
+            return {"by": ours, "begun": now.isoformat()}, None
+        if place["by"] == ours and now - datetime.fromisoformat(place["begun"]) < _TOO_LATE:
+            return dict(place), None
+        return {"by": ours, "begun": now.isoformat()}, str(place["by"]["name"])
+
+    def _about(self, namespace: str, corrections: Mapping[str, Corrections]) -> dict[str, Collection[int]]:
+        """Return the names that any memory of a namespace is about."""
+        into = corrections[namespace]
+        about: set[int] = set()
+        for batch in self._batches(namespace, 0):
+            for _, memory in batch:
+                about.update(into.key(at) for at in self._subjects(memory))
+        return {namespace: into.forms(about)}
+
+    def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Any]]]:
         while rows := self._store.indexed_after(namespace, after, _AT_ONCE):
             yield rows
             after = rows[-1][0]
+
+
+def _searched(memory: Memory) -> str:
+    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
+    return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))

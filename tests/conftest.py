@@ -21,7 +21,14 @@ settings.register_profile("people", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "people")
 
+# Nor is a file of settings that the person who runs the tests has.
+os.environ["SEMMEM_CONFIG"] = ""
+
 _TEMPLATE = "semmem_template"
+_END_OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+_TABLES = """SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
+    WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
 _numbers = count(1)
 
 
@@ -49,9 +56,50 @@ def _template(server: EmbeddedServer) -> str:
 @pytest.fixture
 def store_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
     """The postgresql:// URL of an empty, migrated database that no other test sees."""
+    yield from _database(server)
+
+
+@pytest.fixture(scope="session")
+def _spare(server: EmbeddedServer, _template: str) -> Iterator[str]:
+    yield from _database(server)
+
+
+@pytest.fixture
+def other_url(_spare: str) -> str:
+    """The URL of a second store, empty and migrated, for tests that move something; emptying is cheaper than making."""
+    with psycopg.connect(_spare, autocommit=True, options="-c client_min_messages=error") as connection:
+        connection.execute(_END_OTHERS)
+        try:
+            connection.execute(f"TRUNCATE {connection.execute(_TABLES).fetchone()[0]}")  # type: ignore[index]
+            connection.execute("DROP INDEX IF EXISTS semmem.embedding_hnsw")
+        except psycopg.Error:  # a test has left an older schema there, or none
+            connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
+    migrate(_spare)
+    return _spare
+
+
+@pytest.fixture(scope="session")
+def _filled(server: EmbeddedServer, _template: str) -> str:
+    from semmem import connect
+    from tests.stores.filled import fill
+
+    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE semmem_filled TEMPLATE {_template}")
+    with connect(_url(server, "semmem_filled"), embedder="hashing", pool_size=2) as mem:
+        fill(mem)
+    return "semmem_filled"
+
+
+@pytest.fixture
+def filled_url(server: EmbeddedServer, _filled: str) -> Iterator[str]:
+    """The URL of a small store in which no table is empty; see tests/stores/filled.py."""
+    yield from _database(server, _filled)
+
+
+def _database(server: EmbeddedServer, template: str = _TEMPLATE) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {_template} STRATEGY file_copy")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     yield _url(server, name)
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from semmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from semmem.protocols import Embedder
 
-__all__ = ["NAMES", "load"]
+__all__ = ["NAMES", "identity", "load"]
 
 NAMES = ("minilm", "hashing")
+
+
+def identity(embedder: Embedder) -> dict[str, Any]:
+    """Return what tells an embedder from every other: name, dimensions and fingerprint."""
+    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
 
 
 def load(name: str, *, path: str | None = None) -> Embedder:

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from semmem.text import Word, hashed, key, tokens
+from semmem.extractors.aliases import acronyms, initials, without_article
+from semmem.text import STOP_WORDS, Word, hashed, key, tokens
 from semmem.types import Kind
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "alias_candidates",
     "capitalised_spans",
     "gazetteer",
+    "initials_key",
     "label",
     "name_key",
     "printed",
@@ -27,16 +29,19 @@ __all__ = [
     "subject_aliases",
     "subject_keys",
     "subjects",
+    "title_initials",
     "title_is_name",
 ]
 
-TITLE, BARE_TITLE, OPENING, BEFORE_COMMA = 1.0, 0.9, 0.8, 0.6
+TITLE, BARE_TITLE, OPENING, EXPLAINED, BEFORE_COMMA = 1.0, 0.9, 0.8, 0.7, 0.6
 MAX_NAME = 8
 """Most tokens of a known name that a text or question is searched for."""
 LONGEST_LABEL = 200
 
 Token: TypeAlias = tuple[Word, int, int]
 
+_INITIALS = "\x02"  # in no token: what a question's NATO is looked up by is nobody's mention
+_SHORTEST_INITIALS = 3
 _LONGEST_SPAN = 12  # a longer run of capitals is a headline or a shout, not a name
 _CONNECTOR_LIST = "of the and de la du van von der den al el da di del ibn bin for in on at to a y e le des with"
 _CONNECTORS = frozenset(_CONNECTOR_LIST.split())
@@ -243,7 +248,8 @@ def subject_aliases(
     """Return the names that a memory is the subject of, as (folded tokens, label, weight b), heaviest first.
 
     The title 1.0; without "(...)" .9; before its first comma .6; the capitalised span that the text opens with .8, if
-    it has two tokens or more and, where there is a title, shares one with it.
+    it has two tokens or more and, where there is a title, shares one with it. The acronym of one of these that the text
+    explains .7.
     """
     found, gaps = read(text, language)
     return subjects(text, title, language, found, list(capitalised_spans(found, gaps)))
@@ -278,7 +284,32 @@ def subjects(
         opening = first <= 2 and all(found[i][0].stop for i in range(first))
         if opening and len(span) >= 2 and (not title or not titled.isdisjoint(span)):
             add(label(text, found, first, past), span, OPENING)
+    for parts in _explained(text, language, set(aliases)):
+        add("".join(parts).upper(), parts, EXPLAINED)
     return sorted(((parts, shown, weight) for parts, (shown, weight) in aliases.items()), key=lambda a: (-a[2], a[0]))
+
+
+def title_initials(title: str, language: str = "english") -> set[str]:
+    """Return the initials, of three letters or more, of a title that is a name: nato."""
+    if not title_is_name(title, language=language):
+        return set()
+    whole = tuple(word.folded for word, _, _ in tokens(_PARENTHESIS.sub("", title), language))
+    return {short for short in initials(without_article(whole)) if len(short) >= _SHORTEST_INITIALS}
+
+
+def initials_key(short: str) -> int:
+    """Return the key under which initials are kept. No text mentions it: only a question in capitals looks for it."""
+    return key(_NAME, (_INITIALS, short))
+
+
+def _explained(text: str, language: str, names: set[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Yield the acronyms that ``text`` explains for one of ``names``; not a stop word: every "Who" would be WHO."""
+    if "(" not in text and "[" not in text:
+        return
+    bare = {without_article(name) for name in names}
+    for long, short in acronyms(text, language):
+        if without_article(long) in bare and STOP_WORDS.get(language, frozenset()).isdisjoint(short):
+            yield short
 
 
 def title_is_name(title: str, *, language: str = "english") -> bool:

@@ -32,6 +32,7 @@ class Precomputed:
 
     def __init__(self, path: str | Path, language: str = "english", *, spans: bool = True) -> None:
         self.language = language
+        self.version = _version(Path(path).expanduser())
         self._rules = Rules(language)
         self._spans = spans
         self._tally = Tally()
@@ -94,6 +95,15 @@ class Precomputed:
             self._tally.add("passages")
             self._tally.add("malformed", times=lost)
             yield *read, found
+
+
+def _version(path: Path) -> str:
+    """Return what tells this file from a later one of the same name."""
+    try:
+        about = path.stat()
+    except OSError:
+        return ""  # reading it will say why
+    return f"{path.name} {about.st_size} {about.st_mtime_ns}"
 
 
 def _read(path: str | Path) -> Sequence[Any]:

@@ -15,12 +15,14 @@ from semmem.extractors.names import (
     alias_candidates,
     capitalised_spans,
     gazetteer,
+    initials_key,
     label,
     name_key,
     read,
     subject_aliases,
     subject_keys,
     subjects,
+    title_initials,
     title_is_name,
 )
 from semmem.text import Word, hashed, key, tokens, vocabulary
@@ -145,6 +147,8 @@ def extract(
     if title or body_spans:
         for parts, shown, weight in subjects(text, title, language, body, body_spans):
             out.add_name(key(_NAME, parts), shown, 0.0, weight)
+    for short in title_initials(title, language) if title else ():
+        out.add_name(initials_key(short), short.upper(), 0.0, 0.0)
     return out.extraction()
 
 
@@ -243,7 +247,7 @@ class Rules:
     """The ``rules`` extractor as an object, for the Extractor protocol; it keeps nothing but its language."""
 
     name = "rules"
-    version = "1"
+    version = "2"
 
     def __init__(self, language: str = "english") -> None:
         self.language = language
@@ -259,4 +263,4 @@ class Rules:
 
     def subjects(self, text: str, title: str | None = None) -> set[int]:
         """Return the name keys of the subjects of one memory."""
-        return {key(_NAME, parts) for parts, _, _ in subject_aliases(text, title, language=self.language)}
+        return subject_keys(text, title, language=self.language)

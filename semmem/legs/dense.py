@@ -44,12 +44,12 @@ class Dense:
         turns = conversation.Turns.of(self._store.turns(scope.namespaces, near.ords))
         if not len(turns.ords):
             return near
-        held, found = self._store.vectors(scope.namespaces, turns.ords)
+        held, found = self._store.vectors(scope.namespaces, turns.ords, vector)
         vectors = np.zeros((len(turns.ords), len(vector)), dtype=np.float32)
         place = np.minimum(np.searchsorted(held, turns.ords), max(len(held) - 1, 0))
         has = held[place] == turns.ords if len(held) else np.zeros(len(turns.ords), dtype=bool)
         vectors[has] = found[place[has]]
-        scores = conversation.dense(turns, vectors, vector, talk, settings)
+        scores = conversation.dense(turns, vectors, np.asarray(vector), talk, settings)
         kept = has & scope.admits(turns.ords)
         ords, scores = turns.ords[kept], scores[kept]
         order = np.lexsort((ords, -scores))[:depth]

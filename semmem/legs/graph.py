@@ -30,7 +30,7 @@ from semmem.proximity import (
     starting_at,
     strongest,
 )
-from semmem.types import GraphSettings, Recipe
+from semmem.types import GraphSettings, Kind, Recipe
 
 __all__ = ["Graph", "Trace"]
 
@@ -166,7 +166,7 @@ class Graph:
         along, neighbours = self._edges(namespace, beam, settings, _Walked(asked.sessions))
         trace.hops.append(hop(beam, along, neighbours)[1])
         _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
-        return personalised_pagerank(restart, plain)
+        return personalised_pagerank(restart, plain, damping=settings.alpha)
 
     def _edges(
         self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked
@@ -174,7 +174,7 @@ class Graph:
         """Return the edges of the beam's memories; those of an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
-            forwards = self._store.forwards([namespace], new)
+            forwards = _over(self._store.forwards([namespace], new), settings)
             keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True)[namespace]
             walked.edges.append(
@@ -207,13 +207,23 @@ class Graph:
         if settings.gate <= 0 or asked.vector is None or not len(mass):
             return mass
         try:
-            vector = asked.vector()
+            near = self._store.similarities([namespace], mass.ords, asked.vector())
         except SemmemError:
             return mass  # the dense leg reports it; the walk goes on without a gate
-        return gate(mass, self._store.similarities([namespace], mass.ords, vector), settings.gate)
+        return gate(mass, near, settings.gate)
 
     def _names(self, *namespaces: str) -> Any:
         def names(ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
             return {o: (h.created_at, h.id, h.part) for o, h in self._store.heads(namespaces, ords).items()}
 
         return names
+
+
+def _over(forwards: Forwards, settings: GraphSettings) -> Forwards:
+    """Return ``forwards`` without mentions of the kinds of concept that the walk is not to go over."""
+    off = [int(kind) for kind, on in ((Kind.STEM, settings.stems), (Kind.BIGRAM, settings.bigrams)) if not on]
+    if not off:
+        return forwards
+    entries = forwards.entries.copy()
+    entries["mention"][np.isin(entries["kind"], off)] = 0
+    return Forwards(forwards.ords, forwards.sizes, entries)

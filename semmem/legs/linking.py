@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extractors.corrections import corrected_question
 from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts, title_is_name
-from semmem.legs.other_names import likely_subjects, unlinked, variant_keys
+from semmem.legs.other_names import by_initials, likely_subjects, unlinked, variant_keys
 from semmem.protocols import Postings
 from semmem.proximity import Mass, gather, idf
 from semmem.tokens import key, stem
@@ -18,6 +18,8 @@ __all__ = ["Links", "Trace", "link"]
 
 _WEIGHT_UNIT = 100
 """Weights of entries are hundredths."""
+_INITIALS = 0.5
+"""What a subject counts that is named by the initials of its title alone."""
 _COMMON = 5
 """A single word in lower case links to a subject only when at most this many memories mention it."""
 _MOSTLY_A_NAME = 0.7
@@ -56,7 +58,8 @@ def link(
     corrections = store.moment([namespace])[1][namespace]
     asked = corrected_question(asked, corrections)
     variants = variant_keys(asked) if settings.other_names else {}
-    names = store.postings([namespace], {n.key for n in asked.names} | variants.keys())[namespace]
+    short = by_initials(asked) if settings.other_names else {}
+    names = store.postings([namespace], {n.key for n in asked.names} | variants.keys() | short.keys())[namespace]
     by_key = dict(names.items())
     mass, linked = _subjects(asked, names, by_key, trace)
 
@@ -70,6 +73,7 @@ def link(
         likely += likely_subjects(store, namespace, asked, linked, shared, language, corrections)
         more = store.postings([namespace], {at for _, at, _ in likely})[namespace] if likely else names
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
+        _initialled(unlinked(asked, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
     titles = store.titles([namespace], subjects.ords) if len(subjects) else {}
     named = any(title and title_is_name(title, language=language) for title in titles.values())
@@ -83,7 +87,9 @@ def link(
             trace.labels.setdefault(name.key, name.label)
     spans = {span.key for span in asked.spans}
     name_keys = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.NAME} | set(known) | linked
-    mentions = {k: e[e["mention"] > 0] for k, e in shared.items()}
+    off = {kind for kind, on in ((Kind.STEM, settings.stems), (Kind.BIGRAM, settings.bigrams)) if not on}
+    unused = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind in off}
+    mentions = {k: e[e["mention"] > 0] for k, e in shared.items() if k not in unused}
     mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
     ords, values, anchor_ords, anchor_values = [], [], [], []
     for at in sorted(mentions):
@@ -125,6 +131,24 @@ def _likely(
             trace.linked.setdefault(ord, []).append(at)
         trace.labels.setdefault(at, span.label)
     return linked
+
+
+def _initialled(
+    spans: Sequence[Name],
+    short: Mapping[int, Name],
+    by_key: Mapping[int, Any],
+    memories: int,
+    mass: dict[int, float],
+    trace: Trace,
+) -> None:
+    """Add the memory whose title has the initials that a span is; where several titles have them, none is meant."""
+    for at, span in short.items():
+        entries = by_key.get(at)
+        if span in spans and entries is not None and len(entries) == 1:
+            ord = int(entries["ord"][0])
+            mass[ord] = max(mass.get(ord, 0.0), _INITIALS * float(idf(memories, 1)))
+            trace.linked.setdefault(ord, []).append(at)
+            trace.labels.setdefault(at, span.label)
 
 
 def _subjects(

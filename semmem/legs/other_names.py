@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from semmem.extractors.aliases import overlap, surnames, variants
-from semmem.extractors.names import OPENING
+from semmem.extractors.names import OPENING, initials_key
 from semmem.extractors.rules import Name, QuestionConcepts
 from semmem.protocols import Corrections, Postings
 from semmem.proximity import idf
 from semmem.text import STOP_WORDS, key, stem, tokens
 from semmem.types import Kind
 
-__all__ = ["LIKE", "likely_subjects", "unlinked", "variant_keys"]
+__all__ = ["LIKE", "by_initials", "likely_subjects", "unlinked", "variant_keys"]
 
 LIKE = 0.7
 """Overlap of two names (see ``aliases.overlap``), with two tokens shared, from which on one is linked to the other."""
@@ -36,6 +36,15 @@ def variant_keys(asked: QuestionConcepts) -> dict[int, Name]:
         for form in sorted(variants(span.tokens)):
             found.setdefault(key(_NAME, form), span)
     return found
+
+
+def by_initials(asked: QuestionConcepts) -> dict[int, Name]:
+    """Return the keys of the initials that the question may write in capitals, each with its span."""
+    return {
+        initials_key(span.tokens[0]): span
+        for span in asked.spans[: 2 * _MOST_SPANS]
+        if len(span.tokens) == 1 and span.label.isupper()
+    }
 
 
 def unlinked(asked: QuestionConcepts, linked: set[int], corrections: Corrections) -> list[Name]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from semmem.errors import InvalidInput
 
 __all__ = ["open_store"]
 
@@ -17,16 +16,22 @@ def open_store(
     pool_size: int = 8,
     idle_stop_s: float = 3600.0,
     start_timeout_s: float = 120.0,
+    backup_before_migration: bool = True,
 ) -> Any:
     """Return an open store with its schema up to date.
 
+    A store of an older schema that holds memories is backed up before it is migrated: an embedded one into the folder
+    ``backups`` beside its data, one on a server into ``backups`` in ``home``, or in the user's data folder.
+
     Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
     """
-    from semmem.stores.url import parse_url
+    from semmem.stores.url import data_folder, parse_url
 
     target = parse_url(url, home=home)
     if target.kind == "sqlite":
-        raise InvalidInput("This version stores in PostgreSQL only; use embedded: or postgresql://….")
+        from semmem.stores.sqlite import SqliteStore
+
+        return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size)
     from semmem.stores.postgres import PostgresStore
 
     if target.kind == "embedded":
@@ -34,6 +39,18 @@ def open_store(
 
         assert target.path is not None
         server = EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s)
-        return PostgresStore(url or "embedded:", server.ensure_running, pool_size=pool_size)
+        before = _backup(target.path / "backups", one_store=True) if backup_before_migration else None
+        return PostgresStore(url or "embedded:", server.ensure_running, pool_size=pool_size, before_migration=before)
     dsn = target.dsn or ""
-    return PostgresStore(url or "", lambda: dsn, pool_size=pool_size)
+    folder = (home or data_folder()).expanduser().absolute() / "backups"
+    before = _backup(folder, one_store=False) if backup_before_migration else None
+    return PostgresStore(url or "", lambda: dsn, pool_size=pool_size, before_migration=before)
+
+
+def _backup(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:
+    def before(connection: Any, number: int, newest: int) -> None:
+        from semmem.stores.postgres_backup import before_migration
+
+        before_migration(folder, one_store=one_store)(connection, number, newest)
+
+    return before

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work, too_old, without
 from semmem.stores.statements import migrations, statements
 
-__all__ = ["migrate"]
+__all__ = ["apply", "create", "migrate", "number"]
+
+Before = Callable[[Any, int, int], None]
+_TRIES = 6
 
 
-def migrate(conninfo: str) -> int:
+def migrate(conninfo: str, *, before: Before | None = None) -> int:
     """Bring the schema at ``conninfo`` up to date and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
-    query. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached or
-    pgvector or the rights are missing, and InvalidInput when libpq cannot read ``conninfo``.
+    query. ``before`` is called with (connection, its number, the newest) before an older schema is changed; what it
+    raises is raised, and nothing is changed. A server that is starting up is waited for, a few seconds. Raises
+    SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached, it or pgvector is
+    too old, or pgvector or the rights are missing, and InvalidInput when libpq cannot read ``conninfo``.
     """
+    import psycopg
+
+    for attempt in range(_TRIES):
+        try:
+            return _connected(conninfo, before)
+        except psycopg.OperationalError as error:
+            if attempt == _TRIES - 1 or not starting(error):
+                told = told_at_connect(error, conninfo) if error.sqlstate is None else told_at_work(error)
+                raise told or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from error
+            time.sleep(0.1 * 2**attempt)
+    raise AssertionError("unreachable")
+
+
+def _connected(conninfo: str, before: Before | None) -> int:
     import psycopg
 
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
-            return _migrate(connection)
-    except psycopg.OperationalError as error:
-        raise StoreUnavailable(f"The database server cannot be reached: {_reason(error)}") from error
+            return _migrate(connection, before)
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise StoreUnavailable(
+            "This database server takes no writes and semmem's tables are not there yet, or not up to date; let "
+            "semmem connect once to the primary."
+        ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreUnavailable(
             f"This database user may not use or create semmem's tables ({error.diag.message_primary}); grant CREATE on "
@@ -32,42 +57,56 @@ def migrate(conninfo: str) -> int:
     except psycopg.ProgrammingError as error:
         if error.sqlstate is not None:
             raise
-        raise InvalidInput(f"The store URL cannot be used: {_reason(error)}.") from error
+        raise InvalidInput(without(f"The store URL cannot be used: {_reason(error)}.", conninfo)) from error
 
 
 def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _migrate(connection: Any) -> int:
-    known = migrations("postgres")
-    newest = known[-1][0]
-    if (number := _number(connection)) == newest:
-        return number
+def _migrate(connection: Any, before: Before | None = None) -> int:
+    newest = migrations("postgres")[-1][0]
+    if (found := number(connection)) == newest:
+        return found
     sql = statements("postgres")
     connection.execute(sql["migration_lock"])
     try:
-        number = _number(connection)
-        if number > newest:
+        found = number(connection)
+        if found > newest:
             raise SchemaTooNew(
-                f"This store has schema {number} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+                f"This store has schema {found} and this semmem knows {newest}; upgrade with: pip install -U semmem"
             )
-        if number == 0:
+        if found == 0:
             _prepare(connection)
-        for step, name, body in known:
-            if step > number:
-                with connection.transaction():
-                    connection.execute("SET LOCAL search_path TO semmem, public")
-                    connection.execute(body)
-                    connection.execute(sql["migration_record"], {"number": step, "name": name})
+        elif before is not None and found < newest:
+            before(connection, found, newest)
+        apply(connection, found, newest)
         return newest
     finally:
         connection.execute(sql["migration_unlock"])
 
 
-def _number(connection: Any) -> int:
+def apply(connection: Any, after: int, upto: int) -> None:
+    """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with the record of it."""
+    record = statements("postgres")["migration_record"]
+    for step, name, body in migrations("postgres"):
+        if after < step <= upto:
+            with connection.transaction():
+                connection.execute("SET LOCAL search_path TO semmem, public")
+                connection.execute(body)
+                connection.execute(record, {"number": step, "name": name})
+
+
+def number(connection: Any) -> int:
+    """Return the number of the schema of this database, 0 where semmem has not been.
+
+    Raises StoreUnavailable for a server or a pgvector that is too old for it.
+    """
     sql = statements("postgres")
-    if connection.execute(sql["migration_exists"]).fetchone()[0] is None:
+    found, vector = connection.execute(sql["migration_exists"]).fetchone()
+    if (old := too_old(connection.info.server_version, vector)) is not None:
+        raise StoreUnavailable(old)
+    if found is None:
         return 0
     return int(connection.execute(sql["migration_number"]).fetchone()[0])
 
@@ -75,18 +114,31 @@ def _number(connection: Any) -> int:
 def _prepare(connection: Any) -> None:
     import psycopg
 
-    try:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported) as error:
+    installed, available = connection.execute(statements("postgres")["vector_versions"]).fetchone()
+    if installed is None and available is None:
         raise StoreUnavailable(
             "This PostgreSQL server has no pgvector extension; install pgvector on it (0.8 or newer), or leave out the "
             "URL to use the embedded server."
+        )
+    if installed is None and (old := too_old(connection.info.server_version, available)) is not None:
+        raise StoreUnavailable(old)
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(
+            "This database user may not make the pgvector extension; let an administrator run once, in this database: "
+            "CREATE EXTENSION vector SCHEMA public"
         ) from error
     if connection.execute(statements("postgres")["vector_exists"]).fetchone()[0] is None:
         raise StoreUnavailable(
             "The pgvector extension of this database is in another schema than public; move it with: "
             "ALTER EXTENSION vector SET SCHEMA public"
         )
+    create(connection)
+
+
+def create(connection: Any) -> None:
+    """Make the schema and the record of migrations, with none applied."""
     with connection.transaction():
         connection.execute("CREATE SCHEMA IF NOT EXISTS semmem")
         connection.execute(statements("postgres")["migration_table"])

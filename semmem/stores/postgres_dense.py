@@ -6,16 +6,18 @@ the index, and ``maintain`` takes them in.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.encoded import maker
 from semmem.protocols import Scope
 from semmem.stores.arrays import Vector
 from semmem.stores.statements import statements
 
-__all__ = ["INDEX_FROM", "index", "literal", "nearest"]
+__all__ = ["INDEX_FROM", "index", "literal", "made_by", "nearest"]
 
 INDEX_FROM = 20_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
@@ -29,10 +31,16 @@ _SQL = statements("postgres")
 def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
     """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
 
-    A scope never makes this return too few: what the index found outside it is made up for by an exact scan.
+    A scope never makes this return too few: what the index found outside it is made up for by an exact scan. Nothing is
+    found where the vector is of another embedder than the one that fills the store.
     """
     excluded = 0 if scope.excluded is None else len(scope.excluded)
-    parameters = {"namespaces": list(scope.namespaces), "vector": Vector(vector), "depth": depth + excluded}
+    parameters = {
+        "namespaces": list(scope.namespaces),
+        "vector": Vector(vector),
+        "depth": depth + excluded,
+        "embedder": made_by(vector),
+    }
     if scope.size >= INDEX_FROM and _ready(connection):
         rows = _indexed(connection, scope, len(vector), parameters, depth)
         if len(rows) >= depth:
@@ -69,34 +77,44 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
     return [row for row, kept in zip(rows, inside.tolist(), strict=True) if kept]
 
 
-def index(connection: Any, dimensions: int) -> int:
+def index(connection: Any, dimensions: int, table: str = "embedding") -> int:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many."""
-    waiting = connection.execute(_SQL["embedding_unindexed"], {"least": INDEX_FROM}).fetchall()
-    if not waiting:
+    waiting = connection.execute(_SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}).fetchall()
+    ready = _ready(connection, table)
+    if not waiting and (ready or not _interrupted(connection, table)):
         return 0
-    if not _ready(connection):
-        connection.execute(_SQL["embedding_index_drop"])
-        _take_in(connection, waiting)  # building over rows that are there is many times faster than inserting them
+    if not ready:
+        connection.execute(_SQL["embedding_index_drop"].format(table=table))
+    _take_in(connection, waiting, table)  # building over rows that are there is much faster than inserting them
+    if not ready:
         connection.execute("SET maintenance_work_mem TO '512MB'")
-        connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions)))
+        connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
         connection.execute("RESET maintenance_work_mem")
-        connection.execute("VACUUM (ANALYZE) embedding")
-        return sum(rest for _, rest, _ in waiting)
-    _take_in(connection, waiting)
-    connection.execute("VACUUM (ANALYZE) embedding")  # else the scan of the rest would read what has moved
+    connection.execute(f"VACUUM (ANALYZE) {table}")  # else the scan of the rest would read what has moved
     return sum(rest for _, rest, _ in waiting)
 
 
-def _take_in(connection: Any, waiting: list[tuple[str, int, int]]) -> None:
+def _take_in(connection: Any, waiting: list[tuple[str, int, int]], table: str) -> None:
     for namespace, _, _ in waiting:
         parameters = {"namespace": namespace, "limit": _TAKEN_IN}
-        while connection.execute(_SQL["embedding_take_in"], parameters).rowcount == _TAKEN_IN:
+        while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
             pass
 
 
-def _ready(connection: Any) -> bool:
-    row = connection.execute(_SQL["embedding_index_ready"]).fetchone()
+def _ready(connection: Any, table: str = "embedding") -> bool:
+    row = connection.execute(_SQL["embedding_index_ready"].format(table=table)).fetchone()
     return bool(row and row[0])
+
+
+def _interrupted(connection: Any, table: str) -> bool:
+    """Return whether vectors were taken into an index that is not there: its build was interrupted."""
+    return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
+
+
+def made_by(vector: NDArray[np.float32]) -> str | None:
+    """Return the maker of a vector as a statement compares it, None where nobody said."""
+    by = maker(vector)
+    return None if by is None else json.dumps(dict(by))
 
 
 def literal(vector: NDArray[np.float32]) -> str:

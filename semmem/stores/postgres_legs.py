@@ -8,11 +8,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.encoded import maker
 from semmem.protocols import Forwards, Postings, Ranking, Scope
 from semmem.stores import postgres_dense
 from semmem.stores.arrays import Vector
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.postgres_pool import Pooled, among
+from semmem.stores.postgres_vectors import agree
 
 __all__ = ["LegReads"]
 
@@ -89,15 +91,28 @@ class LegReads(Pooled):
         return found
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres_dense."""
+        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres_dense.
+
+        Raises EmbedderReplaced when the vector's maker does not fill the store any more.
+        """
         rows = self._run(lambda c: postgres_dense.nearest(c, scope, vector, depth))
+        self._compare(vector, bool(rows))
         return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
     def similarities(
         self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
     ) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        return dict(self._rows("similarities", {**among(namespaces, ords), "vector": Vector(vector)}))
+        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": postgres_dense.made_by(vector)}
+        found = dict(self._rows("similarities", asked))
+        self._compare(vector, bool(found))
+        return found
+
+    def _compare(self, vector: NDArray[np.float32] | None, found: bool) -> None:
+        """Raise EmbedderReplaced where nothing was found because the vector is of another embedder than the store's."""
+        if not found and (by := maker(vector)) is not None:
+            rows = self._rows("meta_get", {"key": "embedder"})
+            agree(rows[0][0] if rows else by, by)
 
     def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
@@ -119,10 +134,14 @@ class LegReads(Pooled):
         rows = self._rows("memory_turns", {**among(namespaces, ords), "limit": _MOST_TURNS + 1})
         return rows if len(rows) <= _MOST_TURNS else []
 
-    def vectors(self, namespaces: Sequence[str], ords: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row."""
-        heads, raw = self._rows("embedding_vectors", among(namespaces, ords))[0]
+    def vectors(
+        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        asked = {**among(namespaces, ords), "embedder": None if like is None else postgres_dense.made_by(like)}
+        heads, raw = self._rows("embedding_vectors", asked)[0]
         if heads is None:
+            self._compare(like, False)
             return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
         found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
         rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length

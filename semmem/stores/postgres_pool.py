@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from semmem.errors import StoreClosed, StoreUnavailable
 from semmem.stores.arrays import register_arrays
 from semmem.stores.migrate import migrate
+from semmem.stores.postgres_errors import told_at_connect, told_at_work
 from semmem.stores.statements import statements
 
 __all__ = ["Pooled", "among"]
@@ -30,10 +31,18 @@ _TRIES = 6
 class Pooled:
     """A pool of connections; ``conninfo`` is called before every new one, so a stopped server starts again."""
 
-    def __init__(self, url: str, conninfo: Callable[[], str], *, pool_size: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        conninfo: Callable[[], str],
+        *,
+        pool_size: int = 8,
+        before_migration: Callable[[Any, int, int], None] | None = None,
+    ) -> None:
         self.url = url
         self._held = threading.local()
-        migrate(conninfo())
+        self._conninfo = conninfo
+        migrate(conninfo(), before=before_migration)
         self._pool = ConnectionPool(
             conninfo=conninfo,
             min_size=1,
@@ -64,6 +73,19 @@ class Pooled:
             self._held.hold = outer
             hold.let_go()
 
+    @contextmanager
+    def lasting(self) -> Iterator[Any]:
+        """Yield a connection for work of minutes; when it fails that is told in one sentence, and not tried again."""
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except PoolClosed as error:
+            raise StoreClosed() from error
+        except PoolTimeout as error:
+            raise self._unserved() from error
+        except psycopg.Error as error:
+            raise self._told(error) from error
+
     def _once(self, work: Callable[[Any], T]) -> T:
         hold: _Hold | None = getattr(self._held, "hold", None)
         if hold is None:
@@ -80,24 +102,40 @@ class Pooled:
         for attempt in range(_TRIES):
             try:
                 return self._once(work)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
                 if attempt == _TRIES - 1:
-                    raise
+                    raise self._told(error) from error
                 time.sleep(0.01 * 2**attempt)
             except PoolClosed as error:
                 raise StoreClosed() from error
-            except (psycopg.errors.DiskFull, PoolTimeout) as error:
-                raise StoreUnavailable(f"The database server cannot go on: {_sentence(error)}") from error
-            except psycopg.errors.QueryCanceled:
-                raise
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if error.sqlstate is not None and error.sqlstate[:2] not in ("08", "57"):
-                    raise StoreUnavailable(f"The database server cannot do this: {_sentence(error)}") from error
-                if attempt == _TRIES - 1:
-                    raise StoreUnavailable(f"The database server cannot be reached: {_sentence(error)}") from error
+            except PoolTimeout as error:
+                raise self._unserved() from error
+            except psycopg.Error as error:
+                lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+                    error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+                )
+                if not lost or attempt == _TRIES - 1:
+                    raise self._told(error) from error
                 self._pool.check()  # after a restart of the server every idle connection is dead, not this one alone
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
+
+    def _told(self, error: psycopg.Error) -> Exception:
+        """Return what to raise for an error that stays; one that is semmem's own as it is."""
+        return told_at_work(error) or error
+
+    def _unserved(self) -> StoreUnavailable:
+        """Return why no connection came: what a new one is told, else that all of them are in use."""
+        try:
+            psycopg.connect(self._conninfo()).close()
+        except psycopg.OperationalError as error:
+            return StoreUnavailable(told_at_connect(error, self._conninfo()).message)
+        except StoreUnavailable as error:  # the embedded server's own
+            return error
+        return StoreUnavailable(
+            f"All {self._pool.max_size} connections of this process were in use for {self._pool.timeout:g} s; raise "
+            "SEMMEM_POOL_SIZE, or ask less at once."
+        )
 
     def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""

@@ -19,6 +19,7 @@ from semmem.errors import Conflict
 from semmem.protocols import Row, Written
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
+from semmem.stores.postgres_vectors import agree
 from semmem.stores.statements import statements
 from semmem.types import Extraction, Filters
 
@@ -155,7 +156,8 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
     if any(e.relationships for e in extractions):
         write_relationships(connection, namespace, [(o, r.extraction) for o, r in stored if r.extraction is not None])
     total = {"namespace": namespace, "memories": len(stored), "length": sum(e.length for e in extractions)}
-    connection.execute(_SQL["tally_add"], total)
+    filled_by = connection.execute(_SQL["tally_add"], total).fetchone()[0]
+    agree(filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
     if len(stored) < FOLD_AT:
         pending = [(name, int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)]
         copy_rows(connection, "pending", ("namespace", "ord", "names"), pending)
@@ -251,6 +253,7 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
     pending = {ord for (ord,) in connection.execute(_SQL["forget_pending"], which)}
     forwards = connection.execute(_SQL["forget_forward"], which, binary=True).fetchall()
     connection.execute(_SQL["forget_embedding"], which)
+    connection.execute(_SQL["forget_shadow"], which)
     connection.execute(_SQL["forget_memory"], which)
     folded = {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
     clear_postings(connection, namespace, folded)

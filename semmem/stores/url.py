@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Literal
 
 from semmem.errors import InvalidInput
 
-__all__ = ["Target", "data_folder", "parse_url"]
+__all__ = ["Target", "data_folder", "masked", "parse_url"]
 
 _FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
 
@@ -57,10 +58,28 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     if colon and scheme == "sqlite":
         return Target("sqlite", path=None if rest == ":memory:" else _path(scheme, rest))
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        _check_credentials(rest[2:])
         return Target("postgresql", dsn=text)
     if scheme.startswith(("postgresql", "postgres")):
         raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
     raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.")
+
+
+def masked(url: str) -> str:
+    """Return a URL, of a store or of anything, with its password masked."""
+    url = re.sub(r"(://[^/@:?]*:)[^@]*@", r"\1***@", url)
+    return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", url)
+
+
+def _check_credentials(rest: str) -> None:
+    """Refuse a password that libpq would cut in two, for it would then quote one half as the name of a machine."""
+    place = rest.partition("?")[0]
+    before, at, after = place.partition("@")
+    if (at and ("/" in before or "@" in after)) or re.search(r"%(?![0-9A-Fa-f]{2})", before if at else ""):
+        raise InvalidInput(
+            "The user or password in the store URL holds a character that has to be percent-encoded: @ is %40, / is "
+            "%2F, % is %25."
+        )
 
 
 def _path(scheme: str, rest: str) -> Path:

@@ -34,8 +34,21 @@ def command_names() -> list[str]:
     return sorted(filter(None, names))
 
 
+FILES = {
+    "talk.jsonl": '{"role": "Ada", "content": "Where is the key?", "timestamp": "2026-05-01T09:00:00Z"}\n',
+    "tickets.csv": "Body,Subject,Labels\nThe key is lost.,Heron House,key;house\n",
+    "vault/Kestrel.md": "---\naliases: [KL-7]\n---\nOur logger, designed by [[Petra Lindqvist|Petra]].\n",
+    "vault/Petra Lindqvist.md": "She grew up in Norrbeck.\n",
+}
+
+
 @pytest.fixture
-def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Give the commands a store, and a folder of their own with the files that they name."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
 
@@ -52,10 +65,11 @@ def test_the_commands_run_in_the_order_in_which_they_stand(capfd: pytest.Capture
 
 
 @pytest.mark.usefixtures("_own_store")
-def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(blocks("python")) == 1
-    exec(compile(blocks("python")[0], "README.md", "exec"), {})  # the example is ours
+def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})  # the examples are ours
     printed = capsys.readouterr().out
+    assert "'regex': " in printed
     assert "Petra Lindqvist" in printed
     assert "every leg answered" in printed
 
@@ -81,6 +95,28 @@ def test_every_setting_has_a_row() -> None:
 
     rows = set(re.findall(r"^\| `SEMMEM_([A-Z_]+)`", README, re.MULTILINE))
     assert rows == {name.upper() for name in Settings.model_fields}
+
+
+def test_the_file_of_settings_that_is_shown_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.config import Settings
+    from semmem.settings_file import ANYWHERE
+    from semmem.tailoring import recipe_of
+
+    (shown,) = blocks("toml")
+    (tmp_path / "semmem.toml").write_text(shown, encoding="utf-8")
+    found = Settings.load(config=tmp_path / "semmem.toml")
+    assert found.pool_size == 4
+    assert (recipe_of(found).weights["graph"], recipe_of(found).lexical.k1) == (0.5, 0.9)
+    sentence = re.search(r"so it may set only (.*?): never", README, re.DOTALL)
+    assert sentence is not None
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == ANYWHERE
+
+
+def test_every_error_is_described_with_its_exit_code() -> None:
+    from semmem import errors
+
+    rows = dict(re.findall(r"^\| `([A-Z][a-z]\w+)` \|.*\| (\d+) \|$", README, re.MULTILINE))
+    assert rows == {name: str(wire.answer(getattr(errors, name)()).exit_code) for name in errors.__all__}
 
 
 def test_every_exit_code_is_explained() -> None:

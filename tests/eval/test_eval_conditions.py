@@ -8,7 +8,8 @@ from eval.conditions import ConditionError, ablations, fusions, named, sweep
 from eval.lists import asking, group_key, grouped, shallow
 from eval.plan import of_ablation, of_run, of_sweep
 from semmem.config import RECIPES, recipe
-from semmem.errors import UnknownRecipe
+from semmem.errors import InvalidInput, UnknownRecipe
+from semmem.types import ConversationSettings
 
 
 def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:
@@ -71,10 +72,68 @@ def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:
         ("graph.seeds=3", lambda r: r.graph.seeds, 3),
         ("graph.max_df=50", lambda r: r.graph.max_df, 50),
         ("lexical.b=.75", lambda r: r.lexical.b, 0.75),
+        ("lexical.match=all", lambda r: r.lexical.match, "all"),
+        ("graph.alpha=0.3", lambda r: r.graph.alpha, 0.3),
+        ("graph.walk=pagerank", lambda r: r.graph.walk, "pagerank"),
+        ("graph.lower_case=0", lambda r: r.graph.lower_case, False),
+        ("fusion=convex", lambda r: r.fusion, "convex"),
+        ("rerank=composite", lambda r: r.rerank, "composite"),
+        ("rerank=cross_encoder:some/model", lambda r: r.rerank, "cross_encoder:some/model"),
+        ("rerank=none", lambda r: r.rerank, None),
+        ("rerank_depth=50", lambda r: r.rerank_depth, 50),
+        ("conversation=0", lambda r: r.conversation, None),
+        ("conversation=1", lambda r: r.conversation == ConversationSettings(), True),
+        ("conversation.previous=.4", lambda r: r.conversation.previous, 0.4),
+        ("conversation.collecting=0", lambda r: r.conversation.collecting, False),
     ],
 )
 def test_every_setting_turns_what_it_names(setting: str, read: object, expected: object) -> None:
-    assert read(sweep(named("default"), setting)[0].recipe) == expected  # type: ignore[operator]
+    walk = ("graph.walk=pagerank",) if "alpha" in setting else ()  # the damping of a walk that is not walked is refused
+    assert read(sweep(named("default"), *walk, setting)[0].recipe) == expected  # type: ignore[operator]
+
+
+def test_names_can_be_swept_like_numbers() -> None:
+    points = sweep(named("default"), "graph.walk=gated,pagerank", "rerank=none,composite")
+    assert [c.name for c in points] == [
+        "graph.walk=gated rerank=none",
+        "graph.walk=gated rerank=composite",
+        "graph.walk=pagerank rerank=none",
+        "graph.walk=pagerank rerank=composite",
+    ]
+    assert points[3].values == {"graph.walk": "pagerank", "rerank": "composite"}
+
+
+def test_pagerank_is_swept_over_its_damping() -> None:
+    points = sweep(named("default"), "graph.walk=pagerank", "graph.alpha=.1:.9:.4")
+    assert [c.recipe.graph.alpha for c in points] == [0.1, 0.5, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("graph.alpha=.3", "turns nothing else; add graph.walk=pagerank"),
+        ("graph.lower_case=2", "graph.lower_case is a switch: 0 or 1, not 2"),
+        ("graph.seeds=2.5", "graph.seeds is a whole number, not 2.5"),
+        ("graph.colour=1", "graph has no setting 'colour' to turn; it has seeds, subject_share"),
+        ("graph.seeders=1", "graph.seeders is a list and cannot be swept"),
+        ("conversation.colour=1", "conversation has no setting 'colour' to turn; it has author_lexical"),
+    ],
+)
+def test_a_setting_that_cannot_be_turned_so_is_refused_in_a_sentence(setting: str, sentence: str) -> None:
+    with pytest.raises(ConditionError) as caught:
+        sweep(named("default"), setting)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", ["graph.walk=random", "rerank=best", "fusion=sum", "graph.anchor_share=-1"])
+def test_a_value_out_of_range_is_semmems_own_error(setting: str) -> None:
+    with pytest.raises(InvalidInput):
+        sweep(named("default"), setting)
+
+
+def test_a_leg_that_is_not_called_has_no_settings_to_turn() -> None:
+    with pytest.raises(ConditionError, match="hybrid has no leg 'graph'"):
+        sweep(named("hybrid"), "graph.gate=0")
 
 
 def test_two_settings_give_every_combination() -> None:
@@ -110,6 +169,8 @@ def test_a_sweep_of_a_leg_is_compared_to_the_recipe_without_it() -> None:
     conditions, comparisons = of_sweep("seed", ["graph.weight=0:1:.5"])
     assert [c.name for c in conditions] == ["seed~graph", "graph.weight=0.5", "graph.weight=1"]
     assert {(c.base, c.leg) for c in comparisons} == {("seed~graph", "graph")}
+    # what does not decide reach is compared to its own value
+    assert {(c.base, c.leg) for c in of_sweep("seed", ["graph.gate=0,1"])[1]} == {("seed", None)}
     _, comparisons = of_sweep("seed", ["prior=0,1"])
     assert {(c.base, c.leg) for c in comparisons} == {("seed", None)}
 

@@ -218,9 +218,61 @@ def test_a_file_of_another_form_is_refused_in_a_sentence(tmp_path: Path, format:
         read(format, tmp_path / "broken.json")
 
 
+def test_the_mcp_memory_server_gives_a_memory_an_observation_and_one_a_relation(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "memory.jsonl",
+        {"type": "entity", "name": "Petra_Lindqvist", "entityType": "person", "observations": ["Born in 1980.", ""]},
+        {"type": "entity", "name": "Kestrel", "entityType": "dataLogger", "observations": []},
+        {"type": "relation", "from": "Petra_Lindqvist", "to": "Kestrel", "relationType": "hasDesigned"},
+        {"type": "relation", "from": "Petra_Lindqvist", "to": "Kestrel"},
+        {"type": "thing"},
+        {"type": "entity", "name": "X", "observations": "one"},
+    )
+    items, bad = read("mcp", path)
+    who, what = {"entity": "Petra_Lindqvist"}, {"from": "Petra_Lindqvist", "to": "Kestrel", "type": "hasDesigned"}
+    assert [{key: value for key, value in item.items() if key != "id"} for item in items] == [
+        {"text": "Born in 1980.", "title": "Petra Lindqvist", "tags": ["person"], "metadata": who},
+        {"text": "Kestrel: data Logger", "title": "Kestrel", "tags": ["dataLogger"], "metadata": {"entity": "Kestrel"}},
+        {"text": "Petra Lindqvist has Designed Kestrel", "metadata": {"relation": what}},
+    ]
+    assert [item["id"] for item in items[1:]] == ["Kestrel", "Petra_Lindqvist|hasDesigned|Kestrel"]
+    assert items[0]["id"].startswith("Petra_Lindqvist:")
+    assert [item["id"] for item in read("mcp", path)[0]] == [item["id"] for item in items]
+    assert [(row.where, row.reason) for row in bad] == [
+        ("line 1, observation 2", "it holds no text."),
+        ("line 4", "its 'relationType' is no name."),
+        ("line 5", 'it is no object with "type" entity or relation.'),
+        ("line 6", "its observations are str, not a list."),
+    ]
+
+
+def test_mem0s_memories_keep_their_ids_users_runs_and_times(tmp_path: Path) -> None:
+    rows = [
+        {"id": "m1", "memory": "Likes rye.", "user_id": "ada", "run_id": "r1", "categories": ["food"],
+         "metadata": {"source": "chat"}, "created_at": "2026-05-01T02:00:00-07:00", "updated_at": None, "hash": "x"},
+        {"id": "m2", "memory": "Answers in rhyme.", "agent_id": "bot", "metadata": None},
+        {"id": "m3", "memory": " "},
+        {"memory": "Nameless."},
+        7,
+    ]  # fmt: skip
+    items, bad = read("mem0", whole(tmp_path / "mem0.json", {"results": rows}))
+    assert items == [
+        {"text": "Likes rye.", "id": "m1", "author": "ada", "session": "r1", "tags": ["food"],
+         "metadata": {"source": "chat", "user_id": "ada"}, "created_at": MAY},
+        {"text": "Answers in rhyme.", "id": "m2", "author": "bot", "metadata": {"agent_id": "bot"}},
+    ]  # fmt: skip
+    assert [(row.where, row.reason) for row in bad] == [
+        ("memory 3", "it holds no text."), ("memory 4", "it has no id."), ("memory 5", "it is int, not a memory."),
+    ]  # fmt: skip
+    assert read("mem0", whole(tmp_path / "list.json", rows))[0] == items
+    assert read("mem0", lines(tmp_path / "rows.jsonl", *rows))[0] == items
+    with pytest.raises(InvalidInput, match="is not an export of mem0"):
+        read("mem0", whole(tmp_path / "other.json", {"text": "One."}))
+
+
 def test_what_the_command_line_offers_is_what_can_be_read() -> None:
     from semmem.interfaces.cli.importing import Format
 
     assert {one.value for one in Format} == set(FORMATS)
-    with pytest.raises(InvalidInput, match="take one of: chat, locomo, longmemeval"):
+    with pytest.raises(InvalidInput, match="take one of: chat, csv, jsonl, locomo, longmemeval, markdown, mcp, mem0"):
         reader("telegram")

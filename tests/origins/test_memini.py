@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from semmem.config import RECIPES
-from semmem.fusion import fuse
-from semmem.lists import ALPHA, Entry, dedup, fuse_lists, fuse_scores, rerank
+from semmem.fusion import fuse as fuse_by_leg
+from semmem.lists import ALPHA, Entry, dedup, fuse, fuse_scores, rerank
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -22,13 +22,13 @@ def shown(fused: list[Entry]) -> list[tuple[str, float]]:
 
 
 def test_1_fuse_adds_one_over_five_plus_the_rank_from_zero_one_entry_an_id_best_first() -> None:
-    fused = fuse_lists([entries("a", "b"), entries("b", "c")], limit=2)
+    fused = fuse([entries("a", "b"), entries("b", "c")], limit=2)
     # b: 1/6 + 1/5 = .3667; a: 1/5 = .2; c: 1/6 = .1667, past the limit
     assert shown(fused) == [("b", pytest.approx(11 / 30)), ("a", pytest.approx(0.2))]
 
 
 def test_1_equal_scores_stay_in_the_order_in_which_they_were_first_seen() -> None:
-    assert shown(fuse_lists([entries("z", "y"), entries("y", "z"), entries("a", "b")])) == [
+    assert shown(fuse([entries("z", "y"), entries("y", "z"), entries("a", "b")])) == [
         ("z", pytest.approx(11 / 30)),
         ("y", pytest.approx(11 / 30)),
         ("a", pytest.approx(0.2)),
@@ -39,8 +39,8 @@ def test_1_equal_scores_stay_in_the_order_in_which_they_were_first_seen() -> Non
 def test_1_the_recipe_memini_is_the_same_in_ranks_from_one() -> None:
     words, vectors = ["a", "b", "c"], ["c", "d", "a"]
     recipe = RECIPES["memini"]
-    theirs = dict(shown(fuse_lists([entries(*words), entries(*vectors)])))
-    ours = fuse({"lexical": words, "dense": vectors}, recipe.weights, recipe.constants())
+    theirs = dict(shown(fuse([entries(*words), entries(*vectors)])))
+    ours = fuse_by_leg({"lexical": words, "dense": vectors}, recipe.weights, recipe.constants())
     # c: 1/(4 + 3) + 1/(4 + 1) = 1/(5 + 2) + 1/(5 + 0)
     assert theirs["c"] == pytest.approx(12 / 35)
     assert {f.key: f.score for f in ours} == pytest.approx(theirs, abs=1e-12)
@@ -51,12 +51,12 @@ def test_2_at_sixty_the_middling_in_both_beats_the_first_of_one_at_five_it_does_
     words = entries("first", *fillers[0], "middling")
     vectors = entries("second", *fillers[1], "middling")
     # 2/(60 + 20) = .0250 > 1/(60 + 0) = .0167; 2/(5 + 20) = .0800 < 1/(5 + 0) = .2000
-    at_sixty = dict(shown(fuse_lists([words, vectors], rank_constant=60)))
-    at_five = dict(shown(fuse_lists([words, vectors])))
+    at_sixty = dict(shown(fuse([words, vectors], rank_constant=60)))
+    at_five = dict(shown(fuse([words, vectors])))
     assert (at_sixty["middling"], at_sixty["first"]) == (pytest.approx(0.025), pytest.approx(1 / 60))
     assert (at_five["middling"], at_five["first"]) == (pytest.approx(0.08), pytest.approx(0.2))
-    assert fuse_lists([words, vectors], 1, rank_constant=60)[0].id == "middling"
-    assert fuse_lists([words, vectors], 1)[0].id == "first"
+    assert fuse([words, vectors], 1, rank_constant=60)[0].id == "middling"
+    assert fuse([words, vectors], 1)[0].id == "first"
 
 
 def test_3_fuse_scores_scales_each_list_so_that_its_best_is_one_and_its_worst_zero() -> None:
@@ -75,7 +75,7 @@ def test_3_what_stands_out_in_one_list_beats_what_is_middling_in_both() -> None:
     # outstanding: 1; m: .05 + .5 = .55; by rank at 5 it is the other way round: 1/5 = .2 < 2/6 = .333
     fused = dict(shown(fuse_scores([words, vectors])))
     assert (fused["outstanding"], fused["m"]) == (1.0, pytest.approx(0.55))
-    assert fuse_lists([words, vectors])[0].id == "m"
+    assert fuse([words, vectors])[0].id == "m"
 
 
 @pytest.mark.parametrize("scores", [[0.3], [0.3, 0.3, 0.3], [0.0, 0.0]])

@@ -84,7 +84,7 @@ def test_corrections_outlive_a_rebuild_and_are_part_of_the_hash(mem: semmem.Semm
     untouched = mem.graph_hash()
     mem.merge_concepts("Big Blue", "Acme Corp")
     merged = mem.graph_hash()
-    assert mem.rebuild(extract=True) == 0
+    assert mem.rebuild(extract=True).changed == 0
     assert mem.graph_hash() == merged != untouched
     with semmem.connect(mem.store.url, embedder="none", recipe="graph") as other:
         assert listed(other)[0] == ("Acme Corp", 3, ("Big Blue",))
@@ -157,3 +157,23 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
     assert linked() == set(mem.store.locate("default", "6"))
     mem.remember("That was longest ago.", id="7", title="Ralph Lovelace")
     assert linked() == set()
+
+
+def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.Semmem) -> None:
+    from semmem.extractors.rules import question
+    from semmem.legs.linking import Trace, link
+    from semmem.types import GraphSettings
+
+    def linked(asked: str) -> set[int]:
+        trace = Trace()
+        link(mem.store, "default", question(asked), GraphSettings(), "english", trace)
+        return set(trace.linked)
+
+    mem.remember("That was long ago.", id="5", title="Grand Trunk Railway")
+    five = set(mem.store.locate("default", "5"))
+    assert linked("When did the GTR open?") == five
+    assert linked("When did the gtr open?") == set()  # only capitals are an acronym
+    mem.remember("It is an order (GTO).", id="6", title="Grand Tall Order")
+    assert linked("When did the GTR open?") == five
+    mem.remember("That was longer ago.", id="7", title="Green Tea Room")
+    assert linked("When did the GTR open?") == set()

@@ -242,10 +242,10 @@ def test_a_store_without_an_embedder_answers_by_the_other_legs_and_rebuild_fills
     seen: list[int] = []
     with semmem.connect(store_url, embedder=Tiny()) as mem:
         indexed = mem.stats().memories - 1 + mem.stats().parts
-        assert mem.rebuild(progress=seen.append) == indexed > 4
+        assert mem.rebuild(progress=seen.append).embedded == indexed > 4
         assert seen == [indexed]
         assert mem.stats().vectors == indexed
-        assert mem.rebuild() == 0
+        assert mem.rebuild().embedded == 0
         assert "dense" in mem.recall("green tea")[0].legs
         assert mem.recall("green tea").degraded == {}
 

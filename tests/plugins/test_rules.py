@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from semmem.errors import InvalidInput
 from semmem.extractors import Rules
+from semmem.extractors.names import initials_key, title_initials
 from semmem.extractors.rules import alias_candidates, extract, question, subject_aliases, subject_keys, title_is_name
 from semmem.text import key, term_key, terms
 from semmem.types import Extraction, Kind
@@ -263,7 +264,7 @@ def test_the_same_text_gives_the_same_extraction_in_any_order() -> None:
 
 def test_rules_is_an_extractor_in_a_language() -> None:
     rules = Rules()
-    assert (rules.name, rules.version) == ("rules", "1")
+    assert (rules.name, rules.version) == ("rules", "2")
     assert rules.extract("Ada ran", "Log") == extract("Ada ran", "Log")
     assert rules.candidates("Ada ran", "Log") == alias_candidates("Ada ran", "Log")
     assert found(Rules("french").extract("chevaux"), Kind.STEM).keys() == {"cheval"}
@@ -298,3 +299,30 @@ def test_any_text_gives_a_well_formed_extraction(text: str, title: str | None) -
     read = question(text)
     assert {s.key for s in read.spans} <= set(read.keys)
     assert all(text[n.start : n.end] for n in read.names)
+
+
+def test_the_acronym_that_a_text_explains_is_a_name_of_its_subject() -> None:
+    found = subject_aliases("The World Meteorological Organization (WMO) met.", "World Meteorological Organization")
+    assert [(parts, weight) for parts, _, weight in found[:2]] == [
+        (("world", "meteorological", "organization"), 1.0),
+        (("wmo",), 0.7),
+    ]
+    # explained, but not of what this memory is about; and one that every "Who" would be taken for
+    assert [p for p, _, _ in subject_aliases("It joined the Bank of England (BoE).", "Threadneedle Street")] == [
+        ("threadneedle", "street")
+    ]
+    health = subject_aliases("World Health Organization (WHO)", "World Health Organization")
+    assert ("who",) not in [parts for parts, _, _ in health]
+
+
+def test_the_initials_of_a_title_are_kept_and_are_no_name_that_a_text_can_mention() -> None:
+    assert title_initials("North Atlantic Treaty Organization (alliance)") == {"nato"}
+    assert title_initials("The Bank of England") == {"boe"}  # with its connector; "be" is too short
+    assert title_initials("Notes on the north side") == set()  # a description
+    titled = extract("x", "North Atlantic Treaty Organization")
+    assert (0.0, 0.0) in {
+        (a, b)
+        for k, a, b in zip(titled.keys, titled.mentions, titled.subjects, strict=True)
+        if k == initials_key("nato")
+    }
+    assert initials_key("nato") not in extract("NATO met. Nato met.", known={initials_key("nato")}).keys

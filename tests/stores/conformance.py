@@ -6,6 +6,7 @@ by hand.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from semmem.errors import Conflict, InvalidInput, StoreClosed
 from semmem.extractors.rules import Rules
 from semmem.ingest import Ingest
 from semmem.protocols import Store
-from semmem.text import content_key, key
+from semmem.text import content_key, key, term_key
 from semmem.types import Filters, IngestReport, Kind, Memory
 
 __all__ = ["StoreConformance"]
@@ -52,7 +53,16 @@ def unit(*values: float) -> Any:
 
 
 class StoreConformance:
-    """Subclass it, and give a fixture ``store``: an empty store."""
+    """Subclass it, and give a fixture ``store``: an empty store.
+
+    A test marked ``needs("dense")`` is skipped where the store does not declare that capability.
+    """
+
+    @pytest.fixture(autouse=True)
+    def _declared(self, request: pytest.FixtureRequest, store: Store) -> None:
+        for mark in request.node.iter_markers("needs"):
+            if mark.args[0] not in store.capabilities:
+                pytest.skip(f"a {store.kind} store does not declare the capability {mark.args[0]!r}")
 
     # ------------------------------------------------------------------ remembering and getting
 
@@ -189,26 +199,37 @@ class StoreConformance:
     # ------------------------------------------------------------------ walls
 
     def test_nothing_crosses_from_one_namespace_to_another(self, store: Store) -> None:
-        write(
-            store, {"id": "a", "text": "Ada likes tea", "title": "Ada Lovelace", "vector": [1, 0, 0]}, namespace="one"
-        )
-        write(store, {"id": "a", "text": "Bob likes rum", "title": "Bob Ross", "vector": [0, 1, 0]}, namespace="two")
+        write(store, {"id": "a", "text": "Ada likes tea", "title": "Ada Lovelace"}, namespace="one")
+        write(store, {"id": "a", "text": "Bob likes rum", "title": "Bob Ross"}, namespace="two")
         one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
         assert [m.text for m in store.get("one", ["a"])] == ["Ada likes tea"]
         assert [m.text for m in store.list("two", ANY, 10, None)] == ["Bob likes rum"]
         assert set(store.heads(["one"], [one, two])) == {one}
         assert set(store.memories(["two"], [one, two])) == {two}
         assert store.locate("three", "a") == ()
-        assert store.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
-        assert set(store.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
-        name = key(Kind.NAME, ("ada", "lovelace"))
-        assert store.known_subjects({"one": [name], "two": [name]}) == {"one": {name}, "two": set()}
-        assert store.names(["two"], [name]) == {}
+        likes = term_key("like")
+        assert [p.entries["ord"].tolist() for p in store.postings(["one"], [likes]).values()] == [[one]]
         assert (store.stats("one").memories, store.stats(None).memories, store.stats(None).namespaces) == (1, 2, 2)
         assert store.scope(("one",), ANY, ()).size == 1
         assert store.scope(("one", "two"), ANY, ()).size == 2
         assert store.forget("one", "a", ANY, dry_run=False) == 1
         assert [m.text for m in store.get("two", ["a"])] == ["Bob likes rum"]
+
+    @pytest.mark.needs("dense")
+    def test_no_vector_crosses_from_one_namespace_to_another(self, store: Store) -> None:
+        write(store, {"id": "a", "vector": [1, 0, 0]}, namespace="one")
+        write(store, {"id": "a", "vector": [0, 1, 0]}, namespace="two")
+        one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
+        assert store.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
+        assert set(store.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
+
+    @pytest.mark.needs("graph")
+    def test_no_name_crosses_from_one_namespace_to_another(self, store: Store) -> None:
+        write(store, {"id": "a", "title": "Ada Lovelace"}, namespace="one")
+        write(store, {"id": "a", "title": "Bob Ross"}, namespace="two")
+        name = key(Kind.NAME, ("ada", "lovelace"))
+        assert store.known_subjects({"one": [name], "two": [name]}) == {"one": {name}, "two": set()}
+        assert store.names(["two"], [name]) == {}
 
     def test_namespaces_differ_by_case_and_may_be_any_text(self, store: Store) -> None:
         names = ["n", "N", "n ", "a'b", "🦊", "x" * 200]
@@ -267,6 +288,27 @@ class StoreConformance:
         pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
         assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
 
+    @pytest.mark.needs("lexical")
+    @pytest.mark.parametrize("maintained", [False, True])
+    def test_postings_say_who_has_a_term_how_often_and_how_long_it_is(self, store: Store, maintained: bool) -> None:
+        write(store, {"id": "a", "text": "Tea, tea and rum"}, {"id": "b", "text": "rum", "title": "Tea"})
+        write(store, {"id": "gone", "text": "tea"}, {"id": "c", "text": "gin"})
+        store.forget("n", "gone", ANY, dry_run=False)
+        if maintained:
+            store.maintain()
+        tea, gin, nobody = term_key("tea"), term_key("gin"), term_key("nobody")
+        found = store.postings(["n", "m"], [tea, gin, nobody])
+        # a title counts twice: b is tea tea rum, of length 3; 3 + 3 + 1 = 7 terms in all
+        assert (found["n"].memories, found["n"].length, found["m"].memories, found["m"].length) == (3, 7, 0, 0)
+        held = {at: entries[["ord", "count", "length"]].tolist() for at, entries in found["n"].items()}
+        a, b, c = (ord_of(store, i) for i in "abc")
+        assert {at: sorted(rows) for at, rows in held.items()} == {tea: [(a, 2, 3), (b, 2, 3)], gin: [(c, 1, 1)]}
+        assert found["n"].keys.tolist() == sorted([tea, gin])
+        assert found["m"].keys.tolist() == []
+        assert store.postings(["n"], [tea, gin], max_df=1)["n"].keys.tolist() == [gin]
+        assert tea in store.postings(["n"], [tea, gin], shared=True)["n"].keys.tolist()
+
+    @pytest.mark.needs("dense")
     def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:
         write(
             store,
@@ -290,11 +332,13 @@ class StoreConformance:
         assert nearest(Filters(sessions=("s",)), ("x",), 1) == [("xy", root)]
         assert nearest(Filters(sessions=("nobody",)), (), 10) == []
 
+    @pytest.mark.needs("dense")
     def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
         write(store, {"id": "x", "vector": [3, 4, 0]}, {"id": "bare"})
         found = store.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
         assert found == {ord_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
 
+    @pytest.mark.needs("graph")
     @pytest.mark.parametrize("maintained", [False, True])
     def test_subjects_and_names_are_known_at_once_and_after_maintenance(self, store: Store, maintained: bool) -> None:
         write(store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."})
@@ -310,6 +354,7 @@ class StoreConformance:
 
     # ------------------------------------------------------------------ vectors and who filled them
 
+    @pytest.mark.needs("dense")
     def test_the_first_embedder_to_claim_a_store_is_the_one_recorded(self, store: Store) -> None:
         first = {"name": "one", "dimensions": 3, "fingerprint": "f"}
         assert store.embedder() is None
@@ -317,6 +362,7 @@ class StoreConformance:
         assert store.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
         assert store.embedder() == first
 
+    @pytest.mark.needs("dense")
     def test_vectors_that_are_missing_can_be_found_and_added_once(self, store: Store) -> None:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         write(store, {"id": "has", "vector": [1, 0, 0]}, {"id": "a", "title": "T"}, {"id": "long", "text": text})
@@ -343,31 +389,73 @@ class StoreConformance:
         assert store.stats("n").memories == 2
 
     def test_what_was_forgotten_can_be_remembered_anew_with_other_content(self, store: Store) -> None:
+        write(store, {"id": "a"})
+        store.forget("n", "a", ANY, dry_run=False)
+        assert write(store, {"id": "a", "text": "changed"}).remembered == 1
+        assert store.get("n", ["a"])[0].text == "changed"
+        assert store.stats("n").memories == 1
+
+    @pytest.mark.needs("dense")
+    def test_a_forgotten_memory_takes_its_vector_with_it(self, store: Store) -> None:
         write(store, {"id": "a", "vector": [1, 0, 0]})
         store.forget("n", "a", ANY, dry_run=False)
-        assert write(store, {"id": "a", "text": "changed", "vector": [0, 1, 0]}).remembered == 1
-        assert store.get("n", ["a"])[0].text == "changed"
+        assert store.stats("n").vectors == 0
+        write(store, {"id": "a", "text": "changed", "vector": [0, 1, 0]})
         assert store.stats("n").vectors == 1
 
     def test_maintenance_changes_no_answer_and_has_nothing_left_to_do_a_second_time(self, store: Store) -> None:
-        write(store, *({"id": str(n), "text": f"memory {n} of a few", "vector": [n, 1, 0]} for n in range(30)))
+        dense = "dense" in store.capabilities
+        texts = ({"id": str(n), "text": f"memory {n} of a few"} for n in range(30))
+        write(store, *({**item, "vector": [n, 1, 0]} if dense else item for n, item in enumerate(texts)))
         store.forget("n", "7", ANY, dry_run=False)
-        scope = store.scope(("n",), ANY, ())
-        before = (ids(store.list("n", ANY, 100, None)), store.nearest(scope, unit(1, 0, 0), 10), scope.size)
+
+        def answers() -> Any:
+            scope = store.scope(("n",), ANY, ())
+            near = store.nearest(scope, unit(1, 0, 0), 10) if dense else None
+            held = store.postings(["n"], [term_key("memori"), term_key("8")])["n"].items()
+            matched = {at: sorted(entries[["ord", "count", "length"]].tolist()) for at, entries in held}
+            return ids(store.list("n", ANY, 100, None)), scope.size, near, matched
+
+        before = answers()
+        assert {at: len(rows) for at, rows in before[3].items()} == {term_key("memori"): 29, term_key("8"): 1}
         store.maintain()
-        scope = store.scope(("n",), ANY, ())
-        assert (ids(store.list("n", ANY, 100, None)), store.nearest(scope, unit(1, 0, 0), 10), scope.size) == before
+        assert answers() == before
         assert store.stats("n").pending == 0
         assert not any(store.maintain().values())
 
     def test_an_empty_store_answers_everything_with_nothing(self, store: Store) -> None:
         scope = store.scope(("n",), ANY, ("x",))
         assert scope.size == 0
-        assert store.nearest(scope, unit(1, 0, 0), 10).ords == ()
+        if "dense" in store.capabilities:
+            assert store.nearest(scope, unit(1, 0, 0), 10).ords == ()
         assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.locate("n", "a")) == ((), [], ())
         stats = store.stats(None)
         assert (stats.memories, stats.namespaces, stats.vectors, stats.embedder) == (0, 0, 0, None)
         assert not any(store.maintain().values())
+
+    def test_what_is_not_declared_is_refused_in_a_sentence_that_says_where_to_find_it(self, store: Store) -> None:
+        refused = {
+            "dense": lambda: store.claim_embedder({"name": "one", "dimensions": 3, "fingerprint": "f"}),
+            "graph": lambda: store.graph_hash("n"),
+        }
+        for capability, ask in refused.items():
+            if capability in store.capabilities:
+                ask()
+            else:
+                with pytest.raises(InvalidInput, match=rf"{store.kind} store keeps no .*; a PostgreSQL store does"):
+                    ask()
+
+    def test_settings_of_a_namespace_come_back_as_they_were_set(self, store: Store) -> None:
+        store.change_settings("n", {"weights.graph": 0.5, "dedup": False, "recipe": "seed"}, ())
+        store.change_settings("m", {"recipe": "hybrid"}, ())
+        store.change_settings("n", {"weights.graph": 2}, ["recipe", "nothing"])
+        assert [tuple(row) for row in store.settings("n")] == [("n", "dedup", False), ("n", "weights.graph", 2)]
+        assert [row[0] for row in store.settings(None)] == ["m", "n", "n"]
+        assert json.loads(store.scope(("n",), ANY, ()).settings or "") == [
+            ["n", "dedup", False],
+            ["n", "weights.graph", 2],
+        ]
+        assert store.scope(("other",), ANY, ()).settings is None
 
     def test_a_closed_store_says_so(self, store: Store) -> None:
         store.close()

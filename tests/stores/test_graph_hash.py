@@ -94,4 +94,4 @@ def test_after_maintain_any_history_gives_the_graph_of_a_store_filled_anew(
         mem.maintain()
         df_is_exact(mem)
         assert mem.graph_hash() == rebuilt(mem, kept, batch_size)
-        assert mem.rebuild(extract=True) == 0
+        assert mem.rebuild(extract=True).changed == 0

@@ -243,7 +243,7 @@ def test_a_rebuild_finds_again_what_was_lost_and_changes_nothing_else(mem: Semme
     mem.store.reindex("default", [(ord, extract("Something else."))])
     assert mem.graph_hash() != whole
     seen: list[int] = []
-    assert mem.rebuild(extract=True, progress=seen.append) == 1
+    assert mem.rebuild(extract=True, progress=seen.append) == semmem.Rebuilt(read=91, changed=1)
     assert mem.graph_hash() == whole
     assert seen[-1] == 91
     df_is_exact(mem)

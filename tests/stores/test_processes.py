@@ -168,7 +168,7 @@ def test_an_import_survives_the_death_of_the_server_and_nothing_acknowledged_is_
     (rest,) = finish([process])
     lines = rest.splitlines()
     if lines and lines[-1].startswith("error:"):
-        assert lines[-1].startswith("error: The database server cannot be reached")
+        assert " database server " in lines[-1]
         lines.pop()
     else:
         assert lines[-1] == str(count)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from semmem.protocols import Store
 from semmem.stores import open_store
 from semmem.stores.postgres import PostgresStore
+from semmem.stores.sqlite import SqliteStore
 from tests.stores.conformance import StoreConformance
 
 
@@ -20,3 +24,32 @@ class TestPostgres(StoreConformance):
         store = open_store(store_url, pool_size=2)
         yield store
         store.close()
+
+
+class TestSqliteFile(StoreConformance):
+    """SQLite, a file."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[SqliteStore]:
+        """An empty store."""
+        store = open_store(f"sqlite://{tmp_path / 'notes.db'}", pool_size=2)
+        yield store
+        store.close()
+
+
+class TestSqliteInMemory(StoreConformance):
+    """SQLite, in memory alone."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[SqliteStore]:
+        """An empty store."""
+        store = open_store("sqlite::memory:")
+        yield store
+        store.close()
+
+
+@pytest.mark.parametrize("store", [PostgresStore, SqliteStore])
+def test_a_store_has_every_method_of_the_protocol(store: type[Any]) -> None:
+    wanted = {name for name, what in vars(Store).items() if not name.startswith("_") and (callable(what) or what)}
+    assert len(wanted) > 30
+    assert [name for name in sorted(wanted) if not hasattr(store, name)] == []

@@ -34,9 +34,9 @@ def test_rebuild_with_another_embedder_makes_every_vector_anew(store_url: str) -
     with pytest.raises(semmem.EmbedderMismatch, match="semmem rebuild --embedder"):
         semmem.connect(store_url, embedder=Short())
     with semmem.connect(store_url, embedder="none") as mem:
-        assert mem.rebuild(embedder=Short()) == 5
+        assert mem.rebuild(embedder=Short()).embedded == 5
         assert mem.stats().embedder == "short"
-        assert mem.rebuild(embedder=Short()) == 0
+        assert mem.rebuild(embedder=Short()) == semmem.Rebuilt()
     with semmem.connect(store_url, embedder=Short()) as mem:
         found = mem.recall("note number 3", recipe="dense")
         assert (len(found), found.degraded) == (5, {})

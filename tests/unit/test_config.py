@@ -110,6 +110,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"lexical": {"match": "some"}}, "lexical match must be one of any, all, auto, not 'some'"),
     ({"graph": {"hops": 1.5}}, "graph hops must be a whole number"),
     ({"graph": {"walk": "random"}}, "graph walk must be one of gated, pagerank"),
+    ({"graph": {"alpha": -0.1}}, "graph alpha must be a number from 0 to 1"),
+    ({"graph": {"alpha": 1}}, "graph alpha must be below 1"),
+    ({"graph": {"stems": 1}}, "graph stems must be one of True, False"),
+    ({"conversation": {"previous": -1}}, "conversation previous must be a number from 0"),
+    ({"conversation": {"collecting": 1}}, "conversation collecting must be one of True, False"),
+    ({"conversation": {"colour": 1}}, "conversation has no setting 'colour'"),
     ({"graph": {"seeders": "lexical"}}, "graph seeders must be a tuple"),
     ({"graph": {"colour": 1}}, "graph has no setting 'colour'"),
 ]

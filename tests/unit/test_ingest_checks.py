@@ -20,7 +20,9 @@ from semmem.types import IngestReport
 
 
 class NoStore:
-    """A store that fails the test when anything gets as far as the store."""
+    """A store that fails the test when anything gets as far as the store; only what it declares may be looked at."""
+
+    capabilities = frozenset(("lexical", "dense", "graph"))
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the store was asked to {name}")
@@ -273,10 +275,10 @@ def test_uuid7_is_of_version_7_and_sorts_by_time() -> None:
 
 
 def test_a_batch_ends_early_when_its_texts_are_long() -> None:
-    from semmem.ingest import _batches
+    from semmem.ingest import batches
 
     items = enumerate([{"text": "a" * 12_000_000}, {"text": "b" * 12_000_000}, {"text": "c"}, 5])
-    assert [[at for at, _ in batch] for batch in _batches(items, 3)] == [[0, 1], [2, 3]]
+    assert [[at for at, _ in batch] for batch in batches(items, 3)] == [[0, 1], [2, 3]]
 
 
 def test_an_empty_stream_is_a_report_of_nothing() -> None:

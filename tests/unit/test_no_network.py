@@ -55,6 +55,8 @@ def test_the_block_blocks(monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 def every_verb(mem: semmem.Semmem) -> None:
     mem.remember("Ada Lovelace wrote the first program.", id="ada", title="Ada Lovelace", session="s")
     mem.remember("Babbage designed the engine. " * 80, id="long", session="s")
+    mem.probe(recipe="hybrid", k=3)
+    mem.leg("lexical").search("engine")
     mem.remember_many([{"text": "The Science Museum shows a part of the engine.", "id": "museum"}])
     for name in semmem.RECIPES:
         found = mem.recall("who programmed the engine?", recipe=name, filters={"created_after": "2000-01-01"})
@@ -65,7 +67,7 @@ def every_verb(mem: semmem.Semmem) -> None:
     assert mem.get("ada").title == "Ada Lovelace"
     assert len(mem.list()) == 3
     assert mem.stats().memories == 3
-    assert mem.rebuild() == 0
+    assert mem.rebuild().embedded == 0
     mem.maintain()
     assert mem.forget("museum") == 1
     assert mem.forget(filters={"sessions": ["s"]}, hard=True) == 2

@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from semmem.interfaces.cli import demo, doctor, graphing, importing, reaching, reading, server, writing
+from semmem.interfaces.cli import (
+    demo,
+    doctor,
+    exporting,
+    graphing,
+    importing,
+    moving,
+    probing,
+    reaching,
+    reading,
+    rebuilding,
+    server,
+    settings,
+    writing,
+)
 from semmem.interfaces.cli.door import Debug, Door, Json, Namespace, RecipeName, Url
 
 __all__ = ["app", "run"]
@@ -43,12 +57,13 @@ def options(
     ] = False,
 ) -> None:
     """Take the options that may stand before any command."""
-    ctx.obj = Door(url=url, namespace=namespace or "default", recipe=recipe, json=json, debug=debug)
+    ctx.obj = Door(url, namespace or "default", recipe, json=json, debug=debug, named=namespace is not None)
 
 
-for part in (demo, writing, importing, reading, graphing, reaching, doctor):
+for part in (demo, writing, importing, exporting, reading, rebuilding, moving, graphing, reaching, probing, doctor):
     part.register(app)
 app.add_typer(graphing.names, name="concepts")
+app.add_typer(settings.names, name="settings")
 app.add_typer(server.app, name="server")
 
 

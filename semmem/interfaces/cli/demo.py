@@ -35,6 +35,7 @@ def demo(
         Path | None, typer.Option(help="A folder of text or Markdown to show instead of this repository's own.")
     ] = None,
     ask: Annotated[list[str] | None, typer.Option(help="Your own question to the folder; repeatable.")] = None,
+    recipes: Annotated[bool, typer.Option("--recipes", help="Only a table of every recipe on the story.")] = False,
 ) -> None:
     """Show it all: a small story, five questions that need two memories each, then a folder of Markdown.
 
@@ -47,12 +48,24 @@ def demo(
         raise InvalidInput(f"There is no folder {data}; give one that holds text or Markdown files.")
     started = time.monotonic()
     show = demo_show.Quiet() if door.json else demo_show.Show(door)
+    if recipes:
+        return _recipes(door)
     with _scratch(door) as mem:
         told: dict[str, Any] = {"story": _story(door, mem, show)}
         if (root := data or own_folder()) is not None:
             told["folder"] = _folder(door, mem, show, root, ask or (), own=data is None)
     told["seconds"] = round(time.monotonic() - started, 1)
     door.give(told, lambda: show.closing(told["seconds"]))
+
+
+def _recipes(door: Door) -> None:
+    from semmem.interfaces.cli.demo_recipes import compared, show_compared
+
+    with _scratch(door) as mem:
+        mem.remember_many(story(), namespace=_STORY)
+        mem.maintain()
+        rows = compared(mem, _STORY)
+    door.give(rows, lambda: show_compared(door, rows))
 
 
 def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:

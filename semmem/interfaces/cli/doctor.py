@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semmem.interfaces.cli.door import Door, command
+
+if TYPE_CHECKING:
+    from semmem.facade import Semmem
 
 __all__ = ["Finding", "examine", "register"]
 
@@ -66,6 +69,9 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     for name, mend in _EXTRAS.items():
         version = _version(name)
         out.append(Finding(name, "good", version) if version else Finding(name, "optional", "not installed", mend))
+    out.append(_settings())
+    if out[-1].state == "bad":  # what follows goes by them
+        return out
     out.append(_model())
     out.append(_server(door))
     if connect:
@@ -80,6 +86,21 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _settings() -> Finding:
+    """Read the settings, as every command does, and say from which files."""
+    from semmem.config import Settings
+    from semmem.errors import SemmemError
+    from semmem.tailoring import recipe_of
+
+    try:
+        found = Settings.load()
+        recipe_of(found)
+    except SemmemError as error:
+        return Finding("settings", "bad", str(error), "semmem settings")
+    files = ", ".join(str(file.path) for file in found.files)
+    return Finding("settings", "good", f"from {files}" if files else "no file")
 
 
 def _model() -> Finding:
@@ -121,21 +142,37 @@ def _server(door: Door) -> Finding:
     try:
         return Finding("server", "good", status_line(server_of(door.url).status()))
     except InvalidInput:
-        return Finding("server", "good", "a server of your own")
+        return Finding("server", "good", "none: SQLite, a file" if _is_sqlite(door) else "a server of your own")
     except SemmemError as error:
         return Finding("server", "bad", str(error), "semmem server stop")
 
 
+def _is_sqlite(door: Door) -> bool:
+    from semmem.config import Settings
+    from semmem.stores.url import parse_url
+
+    settings = Settings.load()
+    return parse_url(door.url or settings.url, home=settings.home).kind == "sqlite"
+
+
 def _store(door: Door) -> list[Finding]:
     from semmem.errors import SemmemError
+    from semmem.stores.capabilities import lacking
 
     try:
         with door.connect() as mem:
             counts = mem.stats()
+            capabilities = mem.store.capabilities
+            absent = [why for leg in ("dense", "graph") if (why := lacking(mem.store, leg)) is not None]
+            settings = _searched(mem)
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
     size = f"{counts.memories:,} memories in {counts.namespaces:,} namespaces, {counts.bytes / 2**20:,.1f} MiB"
-    out = [Finding("store", "good", size)]
+    out = [Finding("store", "good", size), *settings]
+    if absent:
+        out.append(Finding("legs", "optional", f"lexical alone; {' '.join(absent)}"))
+    if "dense" not in capabilities:
+        return out
     # A split memory has at least two parts, which have vectors, and has none itself.
     missing = counts.memories + counts.parts - counts.parts // 2 - counts.vectors
     if missing > 0:
@@ -143,6 +180,18 @@ def _store(door: Door) -> list[Finding]:
         out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
     elif counts.embedder:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
+    return out
+
+
+def _searched(mem: Semmem) -> list[Finding]:
+    """Say of each namespace with search settings of its own whether they are used."""
+    out = []
+    for namespace in sorted({namespace for namespace, _, _ in mem.store.settings(None)}):
+        _, own, wrong = mem.searched_by(namespace=namespace)
+        if wrong:
+            out.append(Finding("search settings", "bad", wrong, f"semmem settings unset --all --namespace {namespace}"))
+        else:
+            out.append(Finding("search settings", "good", f"namespace {namespace}: {', '.join(own)}"))
     return out
 
 

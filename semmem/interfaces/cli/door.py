@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "alone", "command"]
 
 Url = Annotated[
-    str | None, typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://… (default: yours).")
+    str | None,
+    typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://…, sqlite:FILE (default: yours)."),
 ]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="The wall that nothing crosses.")]
 RecipeName = Annotated[str | None, typer.Option("--recipe", help="Search settings by name.")]
@@ -52,6 +53,8 @@ class Door:
     recipe: str | None = None
     json: bool = False
     debug: bool = False
+    named: bool = False
+    """Whether the namespace was given."""
 
     @contextmanager
     def connect(self, **settings: Any) -> Iterator[Semmem]:
@@ -144,6 +147,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
             recipe=mine.get("recipe") or before.recipe,
             json=mine["json"] or before.json,
             debug=mine["debug"] or before.debug,
+            named=bool(mine.get("namespace")) or before.named,
         )
         if ctx.invoked_subcommand is not None:
             ctx.obj = door

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,20 +14,26 @@ from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.writing import OnError
 
 if TYPE_CHECKING:
+    from semmem.bringing import BroughtIn
     from semmem.interfaces.importers import BadRow
-    from semmem.types import IngestReport
 
 __all__ = ["register"]
 
 _TOLD = 20
+_NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
 class Format(StrEnum):
     """What `import` reads."""
 
     chat = "chat"
+    csv = "csv"
+    jsonl = "jsonl"
     locomo = "locomo"
     longmemeval = "longmemeval"
+    markdown = "markdown"
+    mcp = "mcp"
+    mem0 = "mem0"
 
 
 def register(app: typer.Typer) -> None:
@@ -36,28 +43,56 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     door: Door,
-    format: Annotated[Format, typer.Argument(help="What the file is.")],
-    file: Annotated[Path, typer.Argument(help="The file: .jsonl with one row a line, or one JSON value.")],
+    format: Annotated[Format, typer.Argument(help="What the file is; see above.")],
+    file: Annotated[Path, typer.Argument(help="The file; for markdown the folder.")],
     on_error: Annotated[
         OnError, typer.Option(help="A bad row: leave it out and say so, or stop and store nothing of its batch.")
     ] = OnError.skip,
     batch_size: Annotated[int, typer.Option(help="Memories a transaction.")] = 500,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="csv: FIELD=HEADER, such as text=Body or tags=Labels:; (; between tags); repeatable."),
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="csv: what stands between cells; default: looked for.")] = None,
+    drop_others: Annotated[bool, typer.Option("--drop-others", help="csv: no metadata from other columns.")] = False,
+    into: Annotated[str | None, typer.Option(help="jsonl: this namespace for all, instead of their own.")] = None,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: make vectors anew.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
+    ] = False,
 ) -> None:
-    """Import a chat: one message a memory, with author, session, position and time. Again stores nothing twice.
+    """Import what another program has written. Again stores only what is new; bad rows are told by line.
 
-    chat reads JSON lines such as {"role": …, "content": …, "timestamp": …, "session": …} and message arrays of the
-    OpenAI and Anthropic APIs; locomo and longmemeval read the files of these two data sets. Bad rows are told by line.
+    chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs.
+
+    csv: a table, one row a memory.
+
+    jsonl: what `semmem export` writes, or lines with remember's argument names as keys.
+
+    locomo, longmemeval: the files of these two data sets.
+
+    markdown: a folder of notes, such as an Obsidian vault; a changed note replaces the old one.
+
+    mcp: the file of the reference MCP memory server, entities and relations.
+
+    mem0: mem0's memories saved as JSON.
     """
-    from semmem.errors import BadItem, InvalidInput
+    from semmem.errors import BadItem, Conflict
     from semmem.interfaces.cli.progress import counting
-    from semmem.interfaces.importers import BadRow, reader
+    from semmem.interfaces.importers import BadRow, owned, reader
 
-    if not file.is_file():
-        raise InvalidInput(f"There is no file {file}.")
+    options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
+    _there(format, file)
     bad: list[BadRow] = []
     wheres: list[str] = []
+    keep: set[str] = set()
     skip = on_error is OnError.skip
-    rows = reader(format.value)(file, reject=bad.append if skip else None)
+
+    def tell(row: BadRow) -> None:
+        bad.append(row)
+        keep.update([row.id] if row.id else [])
+
+    rows = reader(format.value)(file, reject=tell if skip else None, **options)
 
     def noted() -> Iterator[Any]:
         for row in rows:
@@ -66,37 +101,98 @@ def import_(
 
     with door.connect() as mem, counting(door, file.name, None) as advance:
         try:
-            report = mem.remember_many(
+            report = mem.bring_in(
                 noted(),
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
+                owned=owned(format.value, file),
+                replace=format is Format.markdown,
+                prune=prune,
+                keep=keep,
                 progress=advance,
             )
-        except BadItem as error:
-            if error.position < 0:
+        except (BadItem, Conflict) as error:
+            numbered = _NUMBERED.match(error.message)
+            if numbered is None:
                 raise
-            raise BadItem(f"{wheres[error.position]}: {error.message.partition(': ')[2]}") from error
+            raise type(error)(f"{wheres[int(numbered[1])]}: {error.message[numbered.end() :]}") from error
     bad += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
     told = {
         "remembered": report.remembered,
         "unchanged": report.unchanged,
+        "replaced": report.replaced,
         "rejected": bad,
+        "gone": report.gone,
+        "pruned": report.pruned,
         "seconds": report.seconds,
         "degraded": report.degraded,
     }
     door.give(told, lambda: _show(door, report, bad))
 
 
-def _show(door: Door, report: IngestReport, bad: list[BadRow]) -> None:
+def _options(
+    format: Format,
+    column: list[str] | None,
+    delimiter: str | None,
+    drop_others: bool,
+    into: str | None,
+    no_vectors: bool,
+    prune: bool,
+) -> dict[str, Any]:
+    """Return what the format's reader takes. Raises InvalidInput for an option that is another format's."""
+    from semmem.errors import InvalidInput
+
+    given = {
+        "--column": (Format.csv, bool(column)),
+        "--delimiter": (Format.csv, delimiter is not None),
+        "--drop-others": (Format.csv, drop_others),
+        "--into": (Format.jsonl, into is not None),
+        "--no-vectors": (Format.jsonl, no_vectors),
+        "--prune": (Format.markdown, prune),
+    }
+    for option, (whose, is_given) in given.items():
+        if is_given and whose is not format:
+            raise InvalidInput(f"{option} is an option of import {whose.value}, not of import {format.value}.")
+    if format is Format.csv:
+        from semmem.interfaces.importers.table import column_map
+
+        sign = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+        if sign is not None and (len(sign) != 1 or sign in '"\r\n '):
+            raise InvalidInput(f"--delimiter takes one sign, such as ; or tab, not {delimiter!r}.")
+        return {"columns": column_map(column or ()), "delimiter": sign, "drop_others": drop_others}
+    return {"into": into, "vectors": not no_vectors} if format is Format.jsonl else {}
+
+
+def _there(format: Format, file: Path) -> None:
+    from semmem.errors import InvalidInput
+
+    if format is Format.markdown:
+        if not file.is_dir():
+            raise InvalidInput(f"There is no folder {file}.")
+    elif not file.is_file():
+        raise InvalidInput(f"There is no file {file}.")
+
+
+def _show(door: Door, report: BroughtIn, bad: list[BadRow]) -> None:
+    changed = f"{report.replaced:,} have changed, " if report.replaced else ""
     door.out.print(
         f"Imported {report.remembered:,} memories into namespace {door.namespace} in {report.seconds:.1f} s; "
-        f"{report.unchanged:,} were there already, {len(bad):,} rows were bad.",
+        f"{changed}{report.unchanged:,} were there already, {len(bad):,} rows were bad.",
         markup=False,
     )
-    for row in bad[:_TOLD]:
-        door.say(f"  {row.where}: {row.reason}")
-    if len(bad) > _TOLD:
-        door.say(f"  and {len(bad) - _TOLD} more; --json lists them all.")
+    _listed(door, bad, lambda row: f"{row.where}: {row.reason}")
+    if report.gone and report.pruned:
+        door.out.print(f"Forgot {report.pruned:,} whose notes are gone.", markup=False)
+    elif report.gone:
+        door.say(f"{len(report.gone):,} notes are gone and still remembered; --prune forgets them:")
+        _listed(door, report.gone, str)
     for leg, reason in report.degraded.items():
         door.say(f"  {leg} degraded: {reason}")
+
+
+def _listed(door: Door, rows: Any, line: Callable[[Any], str]) -> None:
+    for row in rows[:_TOLD]:
+        door.say(f"  {line(row)}")
+    if len(rows) > _TOLD:
+        door.say(f"  and {len(rows) - _TOLD} more; --json lists them all.")

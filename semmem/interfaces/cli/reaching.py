@@ -12,6 +12,7 @@ from semmem.interfaces.cli.door import Door, command
 
 if TYPE_CHECKING:
     from semmem.rank_cap import Reach
+    from semmem.types import Recipe
 
 __all__ = ["register", "show_reach"]
 
@@ -29,7 +30,7 @@ class Required(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add reach to the program."""
-    command(app, "reach", "recipe")(reach)
+    command(app, "reach", "url", "namespace", "recipe")(reach)
 
 
 def reach(
@@ -43,8 +44,9 @@ def reach(
 ) -> None:
     """Say which legs can bring a memory of their own into the top k, before any query is run.
 
-    Works with no store. A leg is unreachable (never asked), boost-only (moves what others found, can bring in nothing
-    of its own), possible (some lists let it in) or guaranteed (no lists can keep it out).
+    Works with no store; with --namespace, on the recipe as that namespace's own settings make it. A leg is unreachable
+    (never asked), boost-only (moves what others found, can bring in nothing of its own), possible (some lists let it
+    in) or guaranteed (no lists can keep it out).
     """
     from semmem.errors import InvalidInput
 
@@ -57,15 +59,33 @@ def reach(
 
         told = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
     else:
-        from semmem.config import recipe
         from semmem.rank_cap import reach as reach_in
 
-        told = reach_in(recipe(door.recipe or "default"), k)
+        told = reach_in(_recipe(door), k)
     door.give(told, lambda: show_reach(door, told))
     if require is not None and (short := told.short_of(require.value, called=weights is None)):
         for regime, leg, found in short:
             door.say(f"{leg} is {found} in regime {regime}, short of {require.value} at k = {k}.")
         raise typer.Exit(wire.EXIT_REACH)
+
+
+def _recipe(door: Door) -> Recipe:
+    """Return the recipe by name, else that of the namespace that was given, else that of the settings."""
+    from semmem.config import Settings, recipe
+    from semmem.tailoring import recipe_of
+
+    if door.recipe:
+        return recipe(door.recipe)
+    if not door.named:
+        return recipe_of(Settings.load())
+    with door.connect() as mem:
+        plan, own, wrong = mem.searched_by(namespace=door.namespace)
+    if own and not door.json:
+        its = ", ".join(f"{name} {value}" for name, value in own.items())
+        door.out.print(f"In namespace {door.namespace}: {its}.", markup=False)
+    if wrong:
+        door.say(f"{wrong[0].upper()}{wrong[1:]}.".replace("..", "."))
+    return plan
 
 
 def _by_leg(text: str, option: str) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessi
 
 if TYPE_CHECKING:
     from semmem.recall import Recall
-    from semmem.types import Page, Stats
+    from semmem.types import NamespaceHash, Page, Stats
 
 __all__ = ["register"]
 
@@ -114,11 +116,16 @@ def stats(
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Count only this namespace; default: the whole store.")
     ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read everything and say a hash of what each namespace holds, too.")
+    ] = False,
 ) -> None:
     """Count memories, concepts, mentions and vectors."""
     with door.connect() as mem:
         counts = mem.stats(namespace=namespace)
-    door.give(counts, lambda: _show_stats(door, counts))
+        held = mem.hashes(namespace=namespace) if verify else {}
+    told = {**dataclasses.asdict(counts), "hashes": held} if verify else counts
+    door.give(told, lambda: _show_stats(door, counts, held))
 
 
 def _show_recall(door: Door, found: Recall) -> None:
@@ -169,9 +176,13 @@ def _plain_cells(*cells: str) -> list[Any]:
     return [Text(cell) for cell in cells]
 
 
-def _show_stats(door: Door, counts: Stats) -> None:
+def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) -> None:
     from semmem.interfaces import wire
 
     for name, value in wire.plain(counts).items():
         shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
         door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}", markup=False)
+    for name, one in held.items():
+        door.out.print(f"{name}: {one.memories:,} memories, {one.vectors:,} vectors", markup=False, soft_wrap=True)
+        for what in ("content", "vector", "graph"):
+            door.out.print(f"{what:>10}  {getattr(one, what)}", markup=False)

@@ -1,4 +1,4 @@
-"""The commands that change a store: remember, forget, rebuild and maintain."""
+"""The commands that change a store: remember, forget and maintain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def register(app: typer.Typer) -> None:
     """Add the writing commands to the program."""
     command(app, "remember", "url", "namespace")(remember)
     command(app, "forget", "url", "namespace")(forget)
-    command(app, "rebuild", "url")(rebuild)
     command(app, "maintain", "url")(maintain)
 
 
@@ -119,26 +118,6 @@ def forget(
     what = f"{count} {'memory' if count == 1 else 'memories'}"
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
-
-
-def rebuild(
-    door: Door,
-    embedder: Annotated[
-        str | None, typer.Option("--embedder", help="Re-embed everything with this one: minilm or hashing.")
-    ] = None,
-    extract: Annotated[bool, typer.Option("--extract", help="Find the concepts of every memory anew instead.")] = False,
-) -> None:
-    """Make the vectors that are missing; with --embedder all of them by another model, with --extract the concepts."""
-    from semmem.interfaces.cli.progress import counting
-
-    with door.connect() as mem:
-        waiting = mem.stats().memories
-        with counting(door, "extracting" if extract else "embedding", None) as advance:
-            made = mem.rebuild(embedder=embedder, extract=extract, progress=advance) if waiting else 0
-    if extract:
-        door.give({"changed": made}, lambda: door.out.print(f"Found the concepts anew; {made:,} memories changed."))
-    else:
-        door.give({"embedded": made}, lambda: door.out.print(f"Made {made:,} vectors."))
 
 
 def maintain(door: Door) -> None:

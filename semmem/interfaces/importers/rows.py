@@ -16,10 +16,14 @@ __all__ = ["BadRow", "Item", "Reject", "RowError", "document", "item", "lines", 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was not read: ``where`` it stands, such as "line 7", and the reason."""
+    """A row that was not read: ``where`` it stands, such as "line 7", and the reason.
+
+    ``id`` is that of a memory which stays as it is for the time being, where there is one.
+    """
 
     where: str
     reason: str
+    id: str | None = None
 
 
 Reject = Callable[[BadRow], None]

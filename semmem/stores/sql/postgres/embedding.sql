@@ -1,13 +1,16 @@
 -- nearest --
--- Exact, over whole namespaces. Vectors have unit length, so the inner product is the cosine.
+-- Exact, over whole namespaces. Vectors have unit length, so the inner product is the cosine. Here and below nothing is
+-- found when another embedder fills the store than made the question's vector: in the snapshot of the vectors themselves.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
 WHERE namespace = ANY(%(namespaces)s)
+  AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_within --
 -- Exact, over the memories a filter lets through.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
 WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+  AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_indexed --
@@ -16,10 +19,12 @@ ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 WITH near AS MATERIALIZED (
     SELECT ord, vector FROM embedding
     WHERE indexed AND namespace = ANY(%(namespaces)s)
+      AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY (vector::public.halfvec({dimensions})) <#> %(vector)s::public.vector::public.halfvec({dimensions})
     LIMIT %(candidates)s
 ), rest AS MATERIALIZED (
     SELECT ord, vector FROM embedding WHERE NOT indexed AND namespace = ANY(%(namespaces)s)
+      AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY vector <#> %(vector)s::public.vector LIMIT %(depth)s
 )
 SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM (SELECT * FROM near UNION ALL SELECT * FROM rest) AS found
@@ -30,57 +35,97 @@ ORDER BY cosine DESC, ord LIMIT %(depth)s;
 SET LOCAL plan_cache_mode TO force_custom_plan;
 
 -- embedding_index --
--- One index for the store; {dimensions} is a whole number from meta, as an index needs it written out.
-CREATE INDEX CONCURRENTLY IF NOT EXISTS embedding_hnsw ON embedding
+-- One index for the store; {dimensions} is a whole number from meta, as an index needs it written out. {table} is
+-- embedding, or the shadow that takes its place.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw ON {table}
 USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 64)
 WHERE indexed;
 
 -- embedding_index_ready --
 -- Whether the index is there and whole.
-SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('embedding_hnsw');
+SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('{table}_hnsw');
 
 -- embedding_index_drop --
 -- An interrupted build leaves an index that answers nothing.
-DROP INDEX IF EXISTS embedding_hnsw;
+DROP INDEX IF EXISTS {table}_hnsw;
 
 -- embedding_unindexed --
 -- How many wait, in all namespaces that are large enough to need the index.
-SELECT namespace, count(*) FILTER (WHERE NOT indexed), count(*) FROM embedding
+SELECT namespace, count(*) FILTER (WHERE NOT indexed), count(*) FROM {table}
 GROUP BY namespace HAVING count(*) >= %(least)s AND count(*) FILTER (WHERE NOT indexed) > 0;
 
 -- embedding_take_in --
 -- Some thousands at a time, so that no transaction is long.
-UPDATE embedding SET indexed = true WHERE (namespace, ord) IN (
-    SELECT namespace, ord FROM embedding WHERE namespace = %(namespace)s AND NOT indexed ORDER BY ord LIMIT %(limit)s);
+UPDATE {table} SET indexed = true WHERE (namespace, ord) IN (
+    SELECT namespace, ord FROM {table} WHERE namespace = %(namespace)s AND NOT indexed ORDER BY ord LIMIT %(limit)s);
 
 -- similarities --
 -- For a handful of memories.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
-WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+  AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb);
 
 -- embedding_vectors --
 -- The vectors themselves, packed one after the other.
 SELECT string_agg(int8send(ord), ''::bytea ORDER BY ord), string_agg(public.vector_send(vector), ''::bytea ORDER BY ord)
-FROM embedding WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
-
--- embedding_clear --
--- Vectors of two models do not compare.
-TRUNCATE embedding;
+FROM embedding WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+  AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb);
 
 -- embedding_missing --
 -- What rebuild has to fill in, in order.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.ord FROM memory m
-LEFT JOIN embedding e USING (namespace, ord)
+LEFT JOIN {table} e USING (namespace, ord)
 WHERE m.parts = 0 AND e.ord IS NULL AND (m.namespace, m.ord) > (%(namespace)s COLLATE "C", %(ord)s)
 ORDER BY m.namespace, m.ord LIMIT %(limit)s;
 
 -- embedding_add --
 -- Rebuild writes what ingest could not; the join leaves out what was forgotten since, and locks what is there.
-INSERT INTO embedding (namespace, ord, vector)
+INSERT INTO {table} (namespace, ord, vector)
 SELECT m.namespace, m.ord, k.vector::public.vector
 FROM unnest(%(namespaces)s::text[], %(ords)s::bigint[], %(vectors)s::text[]) AS k(namespace, ord, vector)
 JOIN memory m ON m.namespace = k.namespace AND m.ord = k.ord
 ORDER BY m.namespace, m.ord
-FOR KEY SHARE OF m
+{lock}
 ON CONFLICT (namespace, ord) DO NOTHING;
+
+-- embedding_in_index --
+-- Whether a build that was interrupted is still to be done.
+SELECT EXISTS (SELECT FROM {table} WHERE indexed);
+
+-- shadow_count --
+-- How many vectors of the coming embedder an interrupted rebuild has made.
+SELECT count(*) FROM embedding_next;
+
+-- shadow_clear --
+-- Of another embedder than the one that comes now, or not wanted any more.
+TRUNCATE embedding_next;
+
+-- shadow_write_lock --
+-- Nobody adds a vector any more, readers go on.
+LOCK TABLE embedding IN SHARE ROW EXCLUSIVE MODE;
+
+-- shadow_own_lock --
+-- Nobody reads a vector any more, for the few milliseconds of the next statement.
+LOCK TABLE embedding, embedding_next IN ACCESS EXCLUSIVE MODE;
+
+-- shadow_swap --
+-- The tables change their names, and so do their indexes; the old vectors go.
+DROP INDEX IF EXISTS embedding_hnsw;
+ALTER TABLE embedding RENAME TO embedding_before;
+ALTER INDEX embedding_pkey RENAME TO embedding_before_pkey;
+ALTER INDEX embedding_rest RENAME TO embedding_before_rest;
+ALTER TABLE embedding_next RENAME TO embedding;
+ALTER INDEX embedding_next_pkey RENAME TO embedding_pkey;
+ALTER INDEX embedding_next_rest RENAME TO embedding_rest;
+ALTER INDEX IF EXISTS embedding_next_hnsw RENAME TO embedding_hnsw;
+ALTER TABLE embedding_before RENAME TO embedding_next;
+ALTER INDEX embedding_before_pkey RENAME TO embedding_next_pkey;
+ALTER INDEX embedding_before_rest RENAME TO embedding_next_rest;
+TRUNCATE embedding_next;
+UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'embedder_next') WHERE key = 'embedder';
+DELETE FROM meta WHERE key = 'embedder_next';
+
+-- rebuild_lock --
+-- One rebuild at a time, for as long as its connection lives.
+SELECT pg_try_advisory_lock(hashtextextended('semmem rebuild', 0));

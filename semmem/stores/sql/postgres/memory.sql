@@ -75,8 +75,10 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;
 
 -- memory_scope --
--- The indexed memories that a set of filters lets through, packed.
-SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea)
+-- The indexed memories that a set of filters lets through, packed; beside them what memory_size has.
+SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea),
+       (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
+        FROM namespace_setting WHERE namespace = ANY(%(namespaces)s))
 FROM memory
 WHERE namespace = ANY(%(namespaces)s) AND parts = 0
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
@@ -94,8 +96,12 @@ WHERE namespace = ANY(%(namespaces)s) AND parts = 0
 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: the tally, not a count.
-SELECT coalesce(sum(memories), 0)::bigint FROM tally WHERE namespace = ANY(%(namespaces)s);
+-- How many memories are indexed: the tally, not a count. The namespaces' own settings come along, so that every
+-- recall knows them and none asks for them.
+SELECT coalesce(sum(memories), 0)::bigint,
+       (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
+        FROM namespace_setting WHERE namespace = ANY(%(namespaces)s))
+FROM tally WHERE namespace = ANY(%(namespaces)s);
 
 -- memory_neighbours --
 -- Previous and next of the same session; two index probes a memory.
@@ -167,6 +173,10 @@ DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETU
 -- forget_embedding --
 -- No vector outlives its text.
 DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- forget_shadow --
+-- Nor one that a rebuild has made for the time to come. After the other table, as a rebuild locks them.
+DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- stats --
 -- Counts of one namespace, or of all of them.

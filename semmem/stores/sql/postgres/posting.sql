@@ -76,8 +76,9 @@ SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- tally_add --
--- A delta; folded by tally_fold.
-INSERT INTO tally (namespace, memories, length) VALUES (%(namespace)s, %(memories)s, %(length)s);
+-- A delta; folded by tally_fold. Returns who fills the store with vectors, for a writer that has just brought some.
+INSERT INTO tally (namespace, memories, length) VALUES (%(namespace)s, %(memories)s, %(length)s)
+RETURNING (SELECT value FROM meta WHERE key = 'embedder');
 
 -- tally_fold --
 -- Many deltas become one, and none when nothing is left; a concurrent fold finds nothing and adds nothing.

@@ -7,8 +7,13 @@ SELECT pg_advisory_lock(hashtextextended('semmem migrations', 0));
 SELECT pg_advisory_unlock(hashtextextended('semmem migrations', 0));
 
 -- migration_exists --
--- NULL in a database that semmem has not seen yet.
-SELECT to_regclass('semmem.migration');
+-- NULL in a database that semmem has not seen yet; beside it the version of pgvector, if it is there.
+SELECT to_regclass('semmem.migration'), (SELECT extversion FROM pg_extension WHERE extname = 'vector');
+
+-- vector_versions --
+-- pgvector as it is in this database, and as the server would make it; NULL where it is not.
+SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector');
 
 -- vector_exists --
 -- NULL when pgvector's type is not where our statements look for it.
@@ -35,8 +40,17 @@ INSERT INTO semmem.migration (number, name) VALUES (%(number)s, %(name)s);
 SELECT value FROM meta WHERE key = %(key)s;
 
 -- meta_set --
--- Another embedder takes over, in the transaction that drops the vectors of the one before.
+-- What is known of the whole store changes, such as how far a rebuild has come.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- meta_drop --
+-- What a finished rebuild leaves behind.
+DELETE FROM meta WHERE key = %(key)s;
+
+-- database_id --
+-- What a moment of this database means nothing outside of.
+SELECT d.oid::text || ' ' || s.system_identifier FROM pg_database d, pg_control_system() s
+WHERE d.datname = current_database();
 
 -- meta_claim --
 -- The first writer decides; everybody reads what was decided.

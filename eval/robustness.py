@@ -1,0 +1,191 @@
+"""Robustness: what becomes of recall when the questions, the order of writing or the company of the memories change.
+
+    python -m eval.robustness --data agentnotes_a --data musique100 --foreign vaswani --foreign sentences.conllu \
+        [--foreign-count 20000] [--recipe default] [--out result.json]
+
+Rows: as they are; questions in lower case; memories in a shuffled order; titles left out (where there are titles); and
+foreign memories, of other sets or of a file with one sentence a line, in the same namespace. Each row is compared to
+the first by a paired bootstrap. The text of a set is embedded once, whatever the number of rows it stands in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import eval.datasets as datasets
+import semmem
+from eval.datasets import Corpus, Query
+from eval.measures import Measured, measure
+from eval.runner import place
+from eval.significance import paired
+from semmem.embedders import load as load_embedder
+from semmem.stores.embedded import EmbeddedServer
+
+__all__ = ["foreign", "main", "rows"]
+
+METRICS = ("R@5", "R@10")
+
+
+class Remembered:
+    """An embedder that embeds each text once."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._seen: dict[str, Any] = {}
+        self.name, self.dimensions, self.max_tokens = inner.name, inner.dimensions, inner.max_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these weights from others."""
+        return str(self._inner.fingerprint)
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens ``text`` has."""
+        return int(self._inner.count_tokens(text))
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Return unit vectors of shape (len(texts), dimensions)."""
+        import numpy as np
+
+        new = list(dict.fromkeys(text for text in texts if text not in self._seen))
+        if new:
+            self._seen.update(zip(new, self._inner.embed(new), strict=True))
+        return np.stack([self._seen[text] for text in texts])
+
+
+def foreign(sources: Sequence[str], count: int) -> list[dict[str, Any]]:
+    """Return ``count`` memories that answer no question here, from data sets and files of sentences, in that order.
+
+    Raises DatasetError when there are fewer.
+    """
+    found = list(islice((item for source in sources for item in _foreign(source)), count))
+    if len(found) < count:
+        raise datasets.DatasetError(f"{', '.join(sources)} hold {len(found)} memories, not {count}; name another set.")
+    return [{**item, "id": f"foreign {number}"} for number, item in enumerate(found)]
+
+
+def _foreign(source: str) -> Iterator[dict[str, Any]]:
+    path = Path(source) if Path(source).exists() else datasets.data_root() / source
+    if not path.is_file():
+        for memory in datasets.load(source).memories:
+            yield {"text": memory["text"], "title": memory.get("title")}
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if path.suffix == ".conllu":
+            if line.startswith("# text = "):
+                yield {"text": line.removeprefix("# text = ")}
+        elif line.strip():
+            yield {"text": line}
+
+
+def rows(corpus: Corpus, strangers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Corpus]]:
+    """Yield (name, corpus) for each change, in namespaces of its own; the first is the corpus as it is."""
+    yield "as they are", _moved(corpus, "plain")
+    yield "questions in lower case", _asked_low(_moved(corpus, "plain"))
+    shuffled = list(corpus.memories)
+    random.Random(0).shuffle(shuffled)
+    yield "memories in shuffled order", _moved(replace(corpus, memories=tuple(shuffled)), "shuffled")
+    if any(memory.get("title") for memory in corpus.memories):
+        bare = tuple({k: v for k, v in memory.items() if k != "title"} for memory in corpus.memories)
+        yield "titles left out", _moved(replace(corpus, memories=bare), "untitled")
+    if strangers:
+        crowd = [{**item, "namespace": name} for name in corpus.namespaces for item in strangers]
+        yield (
+            f"{len(strangers):,} foreign memories beside",
+            _moved(replace(corpus, memories=(*corpus.memories, *crowd)), "crowded"),
+        )
+
+
+def _moved(corpus: Corpus, prefix: str) -> Corpus:
+    """Return ``corpus`` with every namespace under ``prefix``, so that one store holds all rows."""
+    return replace(
+        corpus,
+        memories=tuple({**m, "namespace": f"{prefix} {corpus.name} {m['namespace']}"} for m in corpus.memories),
+        queries=tuple(replace(q, namespace=f"{prefix} {corpus.name} {q.namespace}") for q in corpus.queries),
+    )
+
+
+def _asked_low(corpus: Corpus) -> Corpus:
+    return replace(corpus, queries=tuple(replace(q, text=q.text.lower()) for q in corpus.queries))
+
+
+def _measured(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
+    run = {}
+    for query in queries:
+        found = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe)
+        if found.degraded:
+            raise datasets.DatasetError(f"A leg could not answer: {dict(found.degraded)}; nothing was measured.")
+        run[query.id] = [place(hit) for hit in found]
+    return measure(queries, run, cutoffs=[5, 10])
+
+
+def table(mem: Any, corpus: Corpus, strangers: Sequence[Mapping[str, Any]], recipe: str) -> list[dict[str, Any]]:
+    """Return one row a change: means of R@5 and R@10, and the paired differences to the first row."""
+    out: list[dict[str, Any]] = []
+    first: Measured | None = None
+    written: set[str] = set()
+    for name, changed in rows(corpus, strangers):
+        if not written.issuperset(changed.namespaces):
+            mem.remember_many(changed.memories)
+            written.update(changed.namespaces)
+            mem.maintain()
+        asked = changed.headline
+        measured = _measured(mem, asked, recipe)
+        first = first or measured
+        row: dict[str, Any] = {"row": name, "memories": len(changed.memories), "questions": len(asked)}
+        for metric in METRICS:
+            row[metric] = round(measured.mean(metric), 4)
+            if measured is not first:
+                row[f"{metric} difference"] = paired(first.of(metric), measured.of(metric)).as_dict()
+        out.append(row)
+        print(f"  {name:34s} " + "  ".join(f"{m} {row[m]:.4f}" for m in METRICS), file=sys.stderr, flush=True)
+    return out
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print the table as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m eval.robustness", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
+    parser.add_argument("--foreign", action="append", default=[], help="a data set, or a file of sentences; repeatable")
+    parser.add_argument("--foreign-count", type=int, default=20_000, help="how many foreign memories")
+    parser.add_argument("--recipe", default="default")
+    parser.add_argument("--embedder", default="minilm")
+    parser.add_argument("--out", type=Path, default=None, help="a file for the aggregate result")
+    given = parser.parse_args(argv)
+    try:
+        strangers = foreign(given.foreign, given.foreign_count) if given.foreign else []
+        corpora = [datasets.load(name) for name in given.data]
+    except datasets.DatasetError as error:
+        raise SystemExit(str(error)) from None
+    embedder = Remembered(load_embedder(given.embedder, path=None))
+    result: dict[str, Any] = {
+        "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in given.data),
+        "recipe": semmem.recipe(given.recipe).as_dict(),
+        "foreign": {"sets": [Path(s).name for s in given.foreign], "memories": len(strangers)},
+        "sets": {},
+    }
+    with tempfile.TemporaryDirectory(prefix="semmem-robust-") as folder:
+        try:
+            with semmem.connect(f"embedded://{folder}", embedder=embedder) as mem:
+                for corpus in corpora:
+                    print(corpus.name, file=sys.stderr, flush=True)
+                    result["sets"][corpus.name] = table(mem, corpus, strangers, given.recipe)
+        finally:
+            EmbeddedServer(Path(folder)).stop()
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    if given.out is not None:
+        given.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

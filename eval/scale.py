@@ -1,0 +1,120 @@
+"""The scale benchmark: what each leg costs as the namespace grows, and how much of it grows with the store.
+
+    python -m eval.scale --data musique100 --data hotpotqa100 --data locomo3 --data vaswani --sizes 6000,20000,100000
+
+The memories of the data sets come first, in the order given; where they do not suffice, more are made by joining the
+halves of two that are there (names and phrases stay whole, so that concepts are shared as in real text). The questions
+are those of the sets that lie wholly within the smallest size. Vectors are given, so that no encoder is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import eval.datasets as datasets
+import semmem
+from eval.speed import made_vector, percentiles
+from semmem.stores.embedded import EmbeddedServer
+
+__all__ = ["grown", "main"]
+
+_ROUNDS = 2
+_WARM = 20
+
+
+def grown(memories: Sequence[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    """Yield ``count`` memories: those given, then joined halves of two of them, drawn from a seeded generator."""
+    yield from islice(memories, count)
+    draw = random.Random(0)
+    for number in range(len(memories), count):
+        one, other = (draw.choice(memories) for _ in range(2))
+        head, tail = one["text"].split(), other["text"].split()
+        yield {
+            "id": f"grown {number}",
+            "text": " ".join([*head[: len(head) // 2], *tail[len(tail) // 2 :]]) or one["text"],
+        }
+
+
+def _items(names: Sequence[str], smallest: int) -> tuple[list[dict[str, Any]], list[str]]:
+    items: list[dict[str, Any]] = []
+    questions: list[str] = []
+    for name in names:
+        corpus = datasets.load(name)
+        for number, memory in enumerate(corpus.memories):
+            kept = ("text", "title", "author", "session", "position", "created_at")
+            items.append({"id": f"{name} {number}", **{k: memory[k] for k in kept if memory.get(k) is not None}})
+        if len(items) <= smallest:
+            questions += [query.text for query in corpus.queries]
+    return items, questions
+
+
+def _asked(mem: Any, questions: Sequence[str], recipe: str) -> dict[str, dict[str, float]]:
+    """Return p50 and p95 of the whole recall and of each leg, after a warm-up."""
+    seconds: dict[str, list[float]] = {}
+    vectors = [made_vector(question) for question in questions]
+    for turn in range(-1, _ROUNDS):
+        for question, vector in list(zip(questions, vectors, strict=True))[: _WARM if turn < 0 else None]:
+            started = time.perf_counter()
+            found = mem.recall(question, namespace="scale", vector=vector, recipe=recipe)
+            took = time.perf_counter() - started
+            if turn >= 0:
+                for name, its in {**found.timings, "recall": took}.items():
+                    seconds.setdefault(name, []).append(its)
+    return {name: percentiles(its) for name, its in seconds.items() if name != "total"}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Grow one namespace through the sizes and print what a recall costs at each."""
+    parser = argparse.ArgumentParser(prog="python -m eval.scale", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
+    parser.add_argument("--sizes", default="6000,100000", help="memories in the namespace, rising")
+    parser.add_argument("--recipe", default="default")
+    given = parser.parse_args(argv)
+    sizes = [int(size) for size in given.sizes.split(",")]
+    try:
+        items, questions = _items(given.data, sizes[0])
+    except datasets.DatasetError as error:
+        raise SystemExit(str(error)) from None
+    if not questions or sizes != sorted(sizes):
+        raise SystemExit("Give sizes in rising order, the smallest of which holds a whole data set with questions.")
+    out: dict[str, Any] = {"questions": len(questions), "sizes": {}}
+    with tempfile.TemporaryDirectory(prefix="semmem-scale-") as folder:
+        try:
+            with semmem.connect(f"embedded://{folder}", embedder="none") as mem:
+                stream = grown(items, sizes[-1])
+                stored = 0
+                for size in sizes:
+                    started = time.perf_counter()
+                    batch = ({**i, "vector": made_vector(i["text"])} for i in islice(stream, size - stored))
+                    mem.remember_many(batch, namespace="scale", batch_size=1000)
+                    written = time.perf_counter() - started
+                    mem.maintain()
+                    row = {
+                        "memories_per_s": round((size - stored) / written),
+                        "maintain_s": round(time.perf_counter() - started - written, 1),
+                        "bytes": mem.stats().bytes,
+                        "p": _asked(mem, questions, given.recipe),
+                    }
+                    stored = size
+                    out["sizes"][size] = row
+                    print(f"{size:>8,}  {json.dumps(row)}", file=sys.stderr, flush=True)
+        finally:
+            EmbeddedServer(Path(folder)).stop()
+    first, last = (out["sizes"][size]["p"] for size in (sizes[0], sizes[-1]))
+    out["ratio"] = {
+        leg: {p: round(last[leg][p] / first[leg][p], 2) for p in first[leg]} for leg in first if leg in last
+    }
+    print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()

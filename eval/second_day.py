@@ -1,0 +1,146 @@
+"""The proof of the second day: a large store is copied, rebuilt, backed up and restored, with counts and hashes equal.
+
+    python -m eval.second_day [--memories 100000] [--dimensions 64]
+
+The memories are made from a vocabulary by a seeded generator, with titles that name things, so that there is a graph;
+their vectors are given, so that no encoder is timed. Everything happens in temporary embedded stores. Prints times in
+seconds, sizes in bytes and the hashes as JSON, and fails where two differ that must be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import semmem
+from semmem.interfaces.wire import plain
+from semmem.stores.embedded import EmbeddedServer
+
+__all__ = ["main"]
+
+_NAMESPACE = "second-day"
+_VOCABULARY = 20_000
+_NAMES = 4_000
+_WORDS = 25
+_QUESTIONS = 20
+
+
+def made(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
+    """Yield ``count`` memories: words with Zipf's frequencies, a name in each, a title in every fifth, a vector."""
+    chance = np.random.default_rng(7)
+    weights = 1.0 / np.arange(1, _VOCABULARY + 1)
+    edges = np.cumsum(weights / weights.sum())
+    for number in range(count):
+        words = [f"w{at:x}" for at in np.searchsorted(edges, chance.random(_WORDS)).tolist()]
+        one, other = chance.integers(0, _NAMES, 2).tolist()
+        vector = chance.normal(size=dimensions)
+        yield {
+            "id": f"m{number}",
+            "text": f"{' '.join(words[:12])}, as Person{one} Of{one % 97} saw, {' '.join(words[12:])}.",
+            "title": f"Person{other} Of{other % 97}" if number % 5 == 0 else None,
+            "author": f"author {number % 50}",
+            "session": f"s{number // 40}",
+            "position": number % 40,
+            "tags": [f"t{number % 11}"],
+            "metadata": {"number": number},
+            "created_at": "2026-01-31T12:00:00+00:00",
+            "vector": (vector / np.linalg.norm(vector)).astype(np.float32),
+        }
+
+
+def answers(mem: Any, dimensions: int) -> list[Any]:
+    """Return the hits of some questions with their scores."""
+    asked = list(made(_QUESTIONS, dimensions))
+    return [
+        [
+            (hit.memory.id, hit.score)
+            for hit in mem.recall(
+                " ".join(item["text"].split()[:9]), vector=item["vector"], namespace=_NAMESPACE, limit=10
+            )
+        ]
+        for item in asked
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run it and print what it took."""
+    parser = argparse.ArgumentParser(prog="python -m eval.second_day", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--dimensions", type=int, default=64)
+    given = parser.parse_args(argv)
+    report: dict[str, Any] = {"memories": given.memories, "dimensions": given.dimensions, "seconds": {}, "bytes": {}}
+    with tempfile.TemporaryDirectory(prefix="semmem-second-day-") as folder:
+        places = {name: Path(folder) / name for name in ("source", "copy", "restored")}
+        try:
+            _run(places, Path(folder) / "backup.semmem", given.memories, given.dimensions, report)
+        finally:
+            for place in places.values():
+                EmbeddedServer(place).stop("immediate")
+    report["machine"] = f"{platform.machine()}, Python {platform.python_version()}"
+    report["version"] = semmem.__version__
+    report["bytes"]["memory of this process at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(plain(report), indent=1))
+
+
+def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, report: dict[str, Any]) -> None:
+    @contextmanager
+    def timed(what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        report["seconds"][what] = round(time.perf_counter() - started, 1)
+        print(f"{what}: {report['seconds'][what]} s", file=sys.stderr, flush=True)
+
+    urls = {name: f"embedded://{place}" for name, place in places.items()}
+    with semmem.connect(urls["source"], embedder="none") as mem:
+        with timed("remember"):
+            mem.remember_many(made(count, dimensions), namespace=_NAMESPACE, batch_size=1000)
+        with timed("maintain"):
+            mem.maintain()
+        with timed("hashes"):
+            before = mem.hashes()
+        found = answers(mem, dimensions)
+        report["bytes"]["source"] = mem.stats().bytes
+    _same("count", before[_NAMESPACE].memories, count)
+    with timed("copy"):
+        copied = semmem.copy(urls["source"], urls["copy"])
+    _same("copy", copied.namespaces, before)
+    with timed("copy again, nothing changed"):
+        again = semmem.copy(urls["source"], urls["copy"])
+    report["rows"], report["indexed"] = sum(copied.tables.values()), copied.indexed
+    _same("rows found by the second copy", again.found, report["rows"])
+    with semmem.connect(urls["copy"], embedder="none") as mem:
+        _same("recall after copy", answers(mem, dimensions), found)
+        with timed("rebuild --extract"):
+            report["changed by rebuild"] = mem.rebuild(extract=True)
+        _same("rebuild", mem.hashes(), before)
+        with timed("backup"):
+            written = mem.backup(file)
+        report["bytes"]["backup"] = written.bytes
+        _same("backup", written.namespaces, before)
+    with semmem.connect(urls["restored"], embedder="none") as mem:
+        with timed("restore"):
+            mem.restore(file)
+        _same("restore", mem.hashes(), before)
+        _same("recall after restore", answers(mem, dimensions), found)
+    report["hashes"] = dataclasses.asdict(before[_NAMESPACE])
+
+
+def _same(what: str, one: Any, other: Any) -> None:
+    if one != other:
+        raise SystemExit(f"{what}: {one} is not {other}")
+
+
+if __name__ == "__main__":
+    main()

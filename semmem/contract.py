@@ -1,0 +1,132 @@
+"""The simple contract of a search: ``search(query, *, limit, offset, filters) -> (results, total)``.
+
+What writes a leg of its own needs, and what the whole recall and each leg answer too (``mem.leg(…)``), so that code
+that measures can take any of them without importing a back-end. Below all back-ends; pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from semmem.types import Filters, Hit, Memory
+
+__all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "Within", "as_result", "contains", "matches", "within"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One memory that a search found.
+
+    ``score`` is in [0, 1] and falls along the list. ``components`` maps a leg's name to its share and sums to the
+    score; a single leg leaves it empty. ``type`` is "memory", or "part" for a piece of a long one (id ``{id}#1``).
+    ``source`` is the path or address the memory came from. ``namespace`` may be left out where there is only one.
+    """
+
+    id: str
+    score: float
+    title: str | None = None
+    source: str | None = None
+    snippet: str = ""
+    type: str = "memory"
+    components: Mapping[str, float] = field(default_factory=dict)
+    namespace: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"components": dict(self.components)}
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Filters):
+    """What one search is narrowed to: filters, and besides the ``namespaces`` to look in and ids to leave out."""
+
+    namespaces: tuple[str, ...] = ("default",)
+    exclude: tuple[str, ...] = ()
+
+
+Found: TypeAlias = "tuple[Sequence[Result], int]"
+"""The results of one page, best first, and how many memories match in all."""
+
+
+class SimpleLeg(Protocol):
+    """A search with a name: anything that keeps this is a leg, and every leg and the whole recall keep it.
+
+    A class may also say ``witness = (question, text)``: a text that this leg finds with that question and that shares
+    no word with it, so that ``semmem probe`` can send one through.
+    """
+
+    name: str
+
+    def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Within | None = None) -> Found:
+        """Return results ``offset`` to ``offset + limit`` of the matches within ``filters``, and how many there are.
+
+        The order does not depend on the page: pages beside each other are the long page cut. Equal scores go by id.
+        """
+        ...
+
+
+class Reader(Protocol):
+    """What a leg of one's own may read: the memories of the store, as they are indexed."""
+
+    store: Any
+
+    def memories(self, filters: Within) -> Iterator[Memory]:
+        """Yield each memory within ``filters``, one by one; of a long one its parts, which are what is indexed."""
+        ...
+
+
+Factory: TypeAlias = Callable[[Reader], Any]
+"""Makes a leg: called once, when a recipe first names it, with what the leg may read."""
+
+
+def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] = ()) -> Within:
+    """Return ``filters`` with the namespaces to look in and the ids to leave out."""
+    given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
+    return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
+
+
+def matches(memory: Memory, filters: Within) -> bool:
+    """Return whether ``memory`` is within ``filters``, as the store decides it; a part goes with its whole."""
+    if memory.namespace not in filters.namespaces or _excluded(memory, filters):
+        return False
+    if filters.sessions and memory.session not in filters.sessions:
+        return False
+    if filters.authors and memory.author not in filters.authors:
+        return False
+    if not set(filters.tags) <= set(memory.tags) or not contains(memory.metadata, filters.metadata):
+        return False
+    at = memory.created_at
+    if filters.created_after is not None and (at is None or at < filters.created_after):
+        return False
+    return filters.created_before is None or (at is not None and at < filters.created_before)
+
+
+def _excluded(memory: Memory, filters: Within) -> bool:
+    return memory.id in filters.exclude or (memory.parent_id is not None and memory.parent_id in filters.exclude)
+
+
+def contains(value: Any, wanted: Any) -> bool:
+    """Return whether the JSON ``value`` contains ``wanted``, as PostgreSQL's ``@>`` has it."""
+    if isinstance(wanted, Mapping):
+        return isinstance(value, Mapping) and all(k in value and contains(value[k], v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in wanted)
+    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
+
+
+def as_result(hit: Hit, *, score: float | None = None) -> Result:
+    """Return a hit as the contract has it; with ``score``, that of a single leg, which has no components."""
+    memory = hit.memory
+    return Result(
+        memory.id,
+        hit.score if score is None else score,
+        memory.title,
+        memory.source,
+        hit.snippet or memory.text,
+        "memory" if memory.parent_id is None else "part",
+        hit.components if score is None else {},
+        memory.namespace,
+    )

@@ -1,0 +1,94 @@
+"""The command `export`: memories as JSON lines, which `import jsonl` brings back as they were."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add export to the program."""
+    command(app, "export", "url")(export)
+
+
+def export(
+    door: Door,
+    file: Annotated[str, typer.Argument(help="Where to: a file, or - for standard output.")],
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Of this namespace; give it again for more.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Take the vectors along.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Export memories, one a line with all that was given: JSON lines that `semmem import jsonl` brings back.
+
+    Newest first, whole texts; the file appears under its name when it is complete.
+    """
+    from semmem.errors import InvalidInput
+    from semmem.interfaces.cli.progress import counting
+
+    if everything and namespace:
+        raise InvalidInput("Give --all or --namespace, not both.")
+    path = None if file == "-" else Path(file)
+    if path is not None and path.exists() and not (force and path.is_file()):
+        what = "is no file" if not path.is_file() else "is there already; --force writes over it"
+        raise InvalidInput(f"{path} {what}.")
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    wanted = None if everything else namespace or door.namespace
+    with door.connect() as mem, counting(door, "export", None) as advance:
+        rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors)
+        with _sink(path) as sink:
+            count = _written(rows, sink, advance)
+    if path is None:
+        return
+    told = {"exported": count, "file": str(path)}
+    what = "1 memory" if count == 1 else f"{count:,} memories"
+    door.give(told, lambda: door.out.print(f"Exported {what} to {path}.", markup=False, soft_wrap=True))
+
+
+def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:
+    count = 0
+    for count, row in enumerate(rows, 1):
+        sink.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        if count % 500 == 0:
+            advance(count)
+    return count
+
+
+@contextmanager
+def _sink(path: Path | None) -> Iterator[IO[bytes]]:
+    """Yield where the lines go: standard output, or a file beside ``path`` that takes its name once it is whole."""
+    import os
+
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as sink:
+            yield sink
+            sink.flush()
+            os.fsync(sink.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

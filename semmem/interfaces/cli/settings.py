@@ -1,0 +1,142 @@
+"""The commands `settings`: what is set and where it came from, and the search settings of one namespace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.interfaces.cli.door import Door, alone, command
+
+if TYPE_CHECKING:
+    from semmem.config import Settings
+    from semmem.facade import Semmem
+
+__all__ = ["names"]
+
+names = typer.Typer(add_completion=False)
+"""The group of commands under ``semmem settings``."""
+
+
+@alone(names, "url", "namespace")
+def settings(door: Door) -> None:
+    """Show every setting, its value and where it came from; with --namespace also how that namespace is searched.
+
+    An argument wins over semmem.toml, that over the environment. Keys and passwords are never shown.
+    """
+    from semmem.config import Settings
+    from semmem.tailoring import recipe_of
+
+    found = Settings.load(**({} if door.url is None else {"url": door.url}))
+    recipe_of(found)  # a broken one is told here, where people look for it
+    told: dict[str, Any] = {"files": [str(file.path) for file in found.files], "settings": _rows(found)}
+    if door.named:
+        with door.connect() as mem:
+            told |= {"namespace": door.namespace, **_searched(mem, door.namespace)}
+    door.give(told, lambda: _show(door, told))
+
+
+@command(names, "set", "url", "namespace")
+def set_(
+    door: Door,
+    name: Annotated[str, typer.Argument(help="Such as weights.graph, rank_constants.dense, lexical.k1 or recipe.")],
+    value: Annotated[str, typer.Argument(help="A number, true, false, null, a word, or JSON.")],
+) -> None:
+    """Change how one namespace is searched, in every process from its next recall on."""
+    from semmem.tailoring import value_of
+
+    with door.connect() as mem:
+        found = mem.configure(namespace=door.namespace, **{name: value_of(value)})
+    line = f"{name} is {json.dumps(found[name])} in namespace {door.namespace}, from the next recall on."
+    door.give({"namespace": door.namespace, "settings": found}, lambda: door.out.print(line, markup=False))
+
+
+@command(names, "unset", "url", "namespace")
+def unset(
+    door: Door,
+    wanted: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="What to unset.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
+) -> None:
+    """Let one namespace be searched as the program's own settings say again."""
+    from semmem.errors import InvalidInput
+
+    if bool(wanted) == everything:
+        raise InvalidInput("Name the settings to unset, or give --all.")
+    with door.connect() as mem:
+        left = mem.unset_settings(*(wanted or ()), namespace=door.namespace)
+    line = f"Namespace {door.namespace} has {len(left) or 'no'} search settings of its own."
+    door.give({"namespace": door.namespace, "settings": left}, lambda: door.out.print(line, markup=False))
+
+
+def _rows(found: Settings) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "value": _masked(getattr(found, name)),
+            "source": found.source(name),
+            "meaning": field.description,
+        }
+        for name, field in type(found).model_fields.items()
+    ]
+
+
+def _masked(value: Any) -> Any:
+    from pydantic import SecretStr
+
+    from semmem.stores.url import masked
+
+    if isinstance(value, SecretStr):
+        return "***"
+    return masked(value) if isinstance(value, str) else value
+
+
+def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
+    """Return every search setting of a namespace with its source, and what of its own cannot be used."""
+    from semmem.config import RECIPES
+    from semmem.tailoring import settings_in
+
+    plan, own, wrong = mem.searched_by(namespace=namespace)
+    plain = settings_in(RECIPES.get(plan.name, plan))
+    whence = mem.settings.source("recipe")
+    rows = []
+    for name, value in settings_in(plan).items():
+        source = f"namespace {namespace}" if name in own else "recipe" if value == plain.get(name) else whence
+        rows.append({"name": name, "value": value, "source": source})
+    return {"search": rows, "unused": wrong}
+
+
+def _show(door: Door, told: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    for rows in (told["settings"], told.get("search", [])):
+        if not rows:
+            continue
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for title, style in (("name", "bold"), ("value", "cyan"), ("from", "")):
+            table.add_column(title, style=style, overflow="fold", no_wrap=title == "name")
+        if "meaning" in rows[0]:
+            table.add_column("meaning", style="dim")
+        for row in rows:
+            cells = [row["name"], _shown(row["value"]), _short(row["source"])]
+            table.add_row(*map(Text, [*cells, row["meaning"]] if "meaning" in row else cells))
+        door.out.print(table)
+        if rows is told["settings"]:
+            files = ", ".join(map(_short, told["files"])) or "none"
+            door.out.print(f"Files read: {files}.\n", style="dim", markup=False, soft_wrap=True)
+    if told.get("unused"):
+        door.out.print(told["unused"], style="red", markup=False)
+
+
+def _short(source: str) -> str:
+    """Return a path as seen from here or from the user's home, where it lies below one of them."""
+    for place, mark in ((Path.cwd(), "."), (Path.home(), "~")):
+        if source.startswith(f"{place}/"):
+            return mark + source.removeprefix(str(place))
+    return source
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)

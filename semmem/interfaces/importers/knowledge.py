@@ -1,0 +1,75 @@
+"""The file of the reference MCP memory server: JSON lines of entities with observations, and of relations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, lines, refuse
+
+__all__ = ["read"]
+
+
+def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+    """Yield one item an observation, titled with its entity and tagged with its type, and one a relation.
+
+    An entity without observations is remembered by what it is. Ids come from what is said, so that a file that has
+    grown adds what is new. A line of another form goes to ``reject``; without ``reject`` it raises BadItem.
+    """
+    bad = reject or refuse
+    for where, row in lines(path, bad):
+        try:
+            yield from _items(where, row, bad)
+        except RowError as error:
+            bad(BadRow(where, str(error)))
+
+
+def _items(where: str, row: Any, bad: Reject) -> Iterator[Item]:
+    kind = row.get("type") if isinstance(row, Mapping) else None
+    if kind == "entity":
+        name, what = _string(row, "name"), row.get("entityType")
+        what = what.strip() if isinstance(what, str) else ""
+        said = row.get("observations") or []
+        if not isinstance(said, list):
+            raise RowError(f"its observations are {type(said).__name__}, not a list.")
+        shared: dict[str, Any] = {
+            "title": _readable(name),
+            "tags": [what] if what else None,
+            "metadata": {"entity": name},
+        }
+        if not said:
+            yield item(where, id=name, text=f"{_readable(name)}: {_readable(what)}" if what else name, **shared)
+        for number, observation in enumerate(said, 1):
+            if isinstance(observation, str) and observation.strip():
+                yield item(where, id=f"{name}:{_hash(observation)}", text=observation, **shared)
+            else:
+                bad(BadRow(f"{where}, observation {number}", "it holds no text."))
+    elif kind == "relation":
+        one, other, tie = (_string(row, name) for name in ("from", "to", "relationType"))
+        yield item(
+            where,
+            id=f"{one}|{tie}|{other}",
+            text=f"{_readable(one)} {_readable(tie)} {_readable(other)}",
+            metadata={"relation": {"from": one, "to": other, "type": tie}},
+        )
+    else:
+        raise RowError('it is no object with "type" entity or relation.')
+
+
+def _string(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RowError(f"its {name!r} is no name.")
+    return value
+
+
+def _readable(name: str) -> str:
+    """Return a name as people write it: Petra_Lindqvist and worksAt in words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ") if " " not in name else name
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=6).hexdigest()

@@ -1,0 +1,69 @@
+"""What mem0 gives back of all memories, saved as JSON: a list, an object with ``results``, or one memory a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, refuse
+
+__all__ = ["read"]
+
+_KEPT = ("user_id", "agent_id", "app_id", "updated_at")
+_LISTS = ("results", "memories", "data")
+_LINES = (".jsonl", ".ndjson")
+
+
+def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+    """Yield one item a memory: its author is the actor, else the user, else the agent, its session the run.
+
+    Ids are mem0's; categories become tags; user, agent and app stay in metadata. A row without text goes to ``reject``;
+    without ``reject`` it raises BadItem. Raises InvalidInput for a file of another form.
+    """
+    bad = reject or refuse
+    for where, row in _rows(path, bad):
+        try:
+            yield _item(where, row)
+        except RowError as error:
+            bad(BadRow(where, str(error)))
+
+
+def _rows(path: Path, bad: Reject) -> Iterator[tuple[str, Any]]:
+    if path.suffix.lower() in _LINES:
+        yield from lines(path, bad)
+        return
+    value = document(path)
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+    if not isinstance(value, list):
+        raise InvalidInput(f"{path} is not an export of mem0: that is a list of memories, or an object with 'results'.")
+    yield from ((f"memory {number}", row) for number, row in enumerate(value, 1))
+
+
+def _item(where: str, row: Any) -> Item:
+    if not isinstance(row, Mapping):
+        raise RowError(f"it is {type(row).__name__}, not a memory.")
+    text = next((row[name] for name in ("memory", "text", "data") if isinstance(row.get(name), str)), "")
+    if not text.strip():
+        raise RowError("it holds no text.")
+    id = row.get("id")
+    if id is None:
+        raise RowError("it has no id.")
+    metadata = row.get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        raise RowError("its metadata is no object.")
+    author = next((row[name] for name in ("actor_id", "user_id", "agent_id") if row.get(name) is not None), None)
+    tags = row.get("categories")
+    session = row.get("run_id")
+    return item(
+        where,
+        text=text,
+        id=str(id),
+        author=None if author is None else str(author),
+        session=None if session is None else str(session),
+        tags=[str(tag) for tag in tags if tag] if isinstance(tags, list) else None,
+        metadata={**metadata, **{name: row[name] for name in _KEPT if row.get(name) is not None}} or None,
+        created_at=moment(row.get("created_at")),
+    )

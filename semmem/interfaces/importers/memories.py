@@ -1,0 +1,46 @@
+"""The JSON lines that ``semmem export`` writes, or any with remember's argument names as keys: one memory a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, item, lines, refuse
+
+__all__ = ["VectorItem", "read"]
+
+_NOT_GIVEN = ("updated_at", "version", "parent_id")
+"""What a store keeps for itself; in an export for people to read."""
+
+
+class VectorItem(Item):
+    """An item with vectors of its text or parts: ``vectors`` maps a hash of what was embedded to base64.
+
+    They are used where the same embedder, by its fingerprint, fills the store.
+    """
+
+    embedder: str = ""
+    vectors: Mapping[str, str]
+
+
+def read(path: Path, *, reject: Reject | None = None, into: str | None = None, vectors: bool = True) -> Iterator[Item]:
+    """Yield one item a line; ``into`` takes the place of each memory's own namespace, ``vectors=False`` leaves these.
+
+    A line that is no object goes to ``reject``; without ``reject`` it raises BadItem.
+    """
+    bad = reject or refuse
+    for where, row in lines(path, bad):
+        if not isinstance(row, Mapping):
+            bad(BadRow(where, f"it is {type(row).__name__}, not a memory."))
+            continue
+        given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
+        known, embedder = given.pop("vectors", None), given.pop("embedder", None)
+        if into is not None:
+            given["namespace"] = into
+        if not vectors:
+            given.pop("vector", None)
+        made = item(where, **given)
+        if vectors and isinstance(known, Mapping) and isinstance(embedder, str):
+            made = VectorItem(made)
+            made.where, made.embedder, made.vectors = where, embedder, known
+        yield made

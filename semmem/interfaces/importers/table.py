@@ -1,0 +1,191 @@
+"""Tables as CSV: one row a memory, its columns by a map, by remember's argument names, or as metadata."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, refuse
+
+__all__ = ["FIELDS", "column_map", "read"]
+
+FIELDS = (
+    "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
+    "created_at",
+)  # fmt: skip
+"""What a column can be; a header of this name is it, case aside."""
+_DELIMITERS = ",;\t|"
+_SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
+_SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
+_LONGEST_CELL = 20_000_000
+_SAMPLE = 65_536
+
+
+def column_map(given: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+    """Return {field: (header, separator)} from ``text=Body`` and ``tags=Labels:;``. Raises InvalidInput."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for one in given:
+        name, mark, header = one.partition("=")
+        if not mark or not header or name not in FIELDS:
+            raise InvalidInput(f"--column takes FIELD=HEADER with a field of {', '.join(FIELDS)}, not {one!r}.")
+        if name in found:
+            raise InvalidInput(f"--column names {name} twice; a memory has it once.")
+        apart = _SEPARATED.match(header) if name == "tags" else None
+        found[name] = (apart[1], apart[2]) if apart else (header, None)
+    return found
+
+
+def read(
+    path: Path,
+    *,
+    reject: Reject | None = None,
+    columns: Mapping[str, tuple[str, str | None]] | None = None,
+    delimiter: str | None = None,
+    drop_others: bool = False,
+) -> Iterator[Item]:
+    """Yield one item a row, which is known by the line of the file it begins on.
+
+    ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata as they are,
+    or nowhere with ``drop_others``. A row without an id has one made of what it holds, so that the same row again
+    changes nothing. ``delimiter=None`` asks the header. A row that cannot be read goes to ``reject``; without
+    ``reject`` it raises BadItem. Raises InvalidInput for a file without the columns that are needed.
+    """
+    bad = reject or refuse
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        sample = file.read(_SAMPLE)
+        file.seek(0)
+        rows = csv.reader(file, delimiter=delimiter or _delimiter(sample), strict=True)
+        header: list[str] = []
+        places: dict[str, int] = {}
+        separator: str | None = None
+        for line, row in _rows(rows, bad):
+            if not header:
+                header = [name.strip() or f"column {number}" for number, name in enumerate(row, 1)]
+                places, separator = _places(path, header, columns or {})
+                continue
+            where = f"line {line}"
+            try:
+                yield _item(where, row, header, places, separator, drop_others, path.stem)
+            except RowError as error:
+                bad(BadRow(where, str(error)))
+    if not header:
+        raise InvalidInput(f"{path} is empty; a table begins with a line of headers.")
+
+
+def _rows(rows: Any, reject: Reject) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line it begins on, cells) of each row that is not blank."""
+    while True:
+        line = rows.line_num + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reject(BadRow(f"line {line}", f"it is not CSV ({str(error).rstrip('.')})."))
+            continue
+        if any(cell.strip() for cell in row):
+            yield line, row
+
+
+def _delimiter(sample: str) -> str:
+    """Return the delimiter of the header line: what the sniffer finds, else the sign it holds most, else a comma."""
+    first = next((line for line in sample.splitlines() if line.strip()), "")
+    try:
+        return csv.Sniffer().sniff(first, _DELIMITERS).delimiter
+    except csv.Error:
+        return max(_DELIMITERS, key=first.count)
+
+
+def _places(
+    path: Path, header: list[str], columns: Mapping[str, tuple[str, str | None]]
+) -> tuple[dict[str, int], str | None]:
+    """Return the column of each field, and the separator of tags."""
+    for name in header:
+        if header.count(name) > 1:
+            raise InvalidInput(f"{path} has two columns {name!r}; give each a name of its own.")
+    listed = ", ".join(header)
+    places: dict[str, int] = {}
+    for field, (name, _) in columns.items():
+        if name not in header:
+            raise InvalidInput(f"{path} has no column {name!r} for {field}; its columns are {listed}.")
+        places[field] = header.index(name)
+    taken = set(places.values())
+    for place, name in enumerate(header):
+        if name.lower() in FIELDS and place not in taken:
+            places.setdefault(name.lower(), place)
+    if "text" not in places:
+        raise InvalidInput(f"{path} has no column 'text'; its columns are {listed}. Say --column text=ONE_OF_THEM.")
+    return places, columns["tags"][1] if "tags" in columns else None
+
+
+def _item(
+    where: str,
+    row: list[str],
+    header: list[str],
+    places: Mapping[str, int],
+    separator: str | None,
+    drop_others: bool,
+    stem: str,
+) -> Item:
+    if len(row) > len(header):
+        raise RowError(f"it has {len(row)} cells and the header {len(header)}; is a quote or a delimiter missing?")
+    if any("\udc80" <= sign <= "\udcff" for cell in row for sign in cell):
+        raise RowError("it is not UTF-8; save the table as UTF-8.")
+    cells = row + [""] * (len(header) - len(row))
+    given = {field: cells[place] for field, place in places.items() if cells[place].strip()}
+    if "text" not in given:
+        raise RowError(f"its text ({header[places['text']]}) is empty.")
+    made: dict[str, Any] = dict(given)
+    others = {name: cells[place] for place, name in enumerate(header) if place not in places.values() and cells[place]}
+    made["metadata"] = {**_object(given.get("metadata")), **({} if drop_others else others)} or None
+    made["tags"] = _tags(given.get("tags", ""), separator) or None
+    made["position"] = _whole(given.get("position"))
+    made["importance"] = _number(given.get("importance"))
+    made["created_at"] = _time(given.get("created_at"))
+    if "id" not in made:
+        raw = json.dumps([header, cells]).encode()
+        made["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
+    return item(where, **made)
+
+
+def _object(cell: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(cell) if cell else {}
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise RowError(f"its metadata must be a JSON object, not {cell!r:.100}.")
+    return value
+
+
+def _tags(cell: str, separator: str | None) -> list[str]:
+    parts = cell.split(separator) if separator else re.split(r"[;,]", cell)
+    return list(dict.fromkeys(filter(None, (part.strip() for part in parts))))
+
+
+def _whole(cell: str | None) -> int | None:
+    try:
+        return None if cell is None else int(cell)
+    except ValueError:
+        raise RowError(f"its position must be a whole number, not {cell!r:.100}.") from None
+
+
+def _number(cell: str | None) -> float | None:
+    try:
+        return None if cell is None else float(cell)
+    except ValueError:
+        raise RowError(f"its importance must be a number from 0 to 1, not {cell!r:.100}.") from None
+
+
+def _time(cell: str | None) -> Any:
+    if cell is None:
+        return None
+    shown = cell.strip()
+    return moment(float(shown) if _SECONDS.match(shown) else shown)

@@ -1,0 +1,136 @@
+"""A leg of one's own among ours: what it may read, and how the simple contract becomes a Ranking within scope."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from semmem.contract import Result, SimpleLeg, Within, matches, within
+from semmem.errors import LegFailed
+from semmem.protocols import Leg, Question, Ranking, Scope
+from semmem.types import Filters, Memory, Recipe
+
+__all__ = ["Plugged", "StoreReader", "as_leg"]
+
+_READ = 1_000
+_MOST_PAGES = 20
+"""Pages asked of a leg that returns what is not in scope; one that keeps its filters is asked once."""
+_HEADROOM = 50
+"""Asked for beyond the depth, so that ties at the cut are broken by id."""
+
+
+class StoreReader:
+    """What a leg of one's own may read of a store."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def memories(self, filters: Within) -> Iterator[Memory]:
+        """Yield each indexed memory within ``filters``; see semmem.contract.Reader."""
+        for namespace in filters.namespaces:
+            after = 0
+            while rows := self.store.indexed_after(namespace, after, _READ):
+                after = rows[-1][0]
+                yield from (memory for _, memory in rows if matches(memory, filters))
+
+
+def as_leg(name: str, made: Any, store: Any) -> Leg:
+    """Return what a factory made as a leg called ``name``: one of the inner protocol as it is, a simple one adapted.
+
+    They are told apart by what ``search`` takes: a simple one has a ``limit``. Raises LegFailed for anything else.
+    """
+    search = getattr(made, "search", None)
+    taken = _parameters(search) if callable(search) else ()
+    if {"limit", "offset", "filters"} <= set(taken):
+        return Plugged(name, made, store)
+    if callable(search) and len(taken) == 3:
+        leg: Leg = made
+        return leg
+    raise LegFailed(
+        f"What was registered as the leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
+        "as semmem.contract.SimpleLeg has it."
+    )
+
+
+def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(search).parameters)
+    except (TypeError, ValueError):
+        return ()
+
+
+class Plugged:
+    """A simple leg as a recall asks it: within scope, to the recipe's depth, under the name it was registered by."""
+
+    def __init__(self, name: str, leg: SimpleLeg, store: Any) -> None:
+        self.name = name
+        self.inner = leg
+        self._store = store
+
+    @property
+    def witness(self) -> Any:
+        """What the leg says it finds and no other leg does, as (question, text); None where it says nothing."""
+        return getattr(self.inner, "witness", None)
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+        """Return what the leg finds, page by page until the depth is filled, without what is out of scope.
+
+        Raises LegFailed when it returns something else than results with falling scores in [0, 1] and a total.
+        """
+        depth = recipe.depths.get(self.name, 100) + _HEADROOM
+        filters = within(scope.filters or Filters(), scope.namespaces, scope.exclude)
+        found: dict[int, float] = {}
+        offset = total = 0
+        for _ in range(_MOST_PAGES):
+            results, total = self._page(question.asked or question.text, depth, offset, filters)
+            for ord, score in self._inside(results, scope):
+                found.setdefault(ord, score)
+            offset += len(results)
+            if len(results) < depth or offset >= total or len(found) >= depth:
+                break
+        return Ranking(tuple(found)[:depth], tuple(found.values())[:depth], total)
+
+    def _page(self, query: str, limit: int, offset: int, filters: Within) -> tuple[Sequence[Result], int]:
+        answer = self.inner.search(query, limit=limit, offset=offset, filters=filters)
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], int)):
+            raise LegFailed(f"The leg {self.name!r} must return (results, total), not {type(answer).__name__}.")
+        results, total = answer
+        results = list(results)
+        last = 1.0
+        for result in results:
+            id, score = getattr(result, "id", None), getattr(result, "score", None)
+            if not isinstance(id, str) or not isinstance(score, int | float) or not math.isfinite(score):
+                raise LegFailed(f"The leg {self.name!r} returned something without an id and a finite score.")
+            if not 0 <= score <= last + 1e-9:
+                raise LegFailed(f"The leg {self.name!r} must give falling scores in [0, 1]; {id!r} has {score:g}.")
+            last = score
+        return results[:limit], total
+
+    def _inside(self, results: Sequence[Result], scope: Scope) -> list[tuple[int, float]]:
+        """Return (ord, score) of the results that are in scope and indexed; of a whole that was split, its first part.
+
+        The ids are looked up together: a scope that leaves them out says their ords, and the heads whose they are.
+        """
+        import numpy as np
+
+        ids = list(dict.fromkeys(result.id for result in results))
+        ords = self._store.scope(scope.namespaces, Filters(), ids).excluded if ids else None
+        if ords is None or not len(ords):
+            return []
+        admitted = ords[scope.admits(np.asarray(ords, dtype=np.int64))]
+        names: dict[tuple[str, str], tuple[int, int]] = {}
+        for head in self._store.heads(scope.namespaces, admitted.tolist()).values():
+            for id in (head.id, f"{head.id}#{head.part}"):
+                best = names.get((head.namespace, id))
+                if best is None or head.part < best[0]:
+                    names[head.namespace, id] = (head.part, head.ord)
+        out = []
+        for result in results:
+            given = getattr(result, "namespace", None)
+            spaces = (given,) if given is not None else scope.namespaces
+            place = next((names[n, result.id] for n in spaces if (n, result.id) in names), None)
+            if place is not None:
+                out.append((place[1], float(result.score)))
+        return out

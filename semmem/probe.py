@@ -1,0 +1,211 @@
+"""The probe: a synthetic witness through the real pipeline, and which stage dropped it, if one did.
+
+Where ``semmem reach`` says by arithmetic what a leg can do, this stores a memory that only that leg finds, asks for it,
+and follows it stage by stage, in a scratch namespace that is dropped afterwards, whatever happens.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from semmem.contract import within
+from semmem.errors import InvalidInput, SemmemError
+from semmem.ingest import Ingest
+from semmem.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
+from semmem.probe_stages import Probe, Probed, Stage, fate
+from semmem.protocols import Embedder, Leg
+from semmem.recall import Recall, Recaller
+from semmem.stores.capabilities import lacking
+from semmem.types import Filters, Recipe
+from semmem.upkeep import Upkeep
+
+__all__ = ["Prober"]
+
+_PREFIX = "semmem-probe-"
+_NAME = re.compile(rf"{_PREFIX}(\d+)-[0-9a-f]{{12}}")
+_LEFT_BEHIND = 3600
+"""Seconds after which a scratch namespace is taken for one of a process that was killed, and dropped."""
+_ALL = Filters(created_before=datetime(9999, 1, 1, tzinfo=UTC))
+_DEEPEST = 10_000
+_MOST = 1_000
+
+
+class Prober:
+    """Wires the parts of one Semmem; keeps no state of a probe."""
+
+    def __init__(
+        self,
+        store: Any,
+        ingest: Ingest,
+        recaller: Recaller,
+        legs: Mapping[str, Leg],
+        upkeep: Upkeep,
+        embedder: Callable[[], Embedder | str],
+    ) -> None:
+        self._store = store
+        self._ingest = ingest
+        self._recaller = recaller
+        self._legs = legs
+        self._extractor = upkeep.extractor
+        self._language = recaller.language
+        self._embedder = embedder
+
+    def probe(
+        self,
+        recipe: Recipe,
+        k: int = 10,
+        leg: str | None = None,
+        *,
+        witness: tuple[str, str] | None = None,
+        filters: Filters | None = None,
+    ) -> Probe:
+        """Send a witness of every leg of ``recipe``, or of ``leg``, through each regime; see Semmem.probe."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= _MOST:
+            raise InvalidInput(f"k must be from 1 to {_MOST}, not {k!r}.")
+        if leg is not None and leg not in self._legs:
+            raise InvalidInput(f"There is no leg named {leg!r}; there are {', '.join(self._legs)}.")
+        if witness is not None and (leg is None or not all(isinstance(w, str) and w.strip() for w in witness)):
+            raise InvalidInput("A witness of your own is a question and a text, and needs the leg that is to find it.")
+        started = time.monotonic()
+        self._sweep()
+        probed, left_out = [], {}
+        for name in [leg] if leg is not None else recipe.legs:
+            own = witness or self._own(name)
+            if own is None and name not in ("lexical", "dense", "graph"):
+                left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
+                continue
+            for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
+                probed.append(self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters()))
+        return Probe(recipe.name, k, tuple(probed), left_out, time.monotonic() - started)
+
+    def run(self, recipe: Recipe, of: Scene, k: int, filters: Filters) -> Probed:
+        """Put the witness of one scene through, in a namespace of its own."""
+        with self._scratch() as namespace:
+            return self._follow(recipe, of, k, filters, namespace)
+
+    def _own(self, leg: str) -> tuple[str, str] | None:
+        """Return the witness that a leg names; one that cannot be made has any, since it is degraded when asked."""
+        try:
+            own = getattr(self._legs[leg], "witness", None)
+        except SemmemError:
+            return ("the brass lantern", "the brass lantern")
+        return own if isinstance(own, tuple) and len(own) == 2 else None
+
+    # ------------------------------------------------------------------ stage by stage
+
+    def _follow(self, recipe: Recipe, of: Scene, k: int, filters: Filters, namespace: str) -> Probed:
+        def dropped(stage: Stage, why: str, regime: str = of.regime, rank: int | None = None) -> Probed:
+            return Probed(of.leg, regime, k, of.question, of.text, stage, why, rank)
+
+        if (lost := self._write(of, namespace)) is not None:
+            return dropped(*lost)
+        if of.leg not in recipe.legs:
+            return dropped("asked", f"The recipe {recipe.name} gives {of.leg} no weight or no depth.")
+        found = self._recaller.recall(of.question, (namespace,), recipe, limit=k, filters=filters)
+        candidates, regime = found.candidates, found.regime
+        if of.leg in found.degraded:
+            return dropped("answered", f"{of.leg} could not answer: {found.degraded[of.leg]}", regime)
+        key = (WITNESS, 0, namespace)
+        ranking = candidates.rankings.get(of.leg, ())
+        if key not in ranking:
+            return dropped(*self._unfound(found, of, recipe, filters, namespace), regime=regime)
+        rank = ranking.index(key) + 1
+        is_hit = any(hit.memory.id == WITNESS for hit in found)
+        end = fate(candidates, found.cut, key, of.leg, rank, is_hit=is_hit)
+        return Probed(
+            of.leg, regime, k, of.question, of.text, end.dropped, end.why,
+            rank, end.others, end.place, end.class_, end.alone,
+        )  # fmt: skip
+
+    def _write(self, of: Scene, namespace: str) -> tuple[Stage, str] | None:
+        """Remember the witness as every memory is, then its rivals; return the stage that failed, and why."""
+        wanted = wanted_keys(of, self._language)
+        try:
+            self._ingest.remember({**of.item, "namespace": namespace})
+        except SemmemError as error:
+            return self._broken(of, error)
+        except Exception as error:  # noqa: BLE001  # an extractor or embedder of somebody's own may raise anything
+            return self._broken(of, error)
+        ords = self._store.locate(namespace, WITNESS)
+        if not ords:
+            return "stored", "It was acknowledged, and the store does not have it."
+        if lacking(self._store, of.leg) is not None:
+            return None  # the leg says so itself when it is asked
+        if wanted and not len(self._store.postings([namespace], wanted)[namespace].entries):
+            what = "word of the question" if of.leg == "lexical" else "name that it is about"
+            return "extracted", f"The extractor {self._extractor.name} found no {what} in it."
+        embedder = self._embedder()
+        if isinstance(embedder, str) or lacking(self._store, "dense") is not None:
+            if of.leg == "dense" and isinstance(embedder, str):
+                return "embedded", embedder
+            vector = None
+        else:
+            if of.leg == "dense" and not len(self._store.vectors([namespace], list(ords))[0]):
+                return "embedded", "It was stored without a vector."
+            vector = embedder.embed([of.question])[0]
+        near = {} if vector is None else self._store.similarities([namespace], list(ords), vector)
+        rivals = rows(of, namespace, vector, max(near.values(), default=0.0), self._language)
+        self._store.write(rivals, on_conflict="abort")
+        return None
+
+    def _broken(self, of: Scene, error: Exception) -> tuple[Stage, str]:
+        """Return which part of remembering raised ``error``: the one that raises again when it is tried by itself."""
+        said = " ".join(str(error).split()) or type(error).__name__
+        try:
+            self._extractor.extract(of.text, of.title, ())
+        except Exception:  # noqa: BLE001  # whatever it is
+            return "extracted", f"The extractor {self._extractor.name} failed, so nothing is stored: {said}"
+        try:
+            embedder = self._embedder()
+            if not isinstance(embedder, str):
+                embedder.embed([of.text])
+        except Exception:  # noqa: BLE001  # whatever it is
+            return "embedded", f"The embedder failed, so nothing is stored: {said}"
+        return "stored", f"The store did not take it: {said}"
+
+    def _unfound(self, found: Recall, of: Scene, recipe: Recipe, filters: Filters, namespace: str) -> tuple[Stage, str]:
+        """Return why the leg's list has no witness: out of scope, too deep, or not found at all."""
+        import numpy as np
+
+        ords = np.array(self._store.locate(namespace, WITNESS), dtype=np.int64)
+        if not found.candidates.scope.admits(ords).any():
+            return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
+        deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
+        again = self._recaller.candidates(of.question, found.candidates.scope, deep)
+        ranking = again.rankings.get(of.leg, ())
+        depth = recipe.depths.get(of.leg, 100)
+        key = (WITNESS, 0, namespace)
+        if key in ranking:
+            return "depth", f"{of.leg} has it at rank {ranking.index(key) + 1}, and the recipe asks for {depth}."
+        return "found", f"{of.leg} answered with {len(ranking)} memories, and it is not among them."
+
+    # ------------------------------------------------------------------ the scratch namespace
+
+    @contextmanager
+    def _scratch(self) -> Iterator[str]:
+        """Give the name of a namespace that nobody has, and drop it afterwards: after an error and Ctrl-C too."""
+        namespace = f"{_PREFIX}{int(time.time())}-{uuid.uuid4().hex[:12]}"
+        try:
+            yield namespace
+        finally:
+            self._store.forget(namespace, None, _ALL, dry_run=False)
+
+    def _sweep(self) -> None:
+        """Drop what a killed process left behind."""
+        for namespace in self._store.namespaces():
+            made = _NAME.fullmatch(namespace)
+            if made is not None and int(made[1]) < time.time() - _LEFT_BEHIND:
+                self._store.forget(namespace, None, _ALL, dry_run=False)
+
+
+def _narrowed(filters: Filters, namespace: str) -> str:
+    given = within(filters, (namespace,))
+    said = {name: getattr(given, name) for name in Filters.__dataclass_fields__}
+    return ", ".join(f"{name} {value!r}" for name, value in said.items() if value) or "it is excluded"

@@ -1,0 +1,182 @@
+"""The stages a memory passes on its way into a recall, and which of them dropped the probe's witness. Pure.
+
+In the order of the pipelines: what ``remember`` does (extracted, embedded, stored), what the leg does (asked, answered,
+scope, found, depth), and what follows it (fused, folded, limit, reranked, returned).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from semmem.candidates import Candidates, Cut, Key, cut
+from semmem.rank_cap import LegReach, ReachClass, reach
+
+__all__ = ["STAGES", "Probe", "Probed", "Stage", "fate"]
+
+Stage: TypeAlias = Literal[
+    "extracted", "embedded", "stored", "asked", "answered", "scope", "found", "depth", "fused", "folded", "limit",
+    "reranked", "returned",
+]  # fmt: skip
+STAGES: Mapping[Stage, str] = {
+    "extracted": "the extractor found in it what the leg looks for",
+    "embedded": "it has a vector",
+    "stored": "it is in the store",
+    "asked": "the recipe asks the leg: weight and depth are above 0",
+    "answered": "the leg answered, in time",
+    "scope": "filters and excluded ids let it through",
+    "found": "the leg found it",
+    "depth": "the leg ranked it within the depth of the recipe",
+    "fused": "its fused score can clear the rank cap: some lists let it in",
+    "folded": "it was not folded into another memory of the same text",
+    "limit": "fewer than k others stood before it",
+    "reranked": "the reranker left it within the first k",
+    "returned": "it came back among the hits",
+}
+"""Every stage in order, and what it means to pass it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """How far one witness came. ``dropped`` is the stage that dropped it, None when it came back; ``why`` a sentence.
+
+    ``rank`` is the studied leg's, ``others`` those of other legs that list it too (the graph starts from what text legs
+    find, so it lists their first ones). ``place`` is where it stood among all, folded. ``class_`` is the arithmetic's
+    word on a memory that this leg alone has at that rank; ``alone`` whether it would be in if the others had not
+    listed it, None when none did.
+    """
+
+    leg: str
+    regime: str
+    k: int
+    question: str
+    text: str
+    dropped: Stage | None
+    why: str
+    rank: int | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
+    place: int | None = None
+    class_: ReachClass | None = None
+    alone: bool | None = None
+
+    @property
+    def returned(self) -> bool:
+        """Whether the witness came back among the first k."""
+        return self.dropped is None
+
+    @property
+    def passed(self) -> tuple[Stage, ...]:
+        """The stages that it passed, in order."""
+        names = list(STAGES)
+        return tuple(names if self.dropped is None else names[: names.index(self.dropped)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        plain = ("leg", "regime", "k", "returned", "dropped", "why", "rank", "place", "alone", "question", "text")
+        return {name: getattr(self, name) for name in plain} | {
+            "class": self.class_,
+            "others": dict(self.others),
+            "passed": list(self.passed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Sequence[Probed]):
+    """What became of the witnesses of a recipe, one for every leg and regime; ``left_out`` says which legs had none."""
+
+    recipe: str
+    k: int
+    probed: tuple[Probed, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.probed)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.probed[index]
+
+    def __iter__(self) -> Iterator[Probed]:
+        return iter(self.probed)
+
+    @property
+    def dropped(self) -> tuple[Probed, ...]:
+        """The witnesses that did not come back."""
+        return tuple(one for one in self.probed if not one.returned)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {
+            "recipe": self.recipe,
+            "k": self.k,
+            "probed": [one.as_dict() for one in self.probed],
+            "left_out": dict(self.left_out),
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happened to a witness after its leg had ranked it; the fields are those of ``Probed``."""
+
+    dropped: Stage | None
+    why: str
+    place: int | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
+    class_: ReachClass | None = None
+    alone: bool | None = None
+
+
+def fate(found: Candidates, how: Cut, key: Key, leg: str, rank: int, *, is_hit: bool) -> Fate:
+    """Say what fusion, folding, the limit and a reranker did with ``key``, which ``leg`` ranked at ``rank``."""
+    k = how.limit
+    its = reach(found.recipe, k).regimes[found.regime].legs[leg]
+    class_ = its.class_at(rank)
+    others = {name: list(keys).index(key) + 1 for name, keys in found.rankings.items() if name != leg and key in keys}
+    before = _place(replace(found, reranked={}), how, key)
+    after = _place(found, how, key)
+    alone = None
+    if others:
+        ranked = found.rankings.items()
+        lists = {name: keys if name == leg else tuple(o for o in keys if o != key) for name, keys in ranked}
+        place = _place(replace(found, reranked={}, ranked=found.fuse(rankings=lists)), how, key)
+        alone = place is not None and place <= k
+
+    def end(dropped: Stage | None, why: str) -> Fate:
+        return Fate(dropped, why, after, others, class_, alone)
+
+    at = f"{leg} has it at rank {rank}"
+    if before is None or after is None:
+        into = next((fused.key[0] for fused, folded in cut(found, how) if key in folded), "another memory")
+        return end("folded", f"{at}, and it was folded into {into}, which reads the same.")
+    if before > k and after > k:
+        if class_ in ("boost-only", "unreachable"):
+            return end("fused", f"{at}, and the fusion cannot let it in, whatever the lists: {_certificate(its, rank)}")
+        return end("limit", f"{at}, and {k} others score more: its place is {after}. Other lists would let it in.")
+    if after > k:
+        reranker = found.recipe.rerank
+        return end("reranked", f"{at} and fused at place {before}; the reranker {reranker} put it at place {after}.")
+    if not is_hit:
+        return end("returned", f"{at}, place {after}, and its text was gone when the hits were read.")
+    return end(None, f"{at}; it came back at place {after} of {k}." + _also(others, alone))
+
+
+def _place(found: Candidates, how: Cut, key: Key) -> int | None:
+    return next((at for at, (fused, _) in enumerate(cut(found, how), 1) if fused.key == key), None)
+
+
+def _also(others: Mapping[str, int], alone: bool | None) -> str:
+    if not others:
+        return ""
+    where = ", ".join(f"{name} at rank {rank}" for name, rank in others.items())
+    return f" Also listed by {where}; without that it would {'still be in' if alone else 'stay out'}."
+
+
+def _certificate(its: LegReach, rank: int) -> str:
+    if rank == 1 or its.rank_constant is None:
+        return its.certificate
+    last = max(its.last_possible_rank, its.guaranteed_ranks)
+    if last:
+        return f"at k = {its.k} no more than its first {last} can come in."
+    return its.certificate

@@ -1,0 +1,112 @@
+"""Vectors for what is stored: those that are missing, or all of them anew by another embedder while readers go on.
+
+Another embedder fills a shadow of the table, in batches, so that an interrupted call can go on; recalls and new
+memories use the old vectors meanwhile. When few are missing, the shadow takes the place of the table at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from semmem.embedders import identity
+from semmem.encoder import Encoder
+from semmem.errors import EmbedderUnavailable, StoreUnavailable
+from semmem.protocols import Embedder, Store
+from semmem.searched import embedded_text
+from semmem.types import Memory, Rebuilt
+
+__all__ = ["embed_texts", "fill_in", "replace_vectors"]
+
+BATCH = 256
+"""Memories embedded and stored at a time: what an interrupted call does twice at most."""
+_FEW = 32
+"""Vectors that may be missing when writers are made to wait; beyond, they are made while all go on."""
+_ROUNDS = 8
+"""How often it is tried to catch up with writers; then they wait for as many as there are."""
+_PATIENCE = 900.0
+_PAUSE = 0.3
+Progress = Callable[[int], None] | None
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
+    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
+    import numpy as np
+
+    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
+    if not np.isfinite(norms).all() or not norms.all():
+        raise EmbedderUnavailable(
+            f"The embedder {embedder.name} returned an array of shape {vectors.shape} for {len(texts)} texts; it must "
+            f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
+        )
+    return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
+
+
+def fill_in(store: Store, encoder: Encoder, progress: Progress = None) -> Rebuilt:
+    """Embed, in batches, the memories that have no vector. Interrupted, it can go on later.
+
+    Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
+    """
+    embedder = encoder.filler()
+    if isinstance(embedder, str):
+        raise EmbedderUnavailable(embedder)
+    with store.rebuilding():
+        return Rebuilt(embedded=_pass(store, embedder, shadow=False, done=0, progress=progress))
+
+
+def replace_vectors(store: Store, encoder: Encoder, wanted: str | Embedder, progress: Progress = None) -> Rebuilt:
+    """Let the embedder ``wanted`` fill the store from now on, with a vector for every memory.
+
+    Where it does already, what is missing is filled in. Raises EmbedderUnavailable, Conflict when another process
+    rebuilds, StoreUnavailable when the table of the vectors stays in use; the next call then goes on.
+    """
+    embedder = encoder.named(wanted)
+    its = identity(embedder)
+    with store.rebuilding():
+        if dict(store.claim_embedder(its)) == its:
+            encoder.adopt(embedder)
+            dropped = store.drop_shadow()
+            return Rebuilt(_pass(store, embedder, shadow=False, done=0, progress=progress), dropped=dropped)
+        encoder.expect(embedder)
+        kept, dropped = store.open_shadow(its)
+        made = _pass(store, embedder, shadow=True, done=kept, progress=progress)
+        store.index_shadow(embedder.dimensions)
+        end = time.monotonic() + _PATIENCE
+        rounds = 0
+        while True:
+            late = store.take_over(its, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
+            if late is not None:
+                break
+            if time.monotonic() > end:
+                raise StoreUnavailable(
+                    "The vectors are made, but somebody reads the old ones all the time, such as a backup; call the "
+                    "same rebuild again later, and it goes on from here."
+                )
+            caught_up = _pass(store, embedder, shadow=True, done=kept + made, progress=progress)
+            made += caught_up
+            rounds += caught_up > _FEW
+            if not caught_up:
+                time.sleep(_PAUSE)
+        encoder.adopt(embedder)
+        return Rebuilt(made + late, kept, dropped)
+
+
+def _pass(store: Store, embedder: Embedder, *, shadow: bool, done: int, progress: Progress) -> int:
+    """Embed what is missing, in order, from the first to the last; return how many."""
+    its = identity(embedder)
+    made, after = 0, ("", 0)
+    while rows := store.missing_vectors(after, BATCH, shadow=shadow):
+        vectors = _embedding(embedder)([memory for _, memory in rows])
+        found = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, vectors, strict=True)]
+        store.add_vectors(found, its, shadow=shadow)
+        after = (rows[-1][1].namespace, rows[-1][0])
+        made += len(rows)
+        if progress is not None:
+            progress(done + made)
+    return made
+
+
+def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Any]:
+    return lambda memories: embed_texts(embedder, [embedded_text(memory) for memory in memories])

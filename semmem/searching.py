@@ -1,0 +1,93 @@
+"""The simple contract answered by the whole recall, or by one leg of it: ``search(query, …) -> (results, total)``.
+
+For code that measures, or that composes searches, and must not care which one it has; see semmem.contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from semmem.contract import Found, Within, as_result
+from semmem.errors import InvalidInput, LegFailed
+from semmem.recall import Recall
+from semmem.types import Filters, Recipe
+
+__all__ = ["Search", "alone", "search_of"]
+
+_SEEDERS = ("lexical", "dense")
+"""The legs from whose finds the graph starts."""
+
+
+class Search:
+    """One search with a name, bound to namespaces; safe to share between threads."""
+
+    def __init__(
+        self, name: str, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, *, single: bool
+    ) -> None:
+        self.name = name
+        self.recipe = recipe
+        self._recall = recall
+        self._namespaces = tuple(namespaces)
+        self._single = single
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        filters: Within | Filters | Mapping[str, Any] | None = None,
+    ) -> Found:
+        """Return results ``offset`` to ``offset + limit``, best first, and how many memories match in all.
+
+        Of the whole recall, ``components`` sum to the score. A single leg has none, and its score is its own divided by
+        that of its first memory. ``Within`` may name other namespaces and ids to leave out. Raises InvalidInput, and
+        LegFailed where the single leg cannot answer.
+        """
+        chosen: dict[str, Any] = {"namespace": self._namespaces, "filters": filters}
+        if isinstance(filters, Within):
+            own = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
+            chosen = {"namespace": filters.namespaces, "filters": Filters(**own), "exclude": filters.exclude}
+        if not self._single:
+            found = self._recall(query, limit=limit, offset=offset, **chosen)  # with the settings of the namespace
+            return [as_result(hit) for hit in found], found.total
+        found = self._recall(query, limit=limit, offset=offset, recipe=self.recipe, **chosen)
+        if self.name in found.degraded:
+            raise LegFailed(f"The leg {self.name} could not answer: {found.degraded[self.name]}")
+        raw = found.candidates.raw.get(self.name, ())
+        best = max(raw[0], 0.0) if raw else 0.0
+        scores = [max(hit.legs[self.name].score, 0.0) / best if best > 0 else 0.0 for hit in found]
+        return [as_result(hit, score=min(1.0, s)) for hit, s in zip(found, scores, strict=True)], found.total
+
+
+def search_of(
+    name: str | None, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, known: Collection[str]
+) -> Search:
+    """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for a name not known."""
+    if name is None:
+        return Search("recall", recall, namespaces, recipe, single=False)
+    if name not in known:
+        raise InvalidInput(f"There is no leg named {name!r}; there are {', '.join(known)}.")
+    return Search(name, recall, namespaces, alone(recipe, name), single=True)
+
+
+def alone(recipe: Recipe, leg: str) -> Recipe:
+    """Return ``recipe`` with ``leg`` alone, in the leg's own order: no prior, no bonus, no reserve, nothing folded."""
+    graph = replace(recipe.graph, seeders=tuple(s for s in _SEEDERS if s in recipe.legs) or recipe.graph.seeders)
+    constant = recipe.rank_constants.get(leg, 60.0)
+    return replace(
+        recipe,
+        name=leg,
+        weights={leg: 1.0},
+        rank_constants={leg: constant},
+        regime_weights={},
+        reserve={},
+        prior=False,
+        exact_bonus=0.0,
+        dedup=False,
+        fusion="rrf",
+        rerank=None,
+        graph=graph if leg == "graph" else recipe.graph,
+    )

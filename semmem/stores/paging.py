@@ -1,0 +1,33 @@
+"""The cursor of a page, and the id of a part, as text that callers hand back to a store."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+
+from semmem.errors import InvalidInput
+from semmem.types import Memory
+
+__all__ = ["cursor_after", "part_of", "read_cursor"]
+
+
+def cursor_after(memory: Memory) -> str:
+    """Return the cursor of the page that begins after ``memory``."""
+    at = memory.created_at.isoformat() if memory.created_at else ""
+    return base64.urlsafe_b64encode(json.dumps([at, memory.id]).encode()).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return time and id of the last memory of the page before. Raises InvalidInput for what list did not return."""
+    try:
+        at, id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        return datetime.fromisoformat(at), str(id)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
+
+
+def part_of(id: str) -> tuple[str, int] | None:
+    """Return (parent id, part number) when ``id`` has the form of a part's id."""
+    parent, mark, number = id.rpartition("#")
+    return (parent, int(number)) if mark and number.isascii() and number.isdigit() and 0 < len(number) < 9 else None

@@ -1,0 +1,297 @@
+"""Backups of a PostgreSQL store: one file, taken in one snapshot, and proved before anything is written back.
+
+The file is a ZIP archive: ``semmem-backup`` (a mark to know it by), one member a table in COPY's binary format, and
+``manifest.json`` with the number of the schema, the columns, counts and hashes, written last. It is made over the
+connection that semmem has anyway; pg_dump would have to be installed beside it, in the version of the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from semmem.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.stores import migrate, postgres_tables
+from semmem.stores.postgres_copy import alone
+from semmem.stores.postgres_pool import Pooled
+from semmem.stores.postgres_tables import END, HEADER, Digest, Table
+from semmem.stores.statements import migrations, statements
+from semmem.types import BackupReport, NamespaceHash
+
+__all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
+
+KEPT = 3
+"""Backups before a migration that are kept of one store."""
+_FORMAT = 1
+_MARK = "semmem-backup"
+_MANIFEST = "manifest.json"
+_BLOCK = 1 << 18
+_BROKEN = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, TypeError, ValueError,
+    OverflowError, OSError,
+)  # fmt: skip  # what zipfile and json raise on bytes that they did not write
+_SQL = statements("postgres")
+Progress = Callable[[int], None] | None
+
+
+def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
+    """Write all of ``store``, as it is now, into ``file``; see ``write_backup``."""
+    with store.lasting() as connection:
+        return write_backup(connection, file, force=force, progress=progress)
+
+
+def write_backup(connection: Any, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
+    """Write the store of an open connection into ``file``, closed to other users, and return what is in it.
+
+    The file appears when it is whole and on the disk; until then it is ``file`` with ``.part`` behind. ``progress`` is
+    called with the number of rows done. Raises InvalidInput when ``file`` is there and not ``force``, OSError when it
+    cannot be written.
+    """
+    started = time.monotonic()
+    if not force and file.exists():
+        raise InvalidInput(f"{file} exists already; choose another name, or overwrite it with --force (force=True).")
+    part = file.with_name(file.name + ".part")
+    with _written(part) as out:
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr(zipfile.ZipInfo(_MARK), f"{_FORMAT}\n")
+            with postgres_tables.snapshot(connection):
+                manifest = _write_tables(connection, archive, progress)
+            archive.writestr(_MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
+        out.flush()
+        os.fsync(out.fileno())
+        if not force and file.exists():
+            raise InvalidInput(f"{file} was written by somebody else meanwhile; choose another name.")
+        part.replace(file)
+    _sync_folder(file.parent)
+    return _report(file, manifest, started)
+
+
+@contextlib.contextmanager
+def _written(part: Path) -> Iterator[Any]:
+    """Open ``part`` for writing, alone; it is gone afterwards unless it was renamed."""
+    out = os.fdopen(os.open(part, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
+    with out:
+        try:
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInput(
+                f"Another backup is being written to {part}; wait for it, or choose another name."
+            ) from None
+        try:
+            out.truncate()
+            os.fchmod(out.fileno(), 0o600)  # one that was left there may have been open to others
+            yield out
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:
+    schema = migrate.number(connection)
+    tables: dict[str, Any] = {}
+    done = 0
+    for table in postgres_tables.tables(connection):
+        seen = Digest()
+        with (
+            archive.open(_member(table.name), "w", force_zip64=True) as out,
+            contextlib.closing(postgres_tables.read(connection, table, digests=[seen])) as blocks,
+        ):
+            out.write(HEADER)
+            for block in blocks:
+                out.write(block)
+            out.write(END)
+        tables[table.name] = {"columns": table.columns, **seen.told()}
+        done += seen.rows
+        if progress is not None:
+            progress(done)
+    newest = schema == migrations("postgres")[-1][0]  # the hashes know the tables of this schema alone
+    found = postgres_tables.hashes(connection) if newest else {}
+    return {
+        "format": _FORMAT,
+        "schema": schema,
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "server": connection.info.server_version,
+        "memories": connection.execute(_SQL["move_size"]).fetchone()[0],
+        "tables": tables,
+        "sequences": postgres_tables.sequences(connection),
+        "namespaces": {name: dataclasses.asdict(held) for name, held in found.items()},
+        "indexed": postgres_tables.indexed(connection),
+    }
+
+
+def _member(table: str) -> str:
+    return f"tables/{table}.copy"
+
+
+def _report(file: Path, manifest: Mapping[str, Any], started: float) -> BackupReport:
+    return BackupReport(
+        file=str(file),
+        bytes=file.stat().st_size,
+        schema=manifest["schema"],
+        memories=manifest["memories"],
+        tables={name: held["rows"] for name, held in manifest["tables"].items()},
+        namespaces={name: NamespaceHash(**held) for name, held in manifest["namespaces"].items()},
+        seconds=time.monotonic() - started,
+    )
+
+
+# ---------------------------------------------------------------------- back again
+
+
+def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupReport:
+    """Fill ``store``, which must be empty, with what is in ``file``, in one transaction; return what that is.
+
+    The whole file is checked first. One of an older schema is brought up to date as a store would be. Raises
+    InvalidInput for a file that is no whole backup or a store that is not empty, SchemaTooNew for a newer schema.
+    """
+    started = time.monotonic()
+    manifest = _checked(file)
+    newest = migrations("postgres")[-1][0]
+    with store.lasting() as connection, alone(connection):
+        with connection.transaction(), zipfile.ZipFile(file) as archive:
+            if memories := connection.execute(_SQL["move_size"]).fetchone()[0]:
+                raise InvalidInput(
+                    f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
+                    "--url embedded:NEW_FOLDER, or forget what is in it first."
+                )
+            if manifest["schema"] < newest:
+                connection.execute(_SQL["move_drop"])
+                migrate.create(connection)
+                migrate.apply(connection, 0, manifest["schema"])
+            tables = postgres_tables.tables(connection)
+            _load(connection, archive, manifest, tables, progress)
+            migrate.apply(connection, manifest["schema"], newest)
+            if manifest["namespaces"] and manifest["schema"] == newest:
+                found = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
+                if found != manifest["namespaces"]:
+                    raise StoreError(f"What was restored differs from {file}, so nothing was kept; try again.")
+            if manifest["indexed"]:
+                postgres_tables.index_vectors(connection)
+        postgres_tables.analyze(connection, postgres_tables.tables(connection))
+    return _report(file, manifest, started)
+
+
+def _load(
+    connection: Any, archive: zipfile.ZipFile, manifest: Mapping[str, Any], tables: list[Table], progress: Progress
+) -> None:
+    """Write every table, and read it again to prove that it is what the backup holds."""
+    if {t.name: sorted(t.columns) for t in tables} != {n: sorted(h["columns"]) for n, h in manifest["tables"].items()}:
+        raise InvalidInput(f"The tables of this backup are not those of schema {manifest['schema']}; it was changed.")
+    postgres_tables.clear(connection, tables)
+    done = 0
+    for table in tables:
+        held = manifest["tables"][table.name]
+        table = dataclasses.replace(table, columns=tuple(held["columns"]))
+        with archive.open(_member(table.name)) as raw:
+            postgres_tables.load(connection, table, _rows(raw))
+        if postgres_tables.digest(connection, table).told() != {"rows": held["rows"], "sha256": held["sha256"]}:
+            raise StoreError(f"The table {table.name} did not arrive as it is in the backup; nothing was kept.")
+        done += held["rows"]
+        if progress is not None:
+            progress(done)
+    postgres_tables.set_sequences(connection, manifest["sequences"])
+
+
+def _rows(raw: Any) -> Generator[bytes, None, None]:
+    """Yield a member without COPY's header and end. Raises ValueError where they are missing."""
+    if raw.read(len(HEADER)) != HEADER:
+        raise ValueError("no header")
+    held = raw.read(_BLOCK)
+    while block := raw.read(_BLOCK):
+        yield held[: -len(END)]
+        held = held[-len(END) :] + block
+    if held[-len(END) :] != END:
+        raise ValueError("no end")
+    yield held[: -len(END)]
+
+
+def _checked(file: Path) -> dict[str, Any]:
+    """Read the whole file and return its manifest. Raises InvalidInput or SchemaTooNew, in one sentence."""
+    if not file.is_file():
+        raise InvalidInput(f"There is no file {file}.")
+    with file.open("rb") as raw:
+        if raw.read(64)[30:].startswith(_MARK.encode()) is False:
+            raise InvalidInput(f"{file} is not a backup of semmem; `semmem backup FILE` writes one.")
+    broken = f"{file} is damaged or was cut off, so nothing was restored; use another backup."
+    newest = migrations("postgres")[-1][0]
+    try:
+        with zipfile.ZipFile(file) as archive:
+            manifest: dict[str, Any] = json.loads(archive.read(_MANIFEST))
+            if min(int(manifest["format"]), int(manifest["schema"])) < 1:
+                raise InvalidInput(broken)
+            if manifest["format"] > _FORMAT or manifest["schema"] > newest:
+                raise SchemaTooNew(
+                    f"This backup has schema {manifest['schema']} and this semmem knows {newest}; upgrade with: "
+                    "pip install -U semmem"
+                )
+            for name, held in manifest["tables"].items():
+                sha = hashlib.sha256()
+                with archive.open(_member(name)) as member:
+                    for block in _rows(member):
+                        sha.update(block)
+                if sha.hexdigest() != held["sha256"]:
+                    raise InvalidInput(broken)
+            for held in manifest["namespaces"].values():
+                NamespaceHash(**held)
+            if not manifest.keys() >= {"sequences", "memories", "indexed"}:
+                raise InvalidInput(broken)
+    except SchemaTooNew:
+        raise
+    except _BROKEN as error:
+        raise InvalidInput(broken) from error
+    return manifest
+
+
+# ---------------------------------------------------------------------- before a migration
+
+
+def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:
+    """Return what ``migrate`` calls before it changes a store: it backs up one that holds memories, into ``folder``.
+
+    Unless ``folder`` is of ``one_store``, each database gets a folder of its own in it. The last few are kept.
+    """
+
+    def take(connection: Any, number: int, newest: int) -> None:
+        if not connection.execute(_SQL["move_size"]).fetchone()[0]:
+            return
+        where = folder if one_store else folder / _store_name(connection)
+        name = f"before-schema-{newest}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.semmem"
+        try:
+            where.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_backup(connection, where / name)
+        except OSError as error:
+            raise StoreError(
+                f"The store was not migrated from schema {number} to {newest}, for its backup could not be written to "
+                f"{where} ({error.strerror or error}); make room there, or do without with "
+                "SEMMEM_BACKUP_BEFORE_MIGRATION=false."
+            ) from error
+        for old in sorted(where.glob("before-schema-*.semmem"), key=lambda f: f.stat().st_mtime)[:-KEPT]:
+            old.unlink(missing_ok=True)
+
+    return take
+
+
+def _store_name(connection: Any) -> str:
+    info = connection.info
+    whole = f"{info.host}\n{info.port}\n{info.dbname}"
+    plain = "".join(c if c.isalnum() else "_" for c in info.dbname)[:40]
+    return f"{plain}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"

@@ -1,0 +1,207 @@
+"""Copying a PostgreSQL store into another one: bit for bit, resumable, and proved by counts and hashes.
+
+The source is read in one snapshot, table by table, in ranges of the primary key; COPY streams each range from one
+server to the other, in one transaction of the target with the note of how far it got. A run that finds such a note
+compares the ranges that are there with the source as it is now, and sends only those that differ, as rsync does with
+the blocks of a file; so it goes on where an earlier one stopped, and a finished copy is brought up to date too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.stores import postgres_tables
+from semmem.stores.postgres_pool import Pooled
+from semmem.stores.postgres_tables import NOTE, Digest, Table
+from semmem.stores.statements import statements
+from semmem.types import CopyReport
+
+__all__ = ["BATCH", "alone", "copy"]
+
+BATCH = 10_000
+"""Rows of one range, which is one transaction of the target."""
+_PATIENCE_S = 5.0
+"""A killed copy's session may outlive it for a moment."""
+_SQL = statements("postgres")
+
+
+def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | None = None) -> CopyReport:
+    """Copy all of ``source`` into ``target``, which must be empty or a copy of the same source that nobody has changed.
+
+    Both stay open. ``progress`` is called after each range with the number of rows done. Raises InvalidInput for a
+    target that cannot be taken, StoreUnavailable when a server goes away (the next run goes on), and StoreError when
+    what arrived differs from what was sent.
+    """
+    started = time.monotonic()
+    with _going_on(), source.lasting() as one, target.lasting() as two:
+        identity = _identity(one)
+        if identity == _identity(two):
+            raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
+        with alone(two):
+            job = _Copy(one, two, identity, progress)
+            with postgres_tables.snapshot(one):
+                job.run()
+                before = _ords(one)
+            now = _ords(one)
+    return CopyReport(
+        memories=len(before),
+        tables={name: sent.rows for name, sent in job.sent.items()},
+        namespaces=job.namespaces,
+        found=job.found,
+        came=len(np.setdiff1d(now, before)),
+        went=len(np.setdiff1d(before, now)),
+        indexed=job.indexed,
+        seconds=time.monotonic() - started,
+    )
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Say of a server that went away that nothing is lost."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"The copy stopped, and the next one goes on from there: {error.message}") from error
+
+
+@contextmanager
+def alone(connection: Any) -> Iterator[None]:
+    """Be the only one who copies or restores into this store. Raises StoreError when somebody else does."""
+    end = time.monotonic() + _PATIENCE_S
+    while not connection.execute(_SQL["move_alone"]).fetchone()[0]:
+        if time.monotonic() > end:
+            raise StoreError("Another copy or restore is writing to this store; wait until it has finished.")
+        time.sleep(0.1)
+    try:
+        yield
+    finally:
+        if not connection.closed and not connection.broken:
+            connection.execute(_SQL["move_done"])
+
+
+def _identity(connection: Any) -> str:
+    return str(connection.execute(_SQL["database_id"]).fetchone()[0])
+
+
+def _ords(connection: Any) -> Any:
+    raw = connection.execute(_SQL["move_ords"], binary=True).fetchone()[0]
+    return np.frombuffer(raw, dtype=">i8")
+
+
+class _Copy:
+    """One run: ``sent`` are the digests of the source's tables, ``found`` rows were there already."""
+
+    def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
+        self._one, self._two = one, two
+        self._progress = progress
+        self._note: dict[str, Any] = {"source": identity, "finished": None, "tables": {}}
+        self._again = False
+        self.sent: dict[str, Digest] = {}
+        self.namespaces: Mapping[str, Any] = {}
+        self.found = 0
+        self.indexed = False
+
+    def run(self) -> None:
+        """Copy, then prove."""
+        tables = postgres_tables.tables(self._one)
+        there = postgres_tables.tables(self._two)
+        if tables != there:  # another semmem migrated one of them meanwhile
+            raise StoreError("The two stores have different schemas; upgrade semmem and run this again.")
+        self._take(there)
+        for table in tables:
+            self.sent[table.name] = Digest()
+            self._table(table)
+        postgres_tables.set_sequences(self._two, postgres_tables.sequences(self._one))
+        postgres_tables.analyze(self._two, tables)
+        self._index()
+        self._prove(tables)
+        self._note |= {"finished": _together({name: sent.told() for name, sent in self.sent.items()}), "tables": {}}
+        self._write_note()
+
+    def _take(self, tables: list[Table]) -> None:
+        """Decide how the target is filled, and note whose copy it is from now on."""
+        rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
+        note = rows[0][0] if rows else {}
+        memories = self._two.execute(_SQL["move_size"]).fetchone()[0]
+        if note.get("source") == self._note["source"] and note.get("finished") is None:
+            self._again = True
+        elif memories and note.get("source") == self._note["source"]:
+            digests = {table.name: postgres_tables.digest(self._two, table).told() for table in tables}
+            if _together(digests) != note["finished"]:
+                raise InvalidInput(
+                    "The target is a finished copy of this source that has changed since, so copying would undo these "
+                    "changes; copy into an empty store."
+                )
+            self._again = True
+        elif memories:
+            whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
+            raise InvalidInput(f"The target is {whose} ({memories:,} memories); copy into an empty store.")
+        with self._two.transaction():
+            if not self._again:
+                postgres_tables.clear(self._two, tables)
+            self._write_note()
+
+    def _write_note(self) -> None:
+        self._two.execute(_SQL["meta_set"], {"key": NOTE, "value": Jsonb(self._note)})
+
+    def _table(self, table: Table) -> None:
+        after: tuple[str, ...] | None = None
+        while True:
+            upto = postgres_tables.end_of_range(self._one, table, after, BATCH)
+            self._range(table, after, upto)
+            if self._progress is not None:
+                self._progress(sum(sent.rows for sent in self.sent.values()))
+            if upto is None:
+                return
+            after = upto
+
+    def _range(self, table: Table, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> None:
+        """Send one range; the last one has no end, so what the target has beyond it goes."""
+        sent = [self.sent[table.name]]
+        there = self._again and postgres_tables.holds(self._two, table, after, upto)
+        if there:
+            theirs = postgres_tables.digest(self._one, table, after, upto, *sent)
+            if postgres_tables.digest(self._two, table, after, upto).told() == theirs.told():
+                self.found += theirs.rows
+                return
+            sent = []
+        with self._two.transaction():
+            if there:
+                postgres_tables.delete(self._two, table, after, upto)
+            postgres_tables.load(self._two, table, postgres_tables.read(self._one, table, after, upto, digests=sent))
+            self._note["tables"][table.name] = upto
+            self._write_note()
+
+    def _index(self) -> None:
+        self.indexed = postgres_tables.indexed(self._one)
+        if self.indexed and not postgres_tables.indexed(self._two):
+            with self._two.transaction():
+                postgres_tables.index_vectors(self._two)
+
+    def _prove(self, tables: list[Table]) -> None:
+        """Read everything that arrived, and compare it. Raises StoreError, in one sentence."""
+        for table in tables:
+            sent, arrived = self.sent[table.name], postgres_tables.digest(self._two, table)
+            if sent.told() != arrived.told():
+                raise StoreError(
+                    f"The copy differs from its source in the table {table.name} ({arrived.rows:,} of {sent.rows:,} "
+                    "rows); run the same command again to mend it, while nobody writes to the target."
+                )
+        self.namespaces = postgres_tables.hashes(self._one)
+        found = postgres_tables.hashes(self._two)
+        for name in sorted(self.namespaces.keys() | found.keys()):
+            if self.namespaces.get(name) != found.get(name):
+                raise StoreError(f"The copy differs from its source in the namespace {name!r}; run the command again.")
+
+
+def _together(digests: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [f"{name} {told['rows']} {told['sha256']}\n" for name, told in sorted(digests.items())]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

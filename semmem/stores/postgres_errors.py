@@ -1,0 +1,177 @@
+"""What PostgreSQL and libpq say when something fails, as one sentence that says what to do. Pure.
+
+While a connection is made libpq tells no SQLSTATE, only words, so there the words are what is recognised; a server that
+speaks another language is quoted. A password never stands in a sentence: see ``without``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, unquote
+
+from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+
+__all__ = ["OLDEST_SERVER", "OLDEST_VECTOR", "starting", "told_at_connect", "told_at_work", "too_old", "without"]
+
+OLDEST_SERVER = 15
+"""The oldest that the PostgreSQL project still mends, and the oldest that semmem was tried on; xid8 would need 13."""
+OLDEST_VECTOR = (0, 8)
+"""The first with iterative index scans (hnsw.iterative_scan), which a search within a scope needs."""
+
+_PASSWORD_HELP = "check the one in the URL, in PGPASSWORD or in your password file (PGPASSFILE, ~/.pgpass)"
+_AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (
+        r'password authentication failed for user "(?P<it>[^"]*)"',
+        lambda m: f"The database server refuses the password of the user {m['it']}; {_PASSWORD_HELP}.",
+    ),
+    (
+        r"no password supplied",
+        lambda m: f"The database server wants a password and none was given; {_PASSWORD_HELP}.",
+    ),
+    (
+        r'FATAL:\s+database "(?P<it>[^"]*)" does not exist',
+        lambda m: f"There is no database {m['it']} on this server; make it with: createdb {m['it']}",
+    ),
+    (
+        r'FATAL:\s+role "(?P<it>[^"]*)" does not exist',
+        lambda m: f"There is no database user {m['it']} on this server; make it with: createuser --pwprompt {m['it']}",
+    ),
+    (
+        r"no pg_hba\.conf entry for (?P<it>[^\n]*)",
+        lambda m: f"The database server does not admit {m['it']}; let its administrator add a line to pg_hba.conf.",
+    ),
+    (
+        r'permission denied for database "?(?P<it>[^"\n]*)"?',
+        lambda m: f"This user may not connect to the database {m['it']}; let its owner grant CONNECT on it.",
+    ),
+    (
+        r"too many clients already|remaining connection slots are reserved|too many connections for",
+        lambda m: (
+            "The database server has no connection left; close other programs, lower SEMMEM_POOL_SIZE in each process, "
+            "or raise max_connections on the server."
+        ),
+    ),
+    (
+        r"the database system is (?P<it>starting up|shutting down|in recovery mode|not yet accepting connections)",
+        lambda m: f"The database server is {m['it']}; try again in a moment.",
+    ),
+    (
+        r"(?:server (?:at|on) (?P<it>[^\n]*?) failed: )?(?:Connection refused|No such file or directory)",
+        lambda m: f"No database server answers at {_place(m['it'])}; start it there, or correct the address.",
+    ),
+    (
+        r'could not translate host name "(?P<it>[^"]*)"|failed to resolve host \'(?P<that>[^\']*)\'',
+        lambda m: f"There is no machine named {m['it'] or m['that']}; correct the host in the store URL or in PGHOST.",
+    ),
+    (
+        r"timeout expired|Connection timed out|No route to host|Network is unreachable",
+        lambda m: "The machine of the database server does not answer; check the host, the network and its firewall.",
+    ),
+    (
+        r"server does not support SSL",
+        lambda m: (
+            "The database server offers no encryption and sslmode asks for it; enable ssl there, or lower sslmode."
+        ),
+    ),
+    (
+        r'definition of service "(?P<it>[^"]*)" not found|service file "(?P<that>[^"]*)" not found',
+        lambda m: f"There is no service {m['it'] or 'file ' + str(m['that'])}; correct PGSERVICE, or PGSERVICEFILE.",
+    ),
+)
+_GOES_ON = "Nothing of this call was kept in part"
+_AT_WORK: dict[str, str] = {
+    "53100": "The disk of the database server is full ({}); free some space there and try again. " + _GOES_ON + ".",
+    "53200": "The database server is out of memory ({}); give it more, or ask for less at once.",
+    "53400": "A limit set on the database server was reached ({}); raise it there, or ask for less at once.",
+    "25006": (
+        "This database server takes no writes ({}); connect to the primary, or set default_transaction_read_only off."
+    ),
+    "42501": "This database user lacks a right ({}); let the owner of semmem's tables grant it.",
+    "42P01": "A table of semmem is gone from the database ({}); restore a backup, or open the store anew.",
+    "57014": "The database server stopped a statement ({}); try again, or raise its statement_timeout.",
+    "55P03": "A lock on the database server was not free in time ({}); try again, or raise its lock_timeout.",
+    "40P01": "Other writers kept this one from its turn ({}); try again.",
+    "40001": "Other writers kept this one from its turn ({}); try again.",
+}
+
+
+def told_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput:
+    """Return what to raise where no connection could be made. ``conninfo`` is what must not be quoted."""
+    words = _flat(str(error))
+    for pattern, sentence in _AT_CONNECT:
+        if found := re.search(pattern, words):
+            return StoreUnavailable(without(sentence(found), conninfo))
+    return StoreUnavailable(without(f"The database server cannot be reached: {words[:400].rstrip('.')}.", conninfo))
+
+
+def told_at_work(error: Any) -> StoreError | None:
+    """Return what to raise where a statement failed, None for a failure that is semmem's own."""
+    state = error.sqlstate
+    words = _flat(error.diag.message_primary or str(error))[:300].rstrip(".")
+    if state is None or state.startswith(("08", "57P")):
+        return StoreUnavailable(f"The connection to the database server was lost and did not come back ({words}).")
+    if state in _AT_WORK:
+        return StoreUnavailable(_AT_WORK[state].format(words))
+    if state.startswith(("53", "54", "55", "57", "58", "XX", "F0")):
+        return StoreUnavailable(f"The database server cannot do this ({words}); its log says more.")
+    return None
+
+
+def starting(error: Any) -> bool:
+    """Return whether a server that is coming or going refused: worth another try."""
+    return re.search(r"the database system is (starting up|shutting down|in recovery)", str(error)) is not None
+
+
+def too_old(server: int, vector: str | None) -> str | None:
+    """Return one sentence if a server (such as 150004) or its pgvector (such as 0.7.4) is too old, else None.
+
+    ``vector`` is None where the extension is not made yet.
+    """
+    if server < OLDEST_SERVER * 10_000:
+        version = f"{server // 10_000}.{server % 10_000}" if server >= 100_000 else f"{server // 10_000}"
+        return (
+            f"This server is PostgreSQL {version} and semmem needs {OLDEST_SERVER} or newer; upgrade it, or leave out "
+            "the URL to use the embedded server."
+        )
+    if vector is not None and _numbers(vector) < OLDEST_VECTOR:
+        needed = ".".join(map(str, OLDEST_VECTOR))
+        return (
+            f"This database has pgvector {vector} and semmem needs {needed} or newer; install that on the server, "
+            "then: ALTER EXTENSION vector UPDATE"
+        )
+    return None
+
+
+def without(sentence: str, conninfo: str) -> str:
+    """Return ``sentence`` with the password of ``conninfo`` masked, wherever it stands as a word of its own."""
+    for secret in _secrets(conninfo):
+        sentence = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", sentence)
+    return sentence
+
+
+def _secrets(conninfo: str) -> set[str]:
+    """Return the passwords that stand in a URL or a conninfo string, as written and as meant.
+
+    One that is also the name of the user or of the database is no secret that masking would keep.
+    """
+    found = {m[1] for m in re.finditer(r"://[^/@:]*:([^@]*)@", conninfo)}
+    found |= {m[1] for m in re.finditer(r"[?&\s](?:password|sslpassword)\s*=\s*([^&\s]+)", f" {conninfo}")}
+    found = {secret.strip("'") for secret in found}
+    found |= {unquote(secret) for secret in found} | {quote(secret) for secret in found}
+    names = re.search(r"://([^/@:]*)(?::[^@]*)?@[^/]*/?([^?]*)", conninfo)
+    return {secret for secret in found if secret} - set(names.groups() if names else ())
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def _place(words: str | None) -> str:
+    """Return libpq's ``"127.0.0.1", port 5432`` as people write it."""
+    return "the address given" if words is None else words.replace('"', "").replace(", port ", " port ")
+
+
+def _flat(words: str) -> str:
+    return " ".join(words.split())

@@ -1,0 +1,309 @@
+"""Whole tables as streams of bytes: what copying, backing up and restoring a PostgreSQL store share.
+
+The tables are those of the catalogue, so that one that a later schema adds is carried over without a word here. Values
+travel in COPY's binary format and are never read by Python: a vector arrives bit for bit. A digest is the sha256 of the
+rows in the order of the primary key; ords are kept, so the digests of a table and of its copy are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import OperationalError, sql
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.waiting import Wait
+
+from semmem.stores.statements import statements
+from semmem.types import NamespaceHash
+
+__all__ = [
+    "END",
+    "HEADER",
+    "NOTE",
+    "Digest",
+    "Table",
+    "analyze",
+    "clear",
+    "delete",
+    "digest",
+    "end_of_range",
+    "hashes",
+    "holds",
+    "index_vectors",
+    "indexed",
+    "load",
+    "read",
+    "sequences",
+    "set_sequences",
+    "snapshot",
+    "tables",
+]
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+END = struct.pack("!h", -1)
+NOTE = "copy"
+"""The key of ``meta`` under which a store notes whose copy it is; it is no part of what is copied."""
+_SCHEMA = "semmem"
+_VECTORS = "embedding"
+_BLOCK = 1 << 18
+_SQL = statements("postgres")
+_HAS_TRANSACTION_TIMEOUT = 170_000
+Key = Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: the columns that are carried over, what ranges of it are cut by, and those of its columns with text.
+
+    ``key`` is the primary key (``unique``), or (namespace, ord) where there is none; () makes the table one range.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    texts: frozenset[str]
+    unique: bool
+
+    @property
+    def place(self) -> sql.Identifier:
+        """The table with its schema, as SQL."""
+        return sql.Identifier(_SCHEMA, self.name)
+
+    @property
+    def order(self) -> sql.Composed:
+        """What makes the order of the rows one and the same everywhere, as SQL."""
+        rest = () if self.unique else (c for c in self.columns if c not in self.key)
+        return self._list((*self.key, *rest))
+
+    def _list(self, columns: Iterable[str]) -> sql.Composed:
+        return sql.SQL(", ").join(
+            sql.SQL('{} COLLATE "C"').format(sql.Identifier(c)) if c in self.texts else sql.Identifier(c)
+            for c in columns
+        )
+
+    def range(self, after: Key, upto: Key) -> sql.Composed:
+        """Return the condition ``after`` < key <= ``upto`` as SQL; None is no bound."""
+        parts: list[sql.Composable] = []
+        for sign, bound in ((">", after), ("<=", upto)):
+            if bound is not None:
+                values = sql.SQL(", ").join(map(sql.Literal, bound))
+                parts.append(sql.SQL(f"({{}}) {sign} ({{}})").format(self._list(self.key), values))
+        if self.name == "meta":
+            parts.append(sql.SQL("key <> {}").format(sql.Literal(NOTE)))
+        return sql.SQL(" AND ").join(parts or [sql.SQL("true")])
+
+
+@dataclass(slots=True)
+class Digest:
+    """How many rows went by, and the sha256 of their bytes."""
+
+    rows: int = 0
+    sha: Any = field(default_factory=hashlib.sha256)
+
+    def told(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {"rows": self.rows, "sha256": self.sha.hexdigest()}
+
+
+def tables(connection: Any) -> list[Table]:
+    """Return every table of the schema but the record of migrations, ``memory`` last: what is half there shows none."""
+    found: dict[str, list[tuple[str, bool, int | None]]] = {}
+    for name, *column in connection.execute(_SQL["move_columns"]):
+        found.setdefault(name, []).append((column[0], column[1], column[2]))
+    out = []
+    for name, columns in found.items():
+        names = tuple(column for column, _, _ in columns)
+        key = tuple(c for _, c in sorted((at, column) for column, _, at in columns if at is not None))
+        unique = bool(key)
+        if not key and {"namespace", "ord"} <= set(names):
+            key = ("namespace", "ord")
+        out.append(Table(name, names, key, frozenset(column for column, text, _ in columns if text), unique))
+    return sorted(out, key=lambda table: (table.name == "memory", table.name))
+
+
+@contextmanager
+def snapshot(connection: Any) -> Iterator[None]:
+    """Show one moment of the store until the end, reading only."""
+    old = connection.info.server_version < _HAS_TRANSACTION_TIMEOUT
+    with connection.transaction():
+        connection.execute(_SQL["move_snapshot_old" if old else "move_snapshot"])
+        yield
+
+
+def _composed(statement: str, **parts: sql.Composable) -> sql.Composed:
+    return sql.SQL(_SQL[statement]).format(**parts)
+
+
+def _names(columns: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _places(all: Iterable[Table]) -> sql.Composed:
+    return sql.SQL(", ").join(table.place for table in all)
+
+
+def end_of_range(connection: Any, table: Table, after: Key, size: int) -> tuple[str, ...] | None:
+    """Return the key with which ``size`` rows after ``after`` end, as text; None where no more rows follow."""
+    if not table.key:
+        return None
+    keys = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c)) for c in table.key)
+    row = connection.execute(
+        _composed(
+            "move_end", keys=keys, table=table.place, range=table.range(after, None),
+            order=table._list(table.key), skip=sql.Literal(size - 1),
+        )
+    ).fetchone()  # fmt: skip
+    return None if row is None else tuple(row)
+
+
+def read(
+    connection: Any, table: Table, after: Key = None, upto: Key = None, *, digests: Sequence[Digest] = ()
+) -> Generator[bytes, None, None]:
+    """Yield the rows of a range in blocks of about a quarter of a megabyte, without COPY's header and end."""
+    statement = _composed(
+        "move_read", columns=_names(table.columns), table=table.place, range=table.range(after, upto), order=table.order
+    )
+    cursor = connection.cursor()
+    buffer = bytearray()
+    start = len(HEADER)
+    with cursor.copy(statement):
+        more = True
+        while more:
+            more = connection.wait(_gather(connection.pgconn, buffer))
+            block = bytes(buffer[start : -len(END)])  # the last two bytes are the end, or may be it
+            del buffer[: -len(END)]
+            start = 0
+            for one in digests:
+                one.sha.update(block)
+            if block:
+                yield block
+        rows = _finish(connection.pgconn)
+    for one in digests:
+        one.rows += rows
+
+
+def _gather(pgconn: Any, buffer: bytearray) -> Generator[Wait, int, bool]:
+    """Add to ``buffer`` until it is a block, and return whether more may follow.
+
+    Every row is a message of its own, and psycopg's ``read`` waits for each by itself, which takes ten times as long as
+    all the rest.
+    """
+    while len(buffer) < _BLOCK:
+        size, piece = pgconn.get_copy_data(1)
+        if size > 0:
+            buffer += piece
+        elif size < 0:
+            return False
+        else:
+            while not (yield Wait.R):
+                pass
+            pgconn.consume_input()
+    return True
+
+
+def _finish(pgconn: Any) -> int:
+    """Take what ends a COPY from the server, and return how many rows it was."""
+    first = result = pgconn.get_result()
+    while result is not None:
+        result = pgconn.get_result()
+    if first is None:
+        raise OperationalError("the connection was lost")
+    if first.status != ExecStatus.COMMAND_OK:
+        raise error_from_result(first)
+    return int(first.command_tuples or 0)
+
+
+def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *also: Digest) -> Digest:
+    """Return the digest of a range; ``also`` are digests that go on with it."""
+    found = Digest()
+    for _ in read(connection, table, after, upto, digests=(found, *also)):
+        pass
+    return found
+
+
+def load(connection: Any, table: Table, blocks: Generator[bytes, None, None]) -> int:
+    """Write rows that ``read`` gave, and return how many."""
+    cursor = connection.cursor()
+    statement = _composed("move_write", table=table.place, columns=_names(table.columns))
+    with closing(blocks), cursor.copy(statement) as copy:
+        copy.write(HEADER)
+        for block in blocks:
+            copy.write(block)
+        copy.write(END)
+    return int(cursor.rowcount)
+
+
+def holds(connection: Any, table: Table, after: Key, upto: Key) -> bool:
+    """Return whether a range has any row."""
+    return bool(
+        connection.execute(_composed("move_holds", table=table.place, range=table.range(after, upto))).fetchone()[0]
+    )
+
+
+def delete(connection: Any, table: Table, after: Key, upto: Key) -> None:
+    """Remove a range."""
+    connection.execute(_composed("move_delete", table=table.place, range=table.range(after, upto)))
+
+
+def clear(connection: Any, all: Sequence[Table]) -> None:
+    """Take what is left in an empty store away, its vector index too."""
+    for table in (_VECTORS, _VECTORS + "_next"):
+        connection.execute(_SQL["embedding_index_drop"].format(table=table))
+    connection.execute(_composed("move_clear", tables=_places(all)))
+
+
+def analyze(connection: Any, all: Sequence[Table]) -> None:
+    """Let the planner know how large the tables are."""
+    connection.execute(_composed("move_analyze", tables=_places(all)))
+
+
+def sequences(connection: Any) -> dict[str, tuple[int, bool]]:
+    """Return (last value, whether it was given out) of each sequence."""
+    found = {}
+    for (name,) in connection.execute(_SQL["move_sequences"]).fetchall():
+        found[name] = connection.execute(_composed("move_sequence", sequence=sql.Identifier(_SCHEMA, name))).fetchone()
+    return found
+
+
+def set_sequences(connection: Any, wanted: Mapping[str, Sequence[Any]]) -> None:
+    """Let each sequence go on where another one stands."""
+    for name, (value, called) in wanted.items():
+        place = sql.Identifier(_SCHEMA, name).as_string(connection)
+        connection.execute(_SQL["move_sequence_set"], {"sequence": place, "value": value, "called": called})
+
+
+def indexed(connection: Any) -> bool:
+    """Return whether there is a vector index that is whole."""
+    row = connection.execute(_SQL["embedding_index_ready"].format(table=_VECTORS)).fetchone()
+    return bool(row and row[0])
+
+
+def index_vectors(connection: Any) -> bool:
+    """Build the vector index over what is marked as indexed, inside a transaction; False where vectors are unknown."""
+    row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
+    if row is None:
+        return False
+    connection.execute("SET LOCAL maintenance_work_mem TO '512MB'")
+    connection.execute(_SQL["embedding_index_drop"].format(table=_VECTORS))
+    statement = _SQL["embedding_index"].format(table=_VECTORS, dimensions=int(row[0]["dimensions"]))
+    connection.execute(statement.replace(" CONCURRENTLY", ""))  # nobody else uses a store that is being filled
+    return True
+
+
+def hashes(connection: Any, namespace: str | None = None) -> dict[str, NamespaceHash]:
+    """Return counts and hashes of one namespace, or of each that holds memories, by name."""
+    names = [namespace] if namespace is not None else [n for (n,) in connection.execute(_SQL["content_namespaces"])]
+    found = {}
+    for name in names:
+        memories, parts, vectors, content, vector = connection.execute(
+            _SQL["content_hash"], {"namespace": name}
+        ).fetchone()
+        graph = connection.execute(_SQL["graph_hash"], {"namespace": name}).fetchone()[0]
+        found[name] = NamespaceHash(memories, parts, vectors, content, vector, graph)
+    return found

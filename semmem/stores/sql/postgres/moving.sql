@@ -1,0 +1,108 @@
+-- move_columns --
+-- Every table with the columns that can be carried over, and their place in the primary key. A generated column makes
+-- itself; a transaction number (xid8) means nothing in another cluster, so its default takes the place of it.
+SELECT c.relname, a.attname, a.attcollation <> 0, array_position(k.conkey, a.attnum)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'
+  AND a.attgenerated = '' AND a.atttypid <> 'xid8'::regtype
+ORDER BY c.relname, a.attnum;
+
+-- move_sequences --
+-- Numbers that were given out are not given out again.
+SELECT sequencename FROM pg_sequences WHERE schemaname = 'semmem' ORDER BY sequencename;
+
+-- move_sequence --
+-- Where one sequence stands.
+SELECT last_value, is_called FROM {sequence};
+
+-- move_sequence_set --
+-- It stands there from now on.
+SELECT setval(%(sequence)s::regclass, %(value)s, %(called)s);
+
+-- move_snapshot --
+-- One moment of the store for as long as it takes, whatever limits the server has for those who forget to end.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path TO semmem, public;
+SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0; SET LOCAL transaction_timeout TO 0;
+
+-- move_snapshot_old --
+-- The same on a server older than PostgreSQL 17.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path TO semmem, public;
+SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0;
+
+-- move_read --
+-- One range of a table, in order, as PostgreSQL itself writes its values: bit for bit.
+COPY (SELECT {columns} FROM {table} WHERE {range} ORDER BY {order}) TO STDOUT (FORMAT binary);
+
+-- move_write --
+-- The same back; identities keep the numbers they had.
+COPY {table} ({columns}) FROM STDIN (FORMAT binary);
+
+-- move_end --
+-- The last key of the next range.
+SELECT {keys} FROM {table} WHERE {range} ORDER BY {order} OFFSET {skip} LIMIT 1;
+
+-- move_holds --
+-- Whether something is in a range already.
+SELECT EXISTS (SELECT FROM {table} WHERE {range});
+
+-- move_delete --
+-- What is there differs.
+DELETE FROM {table} WHERE {range};
+
+-- move_clear --
+-- Of an empty store: what is left of memories that were forgotten.
+TRUNCATE {tables};
+
+-- move_alone --
+-- One copy or restore writes to a store at a time.
+SELECT pg_try_advisory_lock(hashtextextended('semmem copy', 0));
+
+-- move_done --
+-- Given back explicitly: the connection is pooled.
+SELECT pg_advisory_unlock(hashtextextended('semmem copy', 0));
+
+-- move_size --
+-- Whether the store is empty, and what is told.
+SELECT count(*) FROM semmem.memory WHERE part = 0;
+
+-- move_ords --
+-- To tell what came and went since a snapshot.
+SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM semmem.memory WHERE part = 0;
+
+-- move_analyze --
+-- Else the planner takes a full store for an empty one.
+ANALYZE {tables};
+
+-- move_drop --
+-- An empty store makes room for an older schema, which is then migrated.
+DROP SCHEMA semmem CASCADE;
+
+-- content_namespaces --
+-- All that hold memories.
+SELECT DISTINCT namespace FROM memory ORDER BY namespace;
+
+-- content_hash --
+-- What the memories of a namespace say and the vectors they have: no ord, no order of writing, nothing derived by rules.
+SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), count(e.ord),
+    encode(sha256(coalesce(string_agg(sha256(
+        int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part) || int4send(m.parts)
+        || int4send(octet_length(m.text)) || convert_to(m.text, 'UTF8')
+        || coalesce(int4send(octet_length(m.title)) || convert_to(m.title, 'UTF8'), int4send(-1))
+        || coalesce(int4send(octet_length(m.author)) || convert_to(m.author, 'UTF8'), int4send(-1))
+        || coalesce(int4send(octet_length(m.author_key)) || convert_to(m.author_key, 'UTF8'), int4send(-1))
+        || coalesce(int4send(octet_length(m.session)) || convert_to(m.session, 'UTF8'), int4send(-1))
+        || coalesce('\x01'::bytea || int8send(m.position), '\x00'::bytea)
+        || coalesce(int4send(octet_length(m.source)) || convert_to(m.source, 'UTF8'), int4send(-1))
+        || array_send(m.tags)
+        || int4send(octet_length(m.metadata::text)) || convert_to(m.metadata::text, 'UTF8')
+        || float8send(m.importance) || timestamptz_send(m.created_at) || timestamptz_send(m.updated_at)
+        || int4send(m.version) || int4send(length(m.content)) || m.content || m.payload),
+        ''::bytea ORDER BY m.id, m.part), ''::bytea)), 'hex'),
+    encode(sha256(coalesce(string_agg(
+        CASE WHEN e.ord IS NULL THEN ''::bytea
+             ELSE sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
+                         || public.vector_send(e.vector)) END,
+        ''::bytea ORDER BY m.id, m.part), ''::bytea)), 'hex')
+FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %(namespace)s;

@@ -1,0 +1,171 @@
+-- memory_insert --
+-- An id that is there already stays as it is, and changes no row.
+INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
+                    metadata, importance, created_at, updated_at, content, payload, length)
+VALUES (:namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
+        :metadata, :importance, :created_at, :created_at, :content, :payload, :length)
+ON CONFLICT (namespace, id, part) DO NOTHING;
+
+-- memory_payload --
+-- To tell "the same again" from a conflict.
+SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
+
+-- memory_get --
+-- By the caller's ids, whole memories.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
+
+-- memory_get_part --
+-- Parts are asked for by (id, part), because ids may contain any character.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE namespace = :namespace AND id = :id AND part = :part;
+
+-- memory_by_ords --
+-- Whole rows for the hits; the plus keeps SQLite on the ords.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE ord IN (SELECT value FROM json_each(:ords))
+  AND +namespace IN (SELECT value FROM json_each(:namespaces));
+
+-- memory_heads --
+-- What fusion needs of a candidate, no text.
+SELECT ord, namespace, id, part, importance, content, created_at, updated_at
+FROM memory WHERE ord IN (SELECT value FROM json_each(:ords))
+  AND +namespace IN (SELECT value FROM json_each(:namespaces));
+
+-- memory_locate --
+-- The indexed rows of one memory: itself, or its parts.
+SELECT ord FROM memory WHERE namespace = :namespace AND id = :id AND parts = 0 ORDER BY part;
+
+-- memory_texts --
+-- For phrase checks: title and text as stored.
+SELECT ord, coalesce(title, '') || char(10) || text FROM memory
+WHERE ord IN (SELECT value FROM json_each(:ords)) AND +namespace IN (SELECT value FROM json_each(:namespaces));
+
+-- memory_list --
+-- Newest first, keyset paging; filters that are NULL do not restrict.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory AS m
+WHERE namespace = :namespace AND part = 0
+  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+  AND (:tags IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
+  AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:after IS NULL OR created_at >= :after)
+  AND (:before IS NULL OR created_at < :before)
+  AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
+ORDER BY created_at DESC, id DESC
+LIMIT :limit;
+
+-- memory_scope --
+-- The indexed memories that a set of filters lets through.
+SELECT ord FROM memory AS m
+WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0
+  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+  AND (:tags IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
+  AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:after IS NULL OR created_at >= :after)
+  AND (:before IS NULL OR created_at < :before)
+ORDER BY ord;
+
+-- memory_excluded --
+-- Ids to leave out, as ords; a whole memory's id covers its parts.
+SELECT ord FROM memory
+WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id IN (SELECT value FROM json_each(:ids))
+  AND parts = 0;
+
+-- memory_excluded_part --
+-- A part may be left out alone.
+SELECT ord FROM memory
+WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id = :id AND part = :part AND parts = 0;
+
+-- memory_size --
+-- How many memories are indexed: the tally, not a count.
+SELECT coalesce(sum(memories), 0) FROM tally WHERE namespace IN (SELECT value FROM json_each(:namespaces));
+
+-- memory_neighbours --
+-- Previous and next of the same session; two index probes a memory.
+SELECT m.ord, q.ord, coalesce(q.author = m.author, 0) FROM memory AS m JOIN memory AS q ON q.ord IN (
+    (SELECT p.ord FROM memory AS p
+     WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+       AND (p.created_at, coalesce(p.position, 0), p.id, p.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
+     ORDER BY p.created_at DESC, coalesce(p.position, 0) DESC, p.id DESC, p.part DESC LIMIT 1),
+    (SELECT n.ord FROM memory AS n
+     WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
+       AND (n.created_at, coalesce(n.position, 0), n.id, n.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
+     ORDER BY n.created_at, coalesce(n.position, 0), n.id, n.part LIMIT 1))
+WHERE m.ord IN (SELECT value FROM json_each(:ords)) AND +m.namespace IN (SELECT value FROM json_each(:namespaces))
+  AND m.session IS NOT NULL;
+
+-- memory_kinds --
+-- Are there sessions, are there authors, and whom does the question name: index look-ups, whatever the size.
+SELECT 'session', NULL WHERE EXISTS (
+    SELECT 1 FROM memory WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND session IS NOT NULL)
+UNION ALL
+SELECT 'author', NULL WHERE EXISTS (
+    SELECT 1 FROM memory WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND author_key IS NOT NULL)
+UNION ALL
+SELECT 'named', (SELECT m.author FROM memory AS m WHERE m.namespace = n.value AND m.author_key = k.value LIMIT 1)
+FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k;
+
+-- memory_written_by --
+-- Which of a few hundred memories the author named by the question wrote.
+SELECT ord FROM memory
+WHERE ord IN (SELECT value FROM json_each(:ords)) AND +namespace IN (SELECT value FROM json_each(:namespaces))
+  AND +author = :author
+ORDER BY ord;
+
+-- memory_turns --
+-- The sessions around some memories, in order; memories without a session stand alone.
+SELECT ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at FROM memory
+WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0 AND (
+    session IN (SELECT s.session FROM memory AS s
+                WHERE s.ord IN (SELECT value FROM json_each(:ords)) AND s.session IS NOT NULL
+                  AND +s.namespace IN (SELECT value FROM json_each(:namespaces)))
+    OR (session IS NULL AND ord IN (SELECT value FROM json_each(:ords))))
+ORDER BY namespace, session, created_at, coalesce(position, 0), id, part LIMIT :limit;
+
+-- forget_select --
+-- Which memories go.
+SELECT id, part, parts, ord, length FROM memory AS m
+WHERE namespace = :namespace
+  AND (:id IS NULL OR id = :id)
+  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+  AND (:tags IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
+  AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:after IS NULL OR created_at >= :after)
+  AND (:before IS NULL OR created_at < :before);
+
+-- forget_memory --
+-- The text itself.
+DELETE FROM memory WHERE ord = :ord;
+
+-- memory_length --
+-- Of one indexed memory, with the tokens it stands under; no row for one that was forgotten.
+SELECT m.length, l.tokens FROM memory AS m JOIN lexical AS l ON l.rowid = m.ord
+WHERE m.namespace = :namespace AND m.ord = :ord;
+
+-- memory_lengthen --
+-- After it was read anew.
+UPDATE memory SET length = :length WHERE ord = :ord;
+
+-- indexed_after --
+-- Everything that is indexed, a batch at a time.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord
+FROM memory WHERE +namespace = :namespace AND parts = 0 AND ord > :ord ORDER BY ord LIMIT :limit;
+
+-- stats --
+-- Counts of one namespace, or of all of them.
+SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (:namespace IS NULL OR namespace = :namespace)),
+       (SELECT count(*) FROM memory WHERE part > 0 AND (:namespace IS NULL OR namespace = :namespace)),
+       (SELECT count(*) FROM tally WHERE :namespace IS NULL OR namespace = :namespace),
+       (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);

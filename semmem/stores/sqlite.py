@@ -1,0 +1,186 @@
+"""The store on SQLite: one file, no server, the lexical leg alone; dense and graph are degraded, with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from semmem.errors import StoreUnavailable
+from semmem.protocols import Head, Row, Scope, Written
+from semmem.stores import sqlite_write
+from semmem.stores.lexical_only import LexicalOnly
+from semmem.stores.paging import cursor_after, part_of, read_cursor
+from semmem.stores.sqlite_legs import LexicalReads
+from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
+from semmem.stores.statements import statements
+from semmem.types import Extraction, Filters, Memory, Page, Stats
+
+__all__ = ["SqliteStore"]
+
+_SQL = statements("sqlite")
+
+
+class SqliteStore(LexicalReads, LexicalOnly):
+    """One transactional store in one file: writing, forgetting, and reading whole memories."""
+
+    kind = "SQLite"
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
+        """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
+        return self._writing(lambda c: sqlite_write.write(c, rows, on_conflict))
+
+    def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+        """Remove memories with all that was derived from them; return how many whole memories."""
+        run = self._reading if dry_run else self._writing
+        return run(lambda c: sqlite_write.forget(c, namespace, id, filters, dry_run=dry_run))
+
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+        """Let memories match what was found in them anew; return how many were changed."""
+        return self._writing(lambda c: sqlite_write.reindex(c, namespace, found)) if found else 0
+
+    def maintain(self) -> Mapping[str, int]:
+        """Join the pieces of the inverted index, and fold the log into the file; return how many pieces went."""
+
+        def join(connection: Any) -> int:
+            pieces = int(connection.execute(_SQL["lexical_segments"]).fetchone()[0])
+            if pieces < 2:
+                return 0
+            connection.execute(_SQL["lexical_optimize"])
+            return pieces - 1
+
+        joined = self._writing(join)
+        self._run(lambda c: c.execute("PRAGMA optimize").fetchall())
+        self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        return {"joined": joined}
+
+    def scrub(self) -> None:
+        """Rewrite the file so that no forgotten bytes are left in it; takes as long as copying it.
+
+        Raises StoreUnavailable when a reader holds on to an older state of it.
+        """
+        self._writing(lambda c: c.execute(_SQL["lexical_optimize"]))  # first, for FTS5 forgets lazily
+        self._run(lambda c: c.execute("VACUUM"))
+        waiting = self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+        if waiting:
+            raise StoreUnavailable(
+                "The memories are forgotten, but a reader still holds the log in which their bytes stand; run it again "
+                "when no other program uses the store."
+            )
+
+    # ------------------------------------------------------------------ reading memories
+
+    def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
+        """Return the memories of ``ids`` that exist, in the order asked; ``{id}#{n}`` names a part."""
+        found = {m.id: m for m in map(_memory, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
+        for id in ids:
+            if id not in found and (split := part_of(id)):
+                which = {"namespace": namespace, "id": split[0], "part": split[1]}
+                found |= {m.id: m for m in map(_memory, self._rows("memory_get_part", which))}
+        return [found[i] for i in ids if i in found]
+
+    def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
+        """Return whole memories, newest first."""
+        at, id = read_cursor(cursor) if cursor else (None, None)
+        parameters = {
+            "namespace": namespace,
+            "limit": limit + 1,
+            "cursor_at": None if at is None else microsecond(at),
+            "cursor_id": id,
+            **filter_parameters(filters),
+        }
+        rows = [_memory(r) for r in self._rows("memory_list", parameters)]
+        memories = tuple(rows[:limit])
+        return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
+
+    def stats(self, namespace: str | None) -> Stats:
+        """Count; of vectors and concepts there are none."""
+        memories, parts, namespaces, size = self._rows("stats", {"namespace": namespace})[0]
+        return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
+
+    def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
+        """Return whole rows by ord; a part has its parent's id in ``parent_id``."""
+        return {r[-1]: _memory(r) for r in self._rows("memory_by_ords", _among(namespaces, ords))}
+
+    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
+        parameters = {"namespace": namespace, "ord": ord, "limit": limit}
+        return [(r[-1], _memory(r)) for r in self._rows("indexed_after", parameters)]
+
+    def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
+        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        rows = self._rows("memory_heads", _among(namespaces, ords))
+        return {r[0]: Head(*r[:-2], *(at / 1e6 for at in r[-2:])) for r in rows}
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that hold memories."""
+        return [namespace for (namespace,) in self._rows("namespaces", {})]
+
+    def locate(self, namespace: str, id: str) -> tuple[int, ...]:
+        """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
+        return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
+
+    def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
+        """Resolve filters and excluded ids to ords."""
+        import numpy as np
+
+        allowed = excluded = None
+        where = {"namespaces": list(namespaces)}
+        if exclude:
+            gone = {o for (o,) in self._rows("memory_excluded", {**where, "ids": list(exclude)})}
+            for split in filter(None, map(part_of, exclude)):
+                part = {**where, "id": split[0], "part": split[1]}
+                gone.update(o for (o,) in self._rows("memory_excluded_part", part))
+            excluded = np.array(sorted(gone), dtype=np.int64)
+        if filters:
+            rows = self._rows("memory_scope", {**where, **filter_parameters(filters)})
+            allowed = np.array([o for (o,) in rows], dtype=np.int64)
+            size = len(allowed)
+        else:
+            size = int(self._rows("memory_size", where)[0][0])
+        settings: str | None = self._rows("settings_together", where)[0][0]
+        return Scope(namespaces, size, allowed, excluded, settings=settings)
+
+    # ------------------------------------------------------------------ settings of a namespace
+
+    def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
+        """Return (namespace, name, value) of the search settings of one namespace, or of all of them."""
+        return [(n, name, json.loads(raw)) for n, name, raw in self._rows("setting_list", {"namespace": namespace})]
+
+    def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
+        """Set and unset search settings of one namespace, all or none; every recall that begins later has them."""
+
+        def work(connection: Any) -> None:
+            connection.executemany(_SQL["setting_unset"], [{"namespace": namespace, "name": n} for n in sorted(unset)])
+            values = [{"namespace": namespace, "name": n, "value": json.dumps(v)} for n, v in sorted(changes.items())]
+            connection.executemany(_SQL["setting_set"], values)
+
+        self._writing(work)
+
+
+def _among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
+    return {"namespaces": list(namespaces), "ords": [int(o) for o in ords]}
+
+
+def _memory(row: Any) -> Memory:
+    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
+    created_at, updated_at, version, _ = rest
+    return Memory(
+        id=f"{id}#{part}" if part else id,
+        namespace=namespace,
+        text=text,
+        title=title,
+        author=author,
+        session=session,
+        position=position,
+        source=source,
+        tags=tuple(json.loads(tags)),
+        metadata=json.loads(metadata),
+        importance=importance,
+        created_at=at_microsecond(created_at),
+        updated_at=at_microsecond(updated_at),
+        version=version,
+        parent_id=id if part else None,
+    )

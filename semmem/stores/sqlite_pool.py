@@ -1,0 +1,228 @@
+"""Connections to one SQLite file, and how a piece of work runs on one: in a transaction, tried again while locked.
+
+The file is in WAL mode, so readers and the one writer do not wait for each other. Writers of several processes queue:
+each takes the write lock before it reads anything (BEGIN IMMEDIATE), SQLite waits for it (busy_timeout), and what is
+still locked then is tried again a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from semmem.contract import contains
+from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
+from semmem.stores.sqlite_errors import is_busy, sentence
+from semmem.stores.sqlite_migrate import migrate
+from semmem.stores.statements import statements
+
+__all__ = ["Filed"]
+
+T = TypeVar("T")
+_SQL = statements("sqlite")
+_BUSY_S = 10.0
+_TRIES = 4
+_SESSION = (
+    "PRAGMA synchronous = FULL",  # an acknowledged memory survives a power cut, in WAL mode too
+    "PRAGMA secure_delete = ON",  # what is forgotten is overwritten in the file
+    "PRAGMA cache_size = -16000",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+class Filed:
+    """A few connections to a file, opened when first needed; ``path`` None is one that lives in memory alone."""
+
+    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
+        self.url = url
+        self._path = path
+        self._place = "The database in memory" if path is None else f"The file {path}"
+        self._most = 1 if path is None else max(1, pool_size)
+        self._free = threading.Condition()
+        self._idle: list[sqlite3.Connection] = []
+        self._left: list[sqlite3.Connection] = []
+        self._open = 0
+        self._closed = False
+        self._process = os.getpid()
+        self._running = threading.local()
+        self._run(self._prepare)
+
+    def close(self) -> None:
+        """Close the connections; the data stays in the file, and what was in memory alone is gone."""
+        with self._free:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._free.notify_all()
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[], None]]:
+        """Give a function by which another thread stops the statement that this one runs, as when a leg's time is up.
+
+        No connection is kept: taking one costs microseconds here.
+        """
+        hold = _Hold()
+        outer, self._running.hold = getattr(self._running, "hold", None), hold
+        try:
+            yield hold.cancel
+        finally:
+            self._running.hold = outer
+
+    # ------------------------------------------------------------------ work
+
+    def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+        """Fetch all rows of one named statement; lists and tuples among the parameters travel as JSON."""
+        given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
+        return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
+
+    def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` so that all its statements see one moment."""
+        return self._run(lambda c: _transaction(c, "BEGIN", work))
+
+    def _writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` with the write lock: all of it is stored, or nothing."""
+        return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` on a connection; what is locked is tried again, other errors are told in one sentence."""
+        for attempt in range(_TRIES):
+            try:
+                with self._borrowed() as connection:
+                    return work(connection)
+            except sqlite3.Error as error:
+                if not is_busy(error) or attempt == _TRIES - 1:
+                    told = sentence(error, self._place)
+                    if told is None:
+                        raise
+                    raise told from error
+            time.sleep(0.05 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    # ------------------------------------------------------------------ connections
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[sqlite3.Connection]:
+        connection = self._take()
+        hold: _Hold | None = getattr(self._running, "hold", None)
+        try:
+            if hold is None:
+                yield connection
+            else:
+                with hold.running(connection):
+                    yield connection
+        finally:
+            self._give(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        with self._free:
+            self._after_fork()
+            while not self._idle and self._open >= self._most:
+                if self._closed:
+                    break
+                if not self._free.wait(timeout=30):
+                    raise StoreUnavailable(f"All {self._most} connections of this store are busy; try again.")
+            if self._closed:
+                raise StoreClosed()
+            if self._idle:
+                return self._idle.pop()
+            self._open += 1
+        try:
+            return self._connect()
+        except BaseException:
+            with self._free:
+                self._open -= 1
+                self._free.notify()
+            raise
+
+    def _give(self, connection: sqlite3.Connection) -> None:
+        with self._free:
+            if not self._closed and not connection.in_transaction:
+                self._idle.append(connection)
+                self._free.notify()
+                return
+            self._open -= 1
+            self._free.notify()
+        connection.close()
+
+    def _after_fork(self) -> None:
+        """Leave the connections of a parent process alone: SQLite forbids using them, or closing them, in a child."""
+        if self._process != os.getpid():
+            self._left += self._idle
+            self._idle, self._open, self._process = [], 0, os.getpid()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is not None:
+            if not self._path.parent.is_dir():
+                raise InvalidInput(f"There is no folder {self._path.parent} for the SQLite file; create it first.")
+            if self._path.is_dir():
+                raise InvalidInput(f"{self._path} is a folder; name a file in it after sqlite:.")
+        connection = sqlite3.connect(
+            ":memory:" if self._path is None else self._path,
+            timeout=_BUSY_S,
+            isolation_level=None,  # transactions are begun by us
+            check_same_thread=False,  # a connection is one thread's at a time
+        )
+        try:
+            for pragma in _SESSION:
+                connection.execute(pragma)
+            connection.create_function("contains", 2, _contains, deterministic=True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Bring the file up to date, and let readers and a writer work side by side from now on."""
+        migrate(connection, self._place)
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
+            connection.execute("PRAGMA journal_mode = WAL")
+
+
+class _Hold:
+    """Which connection a thread runs a statement on just now, so that another thread can stop it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def running(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Let ``cancel`` reach ``connection`` meanwhile."""
+        with self._lock:
+            outer, self._connection = self._connection, connection
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connection = outer
+
+    def cancel(self) -> None:
+        """Stop the statement that runs, if one does: under the lock, so that no other work is hit."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+
+def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute(begin)
+    try:
+        done = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # after a full disk SQLite has rolled back by itself
+            connection.execute("ROLLBACK")
+        raise
+    return done
+
+
+def _contains(stored: str, wanted: str) -> bool:
+    """Return whether the JSON ``stored`` contains the JSON ``wanted``, as PostgreSQL's ``@>`` has it."""
+    return contains(json.loads(stored), json.loads(wanted))

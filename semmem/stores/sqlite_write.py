@@ -1,0 +1,170 @@
+"""Writing to SQLite: a batch, what is forgotten, what is read anew. Each runs inside a transaction with the write lock.
+
+What the lexical leg matches is written as tokens into an FTS5 table: the number of the namespace and the key of a term,
+in letters that FTS5 leaves as they are. So semmem's own tokeniser, its stems, stop words and pairs of Chinese
+characters, decides what matches, and two namespaces have no token in common.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from semmem.conversation import author_key
+from semmem.errors import Conflict
+from semmem.protocols import Row, Written
+from semmem.stores.statements import statements
+from semmem.types import Extraction, Filters
+
+__all__ = ["at_microsecond", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
+
+_SQL = statements("sqlite")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MOST_REPEATS = 65_535
+_AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
+
+
+def microsecond(at: datetime) -> int:
+    """Return a time as whole microseconds since 1970 in UTC, so that numbers sort as times do."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def at_microsecond(number: int) -> datetime:
+    """Return the time of ``microsecond`` in UTC."""
+    return _EPOCH + number * _MICROSECOND
+
+
+def token(number: int, key: int) -> str:
+    """Return what stands in the index for a term's key in the namespace of that number."""
+    return f"{number}n{key & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+
+
+def filter_parameters(filters: Filters) -> dict[str, Any]:
+    """Return the parameters of the filter clauses; None means no restriction."""
+    return {
+        "sessions": json.dumps(filters.sessions) if filters.sessions else None,
+        "authors": json.dumps(filters.authors) if filters.authors else None,
+        "tags": json.dumps(filters.tags) if filters.tags else None,
+        "metadata": json.dumps(dict(filters.metadata)) if filters.metadata else None,
+        "after": None if filters.created_after is None else microsecond(filters.created_after),
+        "before": None if filters.created_before is None else microsecond(filters.created_before),
+    }
+
+
+def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str) -> Written:
+    """Store a batch; see Store.write."""
+    wholes = {_name(r): r for r in rows if r.part == 0}
+    ords: dict[tuple[str, str, int], int] = {}
+    unchanged: set[tuple[str, str]] = set()
+    conflicts: set[tuple[str, str]] = set()
+    for name, row in wholes.items():
+        ord = _insert(connection, row)
+        if ord is not None:
+            ords[(*name, 0)] = ord
+            continue
+        stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]
+        (unchanged if stored == row.payload else conflicts).add(name)
+    if conflicts and on_conflict == "abort":
+        first = min(conflicts)
+        raise Conflict(
+            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to "
+            "change it.",
+            names=frozenset(conflicts),
+        )
+    new = {(namespace, id) for namespace, id, _ in ords}
+    for row in rows:
+        if row.part > 0 and _name(row) in new:
+            ord = _insert(connection, row)
+            assert ord is not None
+            ords[(*_name(row), row.part)] = ord
+    indexed = [(ords[(*_name(r), r.part)], r) for r in rows if r.extraction is not None and _name(r) in new]
+    for namespace in sorted({r.memory.namespace for _, r in indexed}):
+        connection.execute(_SQL["tally_claim"], {"namespace": namespace})
+        number = _number(connection, namespace)
+        held = [(o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None]
+        connection.executemany(
+            _SQL["lexical_insert"], [{"ord": ord, "tokens": _tokens(number, found)} for ord, found in held]
+        )
+        _count(connection, namespace, len(held), sum(found.length for _, found in held))
+    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts), ords)
+
+
+def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+    """Remove memories and all that was derived from them; return how many whole memories."""
+    parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
+    rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
+    wholes = {i for i, part, *_ in rows if part == 0}
+    if dry_run or not rows:
+        return len(wholes)
+    indexed = [(ord, length) for _, _, parts, ord, length in rows if parts == 0]
+    connection.executemany(_SQL["lexical_forget"], [{"ord": ord} for ord, _ in indexed])
+    connection.executemany(_SQL["forget_memory"], [{"ord": ord} for *_, ord, _ in rows])
+    _count(connection, namespace, -len(indexed), -sum(length for _, length in indexed))
+    connection.execute(_SQL["tally_empty"], {"namespace": namespace})
+    return len(wholes)
+
+
+def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+    """Let memories match what was found in them anew; return how many were changed. Forgotten ones are left out."""
+    changed = longer = 0
+    number: int | None = None
+    for ord, extraction in found:
+        there = connection.execute(_SQL["memory_length"], {"namespace": namespace, "ord": ord}).fetchone()
+        if there is None:
+            continue
+        number = _number(connection, namespace) if number is None else number
+        length, tokens = there
+        anew = _tokens(number, extraction)
+        if (length, tokens) == (extraction.length, anew):
+            continue
+        connection.execute(_SQL["lexical_replace"], {"ord": ord, "tokens": anew})
+        connection.execute(_SQL["memory_lengthen"], {"ord": ord, "length": extraction.length})
+        changed += 1
+        longer += extraction.length - length
+    if longer:
+        _count(connection, namespace, 0, longer)
+    return changed
+
+
+def _insert(connection: sqlite3.Connection, row: Row) -> int | None:
+    """Store one row and return its ord; None when its id is there already."""
+    memory = row.memory
+    assert memory.created_at is not None
+    values: dict[str, Any] = {name: getattr(memory, name) for name in _AS_THEY_ARE}
+    values |= {
+        "id": memory.parent_id or memory.id,
+        "part": row.part,
+        "parts": row.parts,
+        "author_key": (author_key(memory.author) or None) if memory.author else None,
+        "tags": json.dumps(memory.tags),
+        "metadata": json.dumps(dict(memory.metadata)),
+        "created_at": microsecond(memory.created_at),
+        "content": row.content,
+        "payload": row.payload,
+        "length": row.extraction.length if row.extraction is not None else 0,
+    }
+    done = connection.execute(_SQL["memory_insert"], values)
+    return done.lastrowid if done.rowcount == 1 else None
+
+
+def _tokens(number: int, found: Extraction) -> str:
+    counted = zip(found.keys, found.counts, strict=True)
+    return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in counted if n > 0)
+
+
+def _number(connection: sqlite3.Connection, namespace: str) -> int:
+    rows = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps([namespace])}).fetchall()
+    return int(rows[0][1])
+
+
+def _count(connection: sqlite3.Connection, namespace: str, memories: int, length: int) -> None:
+    parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length}
+    connection.execute(_SQL["tally_add"], parameters)
+
+
+def _name(row: Row) -> tuple[str, str]:
+    return row.memory.namespace, row.memory.parent_id or row.memory.id

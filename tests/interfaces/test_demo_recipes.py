@@ -1,0 +1,61 @@
+"""Every recipe on the committed story in one table: the literal classes of reach, and where the answers stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import semmem
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.demo_recipes import show_compared
+from semmem.interfaces.cli.door import Door
+
+G, P, B = "guaranteed", "possible", "boost-only"
+BOTH = {"lexical": P, "dense": P}
+REACH = {
+    "default": {"named": {"lexical": G, "dense": G, "graph": G}, "unnamed": {"lexical": G, "dense": G, "graph": G}},
+    "seed": {"any": {**BOTH, "graph": B}},  # .35/61 < 1/70
+    "hybrid": {"any": BOTH},
+    "lexical": {"any": {"lexical": G}},
+    "dense": {"any": {"dense": G}},
+    "graph": {"any": {"graph": G}},
+    "convex": {"any": BOTH},
+    "tm2c2": {"any": BOTH},
+    "rank-scaled": {"any": {**BOTH, "graph": P}},  # 1/(60 + 1/.35 - 1) = .0162 > 1/69 = .0145
+    "scored": {"named": {"lexical": B, "dense": B, "graph": G}, "unnamed": {**BOTH, "graph": P}},
+    "memini": {"any": BOTH},
+    "nexus": {"any": BOTH},
+}
+
+
+@pytest.fixture
+def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    yield
+    with semmem.connect(store_url) as mem:
+        assert mem.stats().memories == 0  # nothing is left behind
+
+
+@pytest.mark.usefixtures("_own_store")
+def test_every_recipe_is_in_one_table_with_the_answers_ranks_and_its_reach(
+    store_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--url", store_url, "demo", "--recipes", "--json"]) == 0
+    rows = {row["recipe"]: row for row in json.loads(capfd.readouterr().out)}
+    assert list(rows) == list(semmem.RECIPES)
+    assert {name: rows[name]["reach"] for name in REACH} == REACH
+    assert all(row["degraded"] == {} for row in rows.values())
+    # every question needs a note that shares no word with it: only a graph that may bring one in answers all five
+    answered = {name: row["answered"] for name, row in rows.items()}
+    assert answered == dict.fromkeys(REACH, 0) | {"default": 5, "graph": 5, "scored": 5}
+    assert all(rank <= 4 for rank in rows["default"]["ranks"])
+
+    show_compared(Door(), list(rows.values()))
+    shown = capfd.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    lines = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
+    assert lines["seed"][-3:] == [P, P, B]
+    assert lines["scored"][-4:] == ["named", B, B, G]
+    assert lines["default"][:2] == ["default", "rrf"]

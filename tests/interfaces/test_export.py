@@ -1,0 +1,233 @@
+"""What goes out comes back: every field of every memory, the same bytes when it is exported again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import semmem
+from semmem import Semmem
+from semmem.embedders.hashing import Hashing
+from semmem.errors import BadItem, InvalidInput
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.importers import reader
+
+Call = Callable[..., tuple[int, str, str]]
+MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
+SPLIT = "".join(f"The Kestrel logs {i:04}. " for i in range(160))  # 3,680 characters, more than the 1,400 of a part
+_numbers = count(1)
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="none") as opened:
+        yield opened
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the program in this process; return code, output and errors."""
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+
+    def program(*args: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = run(list(args))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return program
+
+
+def written(mem: Semmem, path: Path, **how: Any) -> bytes:
+    rows = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in mem.export(**how)]
+    path.write_bytes(b"".join(rows))
+    return path.read_bytes()
+
+
+def test_a_memory_goes_out_with_all_that_was_given_and_without_what_it_has_not(mem: Semmem) -> None:
+    mem.remember(
+        "The key hangs behind the radio.", id="key", namespace="n", title="Heron House", author="Ada", session="s",
+        position=3, source="notes.md", tags=["key", "home"], metadata={"b": 1, "a": [None, True]}, importance=0.1,
+        created_at=MAY,
+    )  # fmt: skip
+    mem.remember("Bare.", id="bare", namespace="n", created_at="2026-05-01T00:00:00Z")
+    assert list(mem.export(namespace="n")) == [
+        {
+            "id": "key", "namespace": "n", "text": "The key hangs behind the radio.", "title": "Heron House",
+            "author": "Ada", "session": "s", "position": 3, "source": "notes.md", "tags": ["key", "home"],
+            "metadata": {"a": [None, True], "b": 1}, "importance": 0.1,
+            "created_at": "2026-05-01T07:00:00.123456+00:00",  # 09:00 at +02:00
+            "updated_at": "2026-05-01T07:00:00.123456+00:00", "version": 1,
+        },
+        {
+            "id": "bare", "namespace": "n", "text": "Bare.", "importance": 0.5,
+            "created_at": "2026-05-01T00:00:00+00:00", "updated_at": "2026-05-01T00:00:00+00:00", "version": 1,
+        },
+    ]  # fmt: skip
+
+
+_TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1, max_size=30)
+_LABEL = st.none() | _TEXT
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+_MEMORY = st.fixed_dictionaries(
+    {"text": (_TEXT.filter(lambda t: bool(t.strip())) | st.just(SPLIT)), "id": _TEXT | st.just("a#1")},
+    optional={
+        "title": _LABEL,
+        "author": _LABEL,
+        "session": _LABEL,
+        "source": _LABEL,
+        "position": st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
+        "tags": st.lists(_TEXT, max_size=3),
+        "metadata": st.dictionaries(_TEXT, _JSON, max_size=3),
+        "importance": st.floats(0, 1),
+        "created_at": st.datetimes(
+            datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))])
+        ),
+    },
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(memories=st.lists(_MEMORY, min_size=1, max_size=4, unique_by=lambda one: one["id"]))
+def test_export_import_export_gives_the_same_bytes(mem: Semmem, tmp_path: Path, memories: list[dict[str, Any]]) -> None:
+    path, where = tmp_path / "all.jsonl", f"n{next(_numbers)}"
+    mem.remember_many(memories, namespace=where)
+    before = written(mem, path, namespace=where)
+    assert before.count(b"\n") == len(memories)  # a split memory is one line
+    assert mem.bring_in(reader("jsonl")(path)).unchanged == len(memories)  # there already, under whatever time
+    mem.forget(namespace=where, filters={"created_before": "9999-12-31T23:59:59Z"})
+    assert list(mem.export(namespace=where)) == []
+    report = mem.bring_in(reader("jsonl")(path))
+    assert (report.remembered, report.rejected) == (len(memories), ())
+    assert written(mem, path, namespace=where) == before
+
+
+def test_the_order_does_not_depend_on_the_order_of_writing_and_pages_lose_nothing(mem: Semmem) -> None:
+    items = [{"text": f"Note {i}.", "id": f"{i:03}", "created_at": f"2026-05-{1 + i % 28:02}"} for i in range(230)]
+    mem.remember_many(items, namespace="up")
+    mem.remember_many(reversed(items), namespace="down")
+    up, down = ([row["id"] for row in mem.export(namespace=name)] for name in ("up", "down"))
+    assert up == down
+    assert len(set(up)) == 230
+    assert up[:2] == ["223", "195"]  # of the 28th day, the greatest id first: 223 = 27 + 7 * 28, 195 = 27 + 6 * 28
+    both = [row["namespace"] for row in mem.export(namespace=None)]
+    assert both == ["down"] * 230 + ["up"] * 230
+
+
+def test_vectors_travel_and_are_not_made_again(store_url: str, tmp_path: Path) -> None:
+    class Counting(Hashing):
+        embedded = 0
+
+        def embed(self, texts: Any) -> Any:
+            self.embedded += len(texts)
+            return super().embed(texts)
+
+    path = tmp_path / "all.jsonl"
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember(SPLIT, id="long", title="Kestrel", tags=["t"], metadata={"aliases": ["KL-7"]})
+        mem.remember("Short.", id="short", author="Ada")
+        before = written(mem, path, vectors=True)
+        parts = [len(row["vectors"]) for row in map(json.loads, before.splitlines())]
+        assert sorted(parts) == [1, 3]  # 3,680 characters in parts of at most 1,400
+        mem.forget("long")
+        mem.forget("short")
+    counting = Counting()
+    with semmem.connect(store_url, embedder=counting) as mem:
+        mem.bring_in(reader("jsonl")(path))
+        assert counting.embedded == 0
+        assert mem.stats().vectors == 4
+        assert written(mem, path, vectors=True) == before
+        mem.forget("short")
+        mem.bring_in(reader("jsonl")(path, vectors=False))
+        assert counting.embedded == 1
+        assert written(mem, path, vectors=True) == before
+
+
+def test_given_vectors_come_back_bit_by_bit(store_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    random = np.random.default_rng(7)
+    with semmem.connect(store_url) as mem:
+        for number in range(20):
+            mem.remember(f"Note {number}.", id=str(number), vector=random.normal(size=37))
+        before = written(mem, path, vectors=True)
+        assert len(json.loads(before.splitlines()[0])["vector"]) == 37
+        for number in range(20):
+            mem.forget(str(number))
+        assert mem.bring_in(reader("jsonl")(path)).remembered == 20
+        assert written(mem, path, vectors=True) == before
+
+
+def test_the_same_id_with_other_content_is_told_by_line(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(
+        '{"id": "a", "text": "One."}\n\n{"id": "b", "text": "Two."}\n{"id": "a", "text": "Other."}\n7\n'
+        '{"id": "c", "text": "x", "colour": 1}\n{"id": "a", "text": "One."}\n{"text": "No id."}\n',
+        encoding="utf-8",
+    )
+    told = json.loads(call("import", "jsonl", str(path), "-n", "n", "--json")[1])
+    assert (told["remembered"], told["unchanged"], told["replaced"]) == (3, 1, 0)
+    assert [(row["where"], row["reason"][:40]) for row in told["rejected"]] == [
+        ("line 5", "it is int, not a memory."),
+        ("line 4", "The id 'a' was met before with other con"),
+        ("line 6", "'colour' is not something a memory has; "),
+    ]
+    path.write_text('{"id": "b", "text": "Two."}\n{"id": "a", "text": "Other."}\n', encoding="utf-8")
+    told = json.loads(call("import", "jsonl", str(path), "-n", "n", "--json")[1])
+    assert (told["unchanged"], told["rejected"][0]["where"]) == (1, "line 2")
+    code, out, err = call("import", "jsonl", str(path), "-n", "n", "--on-error", "abort")
+    assert (code, out, err) == (5, "", "line 2: The id 'a' is already stored with other content.\n")
+
+
+def test_an_export_appears_whole_or_not_at_all(call: Call, tmp_path: Path) -> None:
+    call("remember", "One — “two”.", "--id", "a", "-n", "n", "--tag", "x")
+    call("remember", "Other.", "--id", "b", "-n", "m")
+    path = tmp_path / "out.jsonl"
+    assert call("export", str(path), "-n", "n") == (0, f"Exported 1 memory to {path}.\n", "")
+    assert "“two”" in path.read_text(encoding="utf-8")
+    code, out, err = call("export", str(path), "--all")
+    assert (code, out, err) == (2, "", f"{path} is there already; --force writes over it.\n")
+    assert json.loads(call("export", str(path), "--all", "--force", "--json")[1])["exported"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+    assert call("export", "-", "-n", "n", "-n", "m")[1].splitlines()[1:] == path.read_text("utf-8").splitlines()[:1]
+    assert call("export", "-", "-n", "n", "--tag", "y") == (0, "", "")
+    assert call("export", "-", "--all", "-n", "n")[0] == 2
+    before = path.read_bytes()
+    code, _, err = call("export", str(path), "--force", "--all", "--url", "postgresql:///nowhere?host=/none")
+    assert code == 8, err
+    assert path.read_bytes() == before
+    assert call("export", str(tmp_path), "--force")[2] == f"{tmp_path} is no file.\n"
+
+
+def test_all_lines_can_go_into_one_namespace(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"id": "a", "text": "One.", "namespace": "x"}\n{"id": "b", "text": "Two."}\n', encoding="utf-8")
+    assert call("import", "jsonl", str(path), "-n", "n")[0] == 0
+    assert call("get", "a", "-n", "x")[0] == call("get", "b", "-n", "n")[0] == 0
+    assert call("import", "jsonl", str(path), "--into", "y")[0] == 0
+    assert call("get", "a", "-n", "y")[0] == call("get", "b", "-n", "y")[0] == 0
+
+
+def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
+    with pytest.raises(InvalidInput, match="'tag' is not a filter"):
+        mem.export(filters={"tag": "x"})
+    with pytest.raises(InvalidInput, match="Say with owned which memories"):
+        mem.bring_in([], prune=True)
+    with pytest.raises(InvalidInput, match="on_error must be"):
+        mem.bring_in([], on_error="stop")  # type: ignore[arg-type]
+    with pytest.raises(BadItem, match="Item 1: The text is empty"):
+        mem.bring_in([{"text": "a", "id": "a"}, {"text": " ", "id": "b"}], on_error="abort")
+    assert list(mem.export()) == []

@@ -1,0 +1,295 @@
+"""A folder of notes as memories: what Obsidian shows of a note is what is remembered, and only changes are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.errors import BadItem, InvalidInput, MissingExtra
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.importers import BadRow, Item, reader
+from semmem.interfaces.importers.vault import Vault
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the program in this process; return code, output and errors."""
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+
+    def program(*args: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = run(list(args))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return program
+
+
+def vault(folder: Path, **notes: str | bytes) -> Path:
+    """Write notes; ``__`` in a name is a folder's end, and .md is added."""
+    for name, text in notes.items():
+        path = folder / f"{name.replace('__', '/')}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder
+
+
+def read(folder: Path) -> tuple[dict[str, Item], list[BadRow]]:
+    bad: list[BadRow] = []
+    return {item["id"]: item for item in reader("markdown")(folder, reject=bad.append)}, bad
+
+
+def test_front_matter_gives_title_tags_aliases_time_and_metadata(tmp_path: Path) -> None:
+    note = (
+        "---\ntitle: The Kestrel\naliases: [KL-7, Old Bird]\ntags: [hardware, '#logger']\ncreated: 2026-03-01 09:30\n"
+        "status: no\nat: 12:30\ndepth: 3\nratio: 0.5\ndone: true\nseen: 2026-04-01\nempty:\n---\n"
+        "# Not the title\nIt logs at #site/north, not (#7). #hardware\n"
+    )
+    items, bad = read(vault(tmp_path / "Notes", kestrel=note))
+    assert bad == []
+    assert items == {
+        "kestrel.md": {
+            "id": "kestrel.md",
+            "source": "kestrel.md",
+            "title": "The Kestrel",
+            "text": "# Not the title\nIt logs at #site/north, not (#7). #hardware",
+            "tags": ["hardware", "logger", "site/north"],
+            "created_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
+            "metadata": {
+                "status": "no", "at": "12:30", "depth": 3, "ratio": 0.5, "done": True, "seen": "2026-04-01",
+                "empty": None, "vault": "Notes", "aliases": ["KL-7", "Old Bird", "kestrel"],
+            },
+        }
+    }  # fmt: skip
+    assert items["kestrel.md"].where == "kestrel.md"
+
+
+def test_without_front_matter_the_first_heading_is_the_title_else_the_name_of_the_file(tmp_path: Path) -> None:
+    folder = vault(
+        tmp_path / "v",
+        a="## Small\n```sh\n# no heading\n```\n\n# A *great* [[b|Idea]] #\ntext",
+        b="Only text.",
+        **{"2026-05-01": "# Standup\nWe met."},
+        index="---\ntags: one two\nalias: Start\ndate: some day\n---\n# Where it begins\nHere.",
+    )
+    items, bad = read(folder)
+    assert bad == []
+    assert {id: (item["title"], item["metadata"].get("aliases")) for id, item in items.items()} == {
+        "2026-05-01.md": ("Standup", ["2026-05-01"]),
+        "a.md": ("A great Idea", ["a"]),
+        "b.md": ("b", None),
+        "index.md": ("Where it begins", ["Start"]),  # "index" says nothing
+    }
+    assert items["2026-05-01.md"]["created_at"] == datetime(2026, 5, 1, tzinfo=UTC)
+    assert "created_at" not in items["index.md"]
+    assert items["index.md"]["metadata"]["date"] == "some day"
+    assert items["index.md"]["tags"] == ["one", "two"]
+
+
+def test_links_are_readable_and_lead_to_ids(tmp_path: Path) -> None:
+    links = (
+        "[[Kestrel]] and [[kestrel|the logger]], [[Kestrel#Use]], ![[Kestrel#^b1]], [[#Below]], [[KL-7]], "
+        "[[Nowhere|there]], ![[pic.png|200]], [more](sub/Ada%20Norr.md#life), [out](https://a.b/c.md), "
+        "[[sub/Ada Norr\\|Ada]] `[[Kestrel|code]]`\n~~~\n[[Kestrel]] #tag\n~~~\n"
+    )
+    folder = vault(
+        tmp_path / "v",
+        Index=links + "---\n",
+        Kestrel="---\naliases: KL-7, the Bird\nup: '[[Index]]'\n---\nIt logs.",
+        **{"sub__Ada Norr": "She built [[Kestrel|the Bird]]. [[Ada Norr]]"},
+    )
+    items, bad = read(folder)
+    assert bad == []
+    assert items["Index.md"]["text"].splitlines() == [
+        "Kestrel and the logger (Kestrel), Kestrel > Use, Kestrel, Below, KL-7, there, pic.png, more (Ada Norr), "
+        "[out](https://a.b/c.md), Ada (Ada Norr) `[[Kestrel|code]]`",
+        "~~~",
+        "[[Kestrel]] #tag",
+        "~~~",
+        "---",
+    ]
+    assert items["Index.md"]["metadata"]["links"] == ["Kestrel.md", "KL-7", "Nowhere", "pic.png", "sub/Ada Norr.md"]
+    assert "tags" not in items["Index.md"]
+    assert items["Kestrel.md"]["metadata"]["links"] == ["Index.md"]
+    # "the Bird" is a name of it, but nothing with a capital: nobody would find the note by it in the text
+    assert items["sub/Ada Norr.md"]["text"] == "She built the Bird (Kestrel). Ada Norr"
+
+
+def test_a_link_means_the_note_that_obsidian_would_open() -> None:
+    notes = Vault(["a/Note.md", "a/b/Note.md", "Other.md", "c/deep/Only.md", "x/y/Far.md", "x/Far.md", "a/Far.md"])
+    assert notes.find("Other", "a/Note.md") == "Other.md"
+    assert notes.find("only", "Other.md") == "c/deep/Only.md"
+    assert notes.find("Note", "a/b/Some.md") == "a/b/Note.md"  # beside the source
+    assert notes.find("Note", "Other.md") == "a/Note.md"  # the shortest path
+    assert notes.find("b/Note", "Other.md") == "a/b/Note.md"
+    assert notes.find("Far.md", "Other.md") == "a/Far.md"  # as short as x/Far.md, and before it
+    assert notes.find("../Note", "a/b/Note.md") == "a/Note.md"
+    assert notes.find("/a/Note", "Other.md") == "a/Note.md"
+    assert notes.find("Not", "Other.md") is None
+
+
+def test_hidden_folders_other_files_and_links_to_outside_are_left_out(tmp_path: Path) -> None:
+    outside = vault(tmp_path / "outside", secret="Secret.")
+    folder = vault(
+        tmp_path / "v", a="One.", **{".trash__b": "Two.", ".obsidian__c": "Three.", "d__.hidden": "Four.", "e": "Five."}
+    )
+    (folder / "f.txt").write_text("Six.", encoding="utf-8")
+    (folder / "leak.md").symlink_to(outside / "secret.md")
+    (folder / "leaks").symlink_to(outside)
+    (folder / "inside.md").symlink_to(folder / "a.md")
+    items, bad = read(folder)
+    assert list(items) == ["a.md", "e.md", "inside.md"]
+    assert bad == [BadRow("leak.md", "it is a link to outside the folder, which is not followed.")]
+    with pytest.raises(InvalidInput, match="is no folder"):
+        read(folder / "a.md")
+
+
+def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))  # 9 ** 8
+    folder = vault(
+        tmp_path / "v",
+        bom=b"\xef\xbb\xbf---\r\ntitle: T\r\n---\r\nOne.\r\n\r\nTwo.\r\n",
+        latin="Öl".encode("latin-1"),
+        empty="---\ntitle: T\n---\n \n",
+        broken="---\ntitle: Re: this\n---\n# Heading\nText.",
+        list="---\n- a\n---\nText.",
+        shared="---\na: &x [1]\nb: *x\n---\nText.",
+        bomb=f"---\n{bomb}---\nText.",
+        rule="---\nno front matter",
+        code="---\n!!python/object/apply:os.system ['true']\n---\nText.",
+        own="---\nlinks: [x]\nvault: y\n---\n[[bom]]",
+    )
+    items, bad = read(folder)
+    assert (items["bom.md"]["title"], items["bom.md"]["text"]) == ("T", "One.\n\nTwo.")
+    assert (items["broken.md"]["title"], items["rule.md"]["text"]) == ("Heading", "---\nno front matter")
+    assert items["own.md"]["metadata"] == {
+        "links": ["bom.md"], "vault": "v", "front matter": {"links": ["x"], "vault": "y"}
+    }  # fmt: skip
+    assert sorted(items) == [
+        f"{name}.md" for name in ("bom", "bomb", "broken", "code", "list", "own", "rule", "shared")
+    ]
+    assert [(row.where, row.reason.partition(";")[0][:67], row.id) for row in bad] == [
+        ("bomb.md:1", "of its front matter, it says more than 100,000 values", "bomb.md"),
+        ("broken.md:2", "of its front matter, it is not YAML: mapping values are not allowed", "broken.md"),
+        ("code.md:2", "of its front matter, it is not YAML: could not determine a construc", "code.md"),
+        ("empty.md", "the note is empty.", None),
+        ("latin.md", "it is not UTF-8 (byte 0).", "latin.md"),
+        ("list.md:2", "of its front matter, it is list, not names with values", "list.md"),
+    ]
+    with pytest.raises(BadItem, match=r"bomb\.md:1: of its front matter"):
+        list(reader("markdown")(folder))
+
+
+def test_front_matter_without_a_yaml_reader_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert list(read(vault(tmp_path / "plain", a="Text."))[0]) == ["a.md"]
+    with pytest.raises(MissingExtra, match=r"pip install 'semmem\[markdown\]'"):
+        read(vault(tmp_path / "v", a="---\nx: 1\n---\nText."))
+
+
+def test_a_question_by_an_alias_reaches_the_note_that_links_to_the_thing_over_the_graph(
+    store_url: str, tmp_path: Path
+) -> None:
+    folder = vault(
+        tmp_path / "v",
+        kestrel="---\ntitle: Kestrel\naliases: [Old Bird]\n---\nA data recorder for cold places.",
+        harbour="Every winter the [[kestrel|recorder]] is brought up from the harbour by the night shift.",
+        **{f"other{i}": f"Nothing of note happened in week {i}; the crew painted wall {i}." for i in range(6)},
+    )
+    with semmem.connect(store_url, embedder="none") as mem:
+        assert mem.bring_in(reader("markdown")(folder)).remembered == 8
+        by_name = mem.recall("Who carries the Old Bird?", recipe="graph", limit=3)
+        assert [hit.memory.id for hit in by_name][:2] == ["kestrel.md", "harbour.md"]
+        assert "graph" in by_name[1].legs
+        assert "Old Bird" not in by_name[1].memory.text
+        why = str(mem.recall("Who carries the Old Bird?", limit=3).explain("harbour.md"))
+        assert "Kestrel" in why
+        names = {concept.name: concept.subjects for concept in mem.concepts()}
+        assert (names["Kestrel"], names["Old Bird"]) == (1, 1)
+        before = mem.graph_hash()
+        mem.rebuild(extract=True)
+        assert mem.graph_hash() == before
+        mem.forget("kestrel.md")
+        assert "Old Bird" not in {concept.name for concept in mem.concepts()}
+
+
+def test_an_alias_that_comes_later_reaches_what_mentioned_it_before(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("It is old. Bird Twelve was seen in Norrbeck.", id="seen")
+        mem.remember("A data recorder.", id="about", title="Kestrel", metadata={"aliases": ["Bird Twelve", 7, ""]})
+        found = {concept.name: (concept.df, concept.subjects) for concept in mem.concepts()}
+        assert found["Bird Twelve"] == (2, 1)
+        assert next(hit.memory.id for hit in mem.recall("twelve bird recorder", recipe="lexical")) == "about"
+
+
+def test_again_writes_only_what_changed_and_tells_what_is_gone(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="One.", b="Two.", c="Three.", d="Four.")
+    how = ["import", "markdown", str(folder), "-n", "n"]
+
+    def told(*more: str) -> dict[str, object]:
+        found = json.loads(call(*how, "--json", *more)[1])
+        return {key: found[key] for key in ("remembered", "unchanged", "replaced", "gone", "pruned")}
+
+    call("remember", "Mine.", "--id", "own", "-n", "n")
+    assert told() == {"remembered": 4, "unchanged": 0, "replaced": 0, "gone": [], "pruned": 0}
+    first = {memory["id"]: memory for memory in json.loads(call("list", "-n", "n", "--json")[1])["memories"]}
+    assert told() == {"remembered": 0, "unchanged": 4, "replaced": 0, "gone": [], "pruned": 0}
+    vault(folder, b="Two, changed.", e="Five.", d=b"\xff")
+    os.remove(folder / "c.md")
+    assert told() == {"remembered": 1, "unchanged": 1, "replaced": 1, "gone": ["c.md"], "pruned": 0}
+    second = {memory["id"]: memory for memory in json.loads(call("list", "-n", "n", "--json")[1])["memories"]}
+    assert second.keys() == {"a.md", "b.md", "c.md", "d.md", "e.md", "own"}
+    assert second["b.md"]["text"] == "Two, changed."
+    assert second["b.md"]["created_at"] == first["b.md"]["created_at"]
+    assert second["a.md"] == first["a.md"]
+    _, out, err = call(*how)
+    assert "3 were there already, 1 rows were bad." in " ".join(out.split())
+    assert "1 notes are gone and still remembered; --prune forgets them:\n  c.md" in err
+    assert told("--prune") == {"remembered": 0, "unchanged": 3, "replaced": 0, "gone": ["c.md"], "pruned": 1}
+    left = {memory["id"] for memory in json.loads(call("list", "-n", "n", "--json")[1])["memories"]}
+    assert left == {"a.md", "b.md", "d.md", "e.md", "own"}  # d cannot be read now, and is not gone
+    vault(folder, a="\n")
+    assert told()["gone"] == ["a.md"]  # a note without text is none
+    assert call("import", "markdown", str(tmp_path / "none"), "-n", "n")[0] == 2
+
+
+def test_a_folder_that_has_lost_all_its_notes_prunes_nothing(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="One.", b="Two.")
+    call("import", "markdown", str(folder), "-n", "n")
+    for path in folder.iterdir():
+        path.unlink()
+    code, out, err = call("import", "markdown", str(folder), "-n", "n", "--prune")
+    assert (code, out) == (2, "")
+    assert err.startswith("The source holds nothing at all, so its 2 memories are not pruned")
+    assert call("get", "a.md", "-n", "n")[0] == 0
+
+
+def test_a_memory_that_is_not_the_vaults_own_is_never_replaced(call: Call, tmp_path: Path) -> None:
+    call("remember", "Mine.", "--id", "a.md", "-n", "n")
+    call("import", "markdown", str(vault(tmp_path / "one", b="Theirs.")), "-n", "n")
+    two = vault(tmp_path / "two", a="Other.", b="Other.")
+    told = json.loads(call("import", "markdown", str(two), "-n", "n", "--json", "--prune")[1])
+    assert [row["where"] for row in told["rejected"]] == ["a.md", "b.md"]
+    assert (told["remembered"], told["replaced"], told["gone"]) == (0, 0, [])
+    assert json.loads(call("get", "a.md", "-n", "n", "--json")[1])["text"] == "Mine."
+
+
+def test_a_change_that_cannot_be_stored_leaves_the_old_note(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="One.")
+    call("import", "markdown", str(folder), "-n", "n")
+    vault(folder, a="One\x00.")
+    told = json.loads(call("import", "markdown", str(folder), "-n", "n", "--json", "--prune")[1])
+    assert [row["where"] for row in told["rejected"]] == ["a.md"]
+    assert json.loads(call("get", "a.md", "-n", "n", "--json")[1])["text"] == "One."

@@ -1,0 +1,83 @@
+"""A small store in which no table is empty, and what two stores must have in common to be the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import semmem
+from semmem.facade import Semmem
+from tests.stores.audit import sql
+
+__all__ = ["asked", "fill", "held", "rows", "tables", "write"]
+
+TIES = """
+INSERT INTO relationship SELECT namespace, ord, 7, 'sells "œ"', -8 FROM memory WHERE parts = 0 ORDER BY ord LIMIT 2;
+INSERT INTO relationship SELECT namespace, ord, 7, 'Sells', -8 FROM memory WHERE parts = 0 ORDER BY ord LIMIT 1;
+INSERT INTO embedding_next SELECT * FROM embedding ORDER BY ord LIMIT 3;
+INSERT INTO namespace_setting (namespace, name, value) VALUES ('one', 'weights.graph', '0.25');
+"""
+COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
+FROM information_schema.columns WHERE table_schema = 'semmem' AND udt_name <> 'xid8' GROUP BY table_name"""
+
+
+def fill(mem: Semmem, count: int = 70) -> None:
+    """Remember, forget, correct and tie, so that every table holds something; two namespaces."""
+    items = [
+        {
+            "id": f"m{n}", "text": f"Note {n}: Ada Lovelace met the owl {n % 7} in Köln." + " It hooted." * (n % 3),
+            "title": f"Owl {n}" if n % 4 else None, "author": f"Author {n % 3}", "session": f"s{n % 5}", "position": n,
+            "source": "notes.md", "tags": ["x", f"t{n % 2}"], "metadata": {"n": n, "list": [1.5, None, "é"]},
+            "importance": 0.1 + 0.02 * (n % 40), "created_at": f"2026-01-{n % 28 + 1:02d}T10:00:00.123456+01:00",
+        }
+        for n in range(count)
+    ]  # fmt: skip
+    mem.remember_many(items, namespace="one", batch_size=count)  # large enough to be folded at once
+    mem.remember("The whole text is long. " * 120, id="long", title="Long", namespace="one")
+    mem.remember_many(items[: count // 4], namespace="zwei ☂", batch_size=2)
+    mem.forget("m3", namespace="one")
+    mem.merge_concepts("owl 2", "owl 1", namespace="one")
+    mem.remember("Late: owl 77 is pending.", id="late", title="Owl 77", namespace="one")
+    write(mem, TIES)
+
+
+def write(where: Semmem | str, statements: str) -> None:
+    """Run statements one by one."""
+    for statement in statements.split(";"):
+        if statement.strip():
+            sql(where, statement)
+
+
+def tables(where: Semmem | str) -> set[str]:
+    """Return the tables of the schema, but for the record of migrations."""
+    return {name for (name,) in sql(where, "SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'")} - {
+        "migration"
+    }
+
+
+def rows(where: Semmem | str) -> dict[str, list[str]]:
+    """Return every row of every table as PostgreSQL writes it, but for numbers of transactions and whose copy it is."""
+    columns = {name: columns for name, columns in sql(where, COLUMNS) if name != "migration"}
+    found = {
+        name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
+        for name, which in columns.items()
+    }
+    found["meta"] = [row for row in found["meta"] if not row.startswith("(copy,")]
+    return found
+
+
+def held(where: str) -> Any:
+    """Return the counts and hashes of every namespace."""
+    with semmem.connect(where, embedder="none", pool_size=1) as mem:
+        return mem.hashes()
+
+
+def asked(where: str) -> list[Any]:
+    """Return what some questions find, with scores and components."""
+    out = []
+    with semmem.connect(where, embedder="hashing", pool_size=3) as mem:
+        for question in ("Which owl met Ada Lovelace in Köln?", "What did Author 2 say of owl 4?"):
+            for namespace in ("one", "zwei ☂"):
+                found = mem.recall(question, namespace=namespace, limit=10)
+                assert len(found) == 10
+                out.append([(hit.memory, hit.score, dict(hit.components)) for hit in found])
+    return out

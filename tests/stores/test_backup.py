@@ -1,0 +1,344 @@
+"""A backup is one file that holds the store of one moment; what is not whole is never restored."""
+
+from __future__ import annotations
+
+import json
+import resource
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.facade import Semmem
+from semmem.stores import migrate as migrating
+from semmem.stores import postgres_tables
+from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.migrate import migrate
+from semmem.stores.postgres_backup import write_backup
+from semmem.stores.statements import migrations
+from tests.stores.audit import sql
+from tests.stores.filled import asked, held, rows, tables, write
+
+NEWEST = migrations("postgres")[-1][0]
+ALL = {"created_before": "9999-01-01"}
+
+
+@pytest.fixture
+def filled(filled_url: str) -> Iterator[Semmem]:
+    with semmem.connect(filled_url, embedder="hashing", pool_size=3) as mem:
+        yield mem
+
+
+@pytest.fixture
+def empty(other_url: str) -> Iterator[Semmem]:
+    with semmem.connect(other_url, embedder="hashing", pool_size=3) as mem:
+        yield mem
+
+
+@pytest.fixture
+def file(filled: Semmem, tmp_path: Path) -> Path:
+    filled.backup(tmp_path / "mine.semmem")
+    return tmp_path / "mine.semmem"
+
+
+def url(mem: Semmem) -> str:
+    return str(mem.store.url)
+
+
+def test_a_restored_store_is_the_one_that_was_backed_up(filled: Semmem, empty: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "mine.semmem"
+    written = filled.backup(file)
+    restored = empty.restore(file)
+    assert rows(url(empty)) == rows(url(filled))
+    assert set(written.tables) == tables(url(filled))
+    assert min(written.tables.values()) > 0
+    assert (written.memories, written.schema, written.bytes) == (88, NEWEST, file.stat().st_size)
+    assert written.namespaces == restored.namespaces == held(url(filled)) == held(url(empty))
+    assert asked(url(empty)) == asked(url(filled))
+    one = empty.remember("After the restore.", id="after", namespace="one")
+    assert empty.get("after", namespace="one") == one
+
+
+def test_the_file_is_closed_to_others_and_appears_whole(filled: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "mine.semmem"
+    (tmp_path / "mine.semmem.part").write_text("left by one that was killed")
+    seen: set[bool] = set()
+
+    def look(done: int) -> None:
+        seen.add(file.exists())
+        with pytest.raises(InvalidInput, match=r"Another backup is being written to .*mine\.semmem\.part"):
+            filled.backup(file)
+
+    filled.backup(file, progress=look)
+    assert seen == {False}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [found.name for found in tmp_path.iterdir()] == ["mine.semmem"]
+
+
+def test_a_file_is_overwritten_only_when_that_is_asked_for(filled: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("precious")
+    with pytest.raises(InvalidInput, match=r"notes\.txt exists already; .*--force"):
+        filled.backup(file)
+    assert file.read_text() == "precious"
+    assert filled.backup(file, force=True).memories == 88
+    assert zipfile.is_zipfile(file)
+
+
+def test_a_backup_holds_one_moment_while_others_write(filled: Semmem, empty: Semmem, tmp_path: Path) -> None:
+    before = held(url(filled))
+    written = False
+
+    def meanwhile(done: int) -> None:
+        nonlocal written
+        if not written:
+            written = True
+            filled.remember("Meanwhile.", id="meanwhile", namespace="one")
+            filled.forget("m2", namespace="one")
+            filled.maintain()
+
+    filled.backup(tmp_path / "b", progress=meanwhile)
+    assert held(url(filled)) != before
+    assert empty.restore(tmp_path / "b").namespaces == before == held(url(empty))
+
+
+def test_the_same_store_can_be_filled_again_after_it_was_cleared(filled: Semmem, file: Path) -> None:
+    before, answers = rows(url(filled)), asked(url(filled))
+    for namespace in ("one", "zwei ☂"):
+        filled.forget(namespace=namespace, filters=ALL)
+    assert filled.stats().memories == 0
+    filled.restore(file)
+    assert rows(url(filled)) == before
+    assert asked(url(filled)) == answers
+
+
+def test_a_store_that_is_not_empty_is_left_alone(filled: Semmem, empty: Semmem, file: Path) -> None:
+    empty.remember("Mine.", id="mine")
+    before = rows(url(empty))
+    with pytest.raises(InvalidInput, match=r"The store is not empty \(1 memories\); restore into an empty one"):
+        empty.restore(file)
+    assert rows(url(empty)) == before
+
+
+def test_a_file_that_is_foreign_cut_off_or_changed_is_refused_before_anything_is_written(
+    empty: Semmem, file: Path, tmp_path: Path
+) -> None:
+    whole = file.read_bytes()
+    before = rows(url(empty))
+    broken = tmp_path / "broken"
+    members = zipfile.ZipFile(file).infolist()
+    inside = [m.header_offset + 80 + m.compress_size // 2 for m in members if m.compress_size > 200]
+    assert len(inside) >= 4
+    damaged = [whole[:end] for end in (0, 10, 100, len(whole) // 2, len(whole) - 1)]
+    damaged += [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in inside]
+    for raw in damaged:
+        broken.write_bytes(raw)
+        with pytest.raises(InvalidInput, match=r"is damaged or was cut off|is not a backup of semmem") as told:
+            empty.restore(broken)
+        assert str(told.value).count(". ") == 0
+    with pytest.raises(InvalidInput, match=r"There is no file .*nowhere"):
+        empty.restore(tmp_path / "nowhere")
+    (tmp_path / "text").write_text("not a backup at all, but long enough to look into " * 3)
+    with zipfile.ZipFile(tmp_path / "zip", "w") as other:
+        other.writestr("manifest.json", "{}")
+    for name in ("text", "zip"):
+        with pytest.raises(InvalidInput, match="is not a backup of semmem; `semmem backup FILE` writes one"):
+            empty.restore(tmp_path / name)
+    assert rows(url(empty)) == before
+
+
+def test_any_flipped_bit_is_found_or_does_no_harm(filled: Semmem, empty: Semmem, file: Path, tmp_path: Path) -> None:
+    whole = file.read_bytes()
+    found = 0
+    for at in range(7, len(whole), len(whole) // 30):
+        (tmp_path / "flipped").write_bytes(whole[:at] + bytes([whole[at] ^ 0x01]) + whole[at + 1 :])
+        try:
+            empty.restore(tmp_path / "flipped")
+        except InvalidInput:
+            found += 1
+            continue
+        assert rows(url(empty)) == rows(url(filled)), at  # such as the time of a member, which nobody reads
+        for namespace in ("one", "zwei ☂"):
+            empty.forget(namespace=namespace, filters=ALL)
+    assert found > 20
+
+
+def rewritten(file: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """Return the path of ``file`` with another manifest."""
+    out = file.with_name("rewritten")
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(out, "w") as new:
+        for member in old.infolist():
+            raw = old.read(member)
+            if member.filename == "manifest.json":
+                manifest = json.loads(raw)
+                change(manifest)
+                raw = json.dumps(manifest).encode()
+            new.writestr(zipfile.ZipInfo(member.filename), raw)
+    return out
+
+
+def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Semmem, file: Path) -> None:
+    changes: list[Callable[[dict[str, Any]], Any]] = [
+        lambda m: m.update(schema="4"),
+        lambda m: m.update(schema=0),
+        lambda m: m.pop("sequences"),
+        lambda m: m["tables"]["memory"].update(sha256="0" * 64),
+        lambda m: m["tables"].update({'memory"; DROP SCHEMA semmem; --': m["tables"]["memory"]}),
+        lambda m: m["namespaces"].update(one=7),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidInput, match="is damaged or was cut off"):
+            empty.restore(rewritten(file, change))
+    newer = rewritten(file, lambda manifest: manifest.update(schema=999))
+    with pytest.raises(SchemaTooNew, match=rf"has schema 999 and this semmem knows {NEWEST}; upgrade with: pip"):
+        empty.restore(newer)
+    assert sum(map(len, rows(url(empty)).values())) == 0
+
+
+def test_rows_that_are_not_what_the_manifest_counts_are_not_kept(empty: Semmem, file: Path) -> None:
+    wrong = rewritten(file, lambda manifest: manifest["tables"]["memory"].update(rows=1))
+    with pytest.raises(StoreError, match="The table memory did not arrive as it is in the backup; nothing was kept"):
+        empty.restore(wrong)
+    assert empty.stats().memories == 0
+
+
+def test_an_interrupted_restore_leaves_an_empty_store(filled: Semmem, empty: Semmem, file: Path) -> None:
+    def stop(done: int) -> None:
+        if done > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        empty.restore(file, progress=stop)
+    assert sum(map(len, rows(url(empty)).values())) == 0
+    empty.restore(file)
+    assert rows(url(empty)) == rows(url(filled))
+
+
+def test_a_full_disk_leaves_neither_a_file_nor_a_piece_of_one(filled: Semmem, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+        with pytest.raises(InvalidInput, match=r"The backup cannot be written to .*: File too large"):
+            filled.backup(tmp_path / "b")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- older schemas
+
+
+def of_schema(number: int, source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make ``target`` a store of an older schema that holds what ``source`` holds of its tables."""
+    known = migrations("postgres")
+    with monkeypatch.context() as patched:
+        patched.setattr(migrating, "migrations", lambda backend: known[:number])
+        with psycopg.connect(target, autocommit=True) as connection:
+            connection.execute("SET client_min_messages TO error")
+            connection.execute("DROP SCHEMA semmem CASCADE")
+        assert migrate(target) == number
+    with psycopg.connect(source) as one, psycopg.connect(target) as two:
+        for table in postgres_tables.tables(two):
+            postgres_tables.load(two, table, postgres_tables.read(one, table))
+        known = postgres_tables.sequences(two)
+        postgres_tables.set_sequences(two, {n: at for n, at in postgres_tables.sequences(one).items() if n in known})
+
+
+OLDER = list(range(1, NEWEST))
+
+
+@pytest.mark.parametrize("number", OLDER)
+def test_a_backup_of_an_older_schema_is_restored_and_then_migrated(
+    number: int, filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(filled, "DELETE FROM relationship; DELETE FROM correction; TRUNCATE embedding_next; DELETE FROM alias_change")
+    write(filled, "TRUNCATE namespace_setting")
+    before, answers, hashes = rows(url(filled)), asked(url(filled)), held(url(filled))
+    of_schema(number, url(filled), other_url, monkeypatch)
+    with psycopg.connect(other_url, autocommit=True) as connection:
+        written = write_backup(connection, tmp_path / "old")
+    assert (written.schema, written.memories, dict(written.namespaces)) == (number, 88, {})
+    with semmem.connect(other_url, embedder="hashing", backup_before_migration=False) as mem:
+        for namespace in ("one", "zwei ☂"):
+            mem.forget(namespace=namespace, filters=ALL)
+        mem.restore(tmp_path / "old")
+    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST,)]
+    assert held(other_url) == hashes
+    assert asked(other_url) == answers
+    assert {name: found for name, found in rows(other_url).items() if found} == {
+        name: found for name, found in before.items() if found
+    }
+
+
+def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
+    filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes = held(url(filled))
+    for _ in range(4):
+        of_schema(NEWEST - 1, url(filled), other_url, monkeypatch)
+        with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
+            assert mem.hashes() == hashes
+            mem.graph_hash()
+        with semmem.connect(other_url, embedder="none", home=tmp_path):
+            pass  # up to date: nothing more is written
+    (folder,) = (tmp_path / "backups").iterdir()
+    found = sorted(folder.iterdir())
+    assert folder.name.startswith(psycopg.conninfo.conninfo_to_dict(other_url)["dbname"] + "-")
+    assert len(found) == 3
+    assert all(file.name.startswith(f"before-schema-{NEWEST}-") for file in found)
+    with semmem.connect(other_url, embedder="none") as mem:
+        for namespace in hashes:
+            mem.forget(namespace=namespace, filters=ALL)
+        assert mem.restore(found[-1]).schema == NEWEST - 1
+        assert mem.hashes() == hashes
+
+
+def test_no_migration_without_the_backup_unless_it_is_switched_off(
+    filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_schema(NEWEST - 1, url(filled), other_url, monkeypatch)
+    (tmp_path / "backups").write_text("in the way")
+    sentence = rf"not migrated from schema {NEWEST - 1} to {NEWEST}, for its backup could not be written to .*backups"
+    with pytest.raises(StoreError, match=sentence):
+        semmem.connect(other_url, embedder="none", home=tmp_path)
+    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST - 1,)]
+    assert sql(other_url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+                          "(SELECT oid FROM pg_database WHERE datname = current_database())") == [(0,)]  # fmt: skip
+    monkeypatch.setenv("SEMMEM_BACKUP_BEFORE_MIGRATION", "false")
+    with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
+        assert mem.stats().memories == 88
+    assert [file.name for file in tmp_path.iterdir()] == ["backups"]
+
+
+def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
+    server: EmbeddedServer, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded = f"embedded://{server.data}"
+    semmem.connect(embedded, embedder="none", home=tmp_path).close()
+    of_schema(NEWEST - 1, filled_url, server.ensure_running(), monkeypatch)
+    with semmem.connect(embedded, embedder="none", home=tmp_path) as mem:
+        assert mem.hashes() == held(filled_url)
+        (found,) = (server.data / "backups").iterdir()
+        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
+        for namespace in mem.hashes():
+            mem.forget(namespace=namespace, filters=ALL)
+        mem.restore(found)
+        assert mem.hashes() == held(filled_url)
+        for namespace in mem.hashes():
+            mem.forget(namespace=namespace, filters=ALL)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_store_is_migrated_without_a_backup(
+    store_url: str, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_schema(1, store_url, other_url, monkeypatch)
+    with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
+        assert mem.stats().memories == 0
+    assert list(tmp_path.iterdir()) == []

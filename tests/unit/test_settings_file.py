@@ -1,0 +1,195 @@
+"""Settings from a file: which file, which value wins, what a stranger's may not set, a sentence for each mistake."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from semmem.config import Settings
+from semmem.errors import InvalidInput
+from semmem.settings_file import ANYWHERE, users_file
+from semmem.tailoring import recipe_of
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Work in an empty folder, with an empty home; return a function that writes semmem.toml there."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"SEMMEM_{name.upper()}", raising=False)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    return lambda text: _write(work / "semmem.toml", text)
+
+
+@pytest.fixture
+def own(here: Write) -> Write:
+    """Return a function that writes the user's own file."""
+    return lambda text: _write(users_file(str(Path.home() / ".config")), text)
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_wins_over_the_environment_and_an_argument_over_the_file(
+    here: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_POOL_SIZE", "3")
+    assert (Settings.load().pool_size, Settings.load().source("pool_size")) == (3, "environment")
+    path = here("pool_size = 4\n")
+    assert (Settings.load().pool_size, Settings.load().source("pool_size")) == (4, str(path))
+    assert (Settings.load(pool_size=5).pool_size, Settings.load(pool_size=5).source("pool_size")) == (5, "argument")
+    assert Settings.load().source("language") == "default"
+
+
+def test_settings_made_without_load_read_the_same_files(here: Write) -> None:
+    here("pool_size = 4\n")
+    assert Settings().pool_size == 4
+
+
+def test_the_file_of_the_working_folder_wins_over_the_users_own_and_both_count(here: Write, own: Write) -> None:
+    mine, theirs = own('pool_size = 6\nlanguage = "german"\n'), here("pool_size = 7\n")
+    found = Settings.load()
+    assert (found.pool_size, found.language) == (7, "german")
+    assert (found.source("pool_size"), found.source("language")) == (str(theirs), str(mine))
+    assert [file.path for file in found.files] == [mine, theirs]
+
+
+def test_the_file_that_is_named_is_the_only_one_read(here: Write, own: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    own("pool_size = 6\n")
+    here('language = "german"\n')
+    other = _write(Path("other.toml"), 'url = "postgresql://there/db"\n')
+    monkeypatch.setenv("SEMMEM_CONFIG", "other.toml")
+    found = Settings.load()
+    assert (found.url, found.pool_size, found.language) == ("postgresql://there/db", 8, "english")
+    assert Settings.load(config=other).url == "postgresql://there/db"
+    monkeypatch.setenv("SEMMEM_CONFIG", "")
+    assert (Settings.load().files, Settings.load().pool_size, Settings.load().config) == ((), 8, None)
+
+
+@pytest.mark.parametrize("name", sorted(set(Settings.model_fields) - ANYWHERE - {"config"}))
+def test_a_file_of_the_working_folder_cannot_send_memories_or_keys_elsewhere(here: Write, name: str) -> None:
+    path = here(f'# ours\n{name} = "x"\n')
+    with pytest.raises(InvalidInput) as caught:
+        Settings.load()
+    assert str(caught.value) == (
+        f"{path}, line 2: {name} cannot be set by a file of the working folder, which may be anybody's; put it into "
+        "your own file of settings, or trust this one with SEMMEM_CONFIG=semmem.toml."
+    )
+
+
+def test_the_working_folder_may_choose_how_semmem_works(here: Write) -> None:
+    assert set(Settings.model_fields) >= ANYWHERE
+    assert not ANYWHERE & {"url", "home", "llm_url", "llm_key", "model", "spacy_pipeline", "triples", "llm_cache"}
+
+
+def test_folders_in_a_file_are_taken_from_where_it_stands(own: Write) -> None:
+    path = own('home = "data"\nurl = "embedded:store"\ntriples = "/abs/facts.json"\n')
+    found = Settings.load()
+    assert found.home == path.parent / "data"
+    assert found.url == f"embedded://{path.parent}/store"
+    assert found.triples == Path("/abs/facts.json")
+
+
+@pytest.mark.parametrize("url", ["embedded:", "embedded:///abs/store", "sqlite::memory:", "postgresql://there/db"])
+def test_a_url_that_is_no_relative_folder_is_taken_as_it_stands(own: Write, url: str) -> None:
+    own(f'url = "{url}"\n')
+    assert Settings.load().url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("pool_size = 4\npool = 3\n", ", line 2: there is no setting 'pool'; there are url, home, embedder"),
+        ("\n\npool_size = 'many'\n", r"The setting pool_size \(.*semmem.toml, line 3\) cannot be used: .*integer"),
+        ("pool_size = 0\n", r"line 1\) cannot be used: Input should be greater than or equal to 1"),
+        ("[pool_size]\nx = 1\n", r"line 1\) cannot be used"),
+        ("pool_size = \n", r"semmem.toml is not TOML: Invalid value \(at line 1, column 13\)"),
+        ("pool_size = 1\npool_size = 2\n", "semmem.toml is not TOML: Cannot overwrite a value"),
+        ('config = "other.toml"\n', "line 1: config names this file and cannot stand in it"),
+        ("[server]\nurl = 1\n", "line 1: there is no setting 'server'"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_sentence_with_file_and_line(here: Write, text: str, sentence: str) -> None:
+    path = here(text)
+    with pytest.raises(InvalidInput, match=sentence) as caught:
+        Settings.load()
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith((".", "config"))
+
+
+def test_a_file_that_is_not_there_or_not_text_is_told(here: Write, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"The file of settings .*absent.toml cannot be read: No such file"):
+        Settings.load(config="absent.toml")
+    (tmp_path / "latin.toml").write_bytes(b'language = "fran\xe7ais"\n')
+    with pytest.raises(InvalidInput, match=r"latin.toml is not UTF-8 text \(byte 16\); convert it"):
+        Settings.load(config=tmp_path / "latin.toml")
+
+
+def test_a_recipe_may_be_chosen_and_changed_in_a_file(here: Write) -> None:
+    here('[recipe]\nname = "seed"\ndepths = {dense = 20}\n[recipe.weights]\ngraph = 0.5\n[recipe.lexical]\nk1 = 0.9\n')
+    plan = recipe_of(Settings.load())
+    assert plan.name == "seed"
+    assert plan.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.5}
+    assert (plan.depths["dense"], plan.depths["lexical"]) == (20, 100)
+    assert (plan.lexical.k1, plan.lexical.b) == (0.9, 0.5)
+
+
+@pytest.mark.parametrize("value", ["hybrid", '{"name": "hybrid"}'])
+def test_a_recipe_may_be_chosen_by_the_environment(here: Write, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("SEMMEM_RECIPE", value)
+    assert recipe_of(Settings.load()).name == "hybrid"
+    here('recipe = "lexical"\n')
+    assert recipe_of(Settings.load()).name == "lexical"
+
+
+def test_a_recipe_in_a_file_is_not_mixed_with_one_of_the_environment(
+    here: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_RECIPE", '{"name": "seed", "weights": {"graph": 3}}')
+    here("[recipe.weights]\ndense = 0.5\n")
+    assert recipe_of(Settings.load()).weights == {"lexical": 1.0, "dense": 0.5, "graph": 0.35}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[recipe]\nname = 'seeed'\n", "There is no recipe named 'seeed'; choose one of"),
+        ("[recipe.weights]\ngraph = -1\n", "The weight of graph must be a number from 0 to 100, not -1"),
+        ("[recipe]\nwieghts = {}\n", "A recipe has no setting 'wieghts'"),
+        ("[recipe.graph]\nseeders = 'dense'\n", "graph seeders must be a tuple of names"),
+        ("[recipe]\nlexical = 3\n", "lexical must be a table of its own settings, not 3"),
+        ("[recipe]\nprior = 1\n", "prior must be true or false, not 1"),
+        ("[recipe]\nregime_weights = {named = 3}\n", "regime_weights must map a regime to a table"),
+    ],
+)
+def test_a_mistake_in_the_recipe_of_a_file_is_told_with_the_file(here: Write, text: str, sentence: str) -> None:
+    path = here(text)
+    with pytest.raises(InvalidInput, match=sentence) as caught:
+        recipe_of(Settings.load())
+    assert str(caught.value).startswith(f"{path}, line 1: the recipe cannot be used: ")
+
+
+def test_lists_and_switches_of_a_recipe_are_read_as_a_file_writes_them(here: Write) -> None:
+    here('[recipe]\nconversation = false\n[recipe.graph]\nseeders = ["lexical"]\n')
+    plan = recipe_of(Settings.load())
+    assert (plan.conversation, plan.graph.seeders) == (None, ("lexical",))
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS keeps settings beside data")
+def test_the_users_own_file_is_where_the_platform_keeps_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert users_file(None) == Path("/home/ada/.config/semmem/semmem.toml")
+    assert users_file("relative") == Path("/home/ada/.config/semmem/semmem.toml")
+    assert users_file("/etc/xdg") == Path("/etc/xdg/semmem/semmem.toml")
