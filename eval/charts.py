@@ -119,7 +119,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
         below.set_ylabel("leg-only\nin the top")
         below.set_ylim(0, max(1, *(c["turnover"]["leg-only"] for c in rows)) * 1.08)
-        below.yaxis.get_major_locator().set_params(integer=True)
+        below.locator_params(axis="y", integer=True)
     below.set_xlabel(setting)
     return _svg(figure, f"{metric} over {setting}")
 

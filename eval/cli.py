@@ -391,7 +391,10 @@ def _told() -> Iterator[None]:
 
 
 def _table(head: list[str], rows: list[list[Any]]) -> None:
-    table = Table(*head, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, overflow="fold")  # a cell that is cut off cannot be read
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    Console().print(table, markup=False)
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table, markup=False)

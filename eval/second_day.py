@@ -61,14 +61,16 @@ def made(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
 
 
 def answers(mem: Any, dimensions: int) -> list[Any]:
-    """Return the hits of some questions with their scores."""
+    """Return the hits of some questions with their scores, of the legs that are exact.
+
+    The HNSW index of a large namespace is approximate and drawn by lot when it is built, so the dense leg may answer
+    a little differently over the same vectors; these are compared bit by bit.
+    """
     asked = list(made(_QUESTIONS, dimensions))
     return [
         [
             (hit.memory.id, hit.score)
-            for hit in mem.recall(
-                " ".join(item["text"].split()[:9]), vector=item["vector"], namespace=_NAMESPACE, limit=10
-            )
+            for hit in mem.recall(" ".join(item["text"].split()[:9]), recipe="lexical", namespace=_NAMESPACE, limit=10)
         ]
         for item in asked
     ]
@@ -139,7 +141,7 @@ def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, repor
 
 def _same(what: str, one: Any, other: Any) -> None:
     if one != other:
-        raise SystemExit(f"{what}: {one} is not {other}")
+        raise SystemExit(f"{what}: {str(one)[:300]} is not {str(other)[:300]}")
 
 
 if __name__ == "__main__":

@@ -35,12 +35,16 @@ _UNIT = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given."""
+    """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
+
+    ``named`` says that its id was given too, so that it may be stored already.
+    """
 
     at: int
     memory: Memory
     payload: bytes
     vector: Any
+    named: bool = False
 
 
 def check_namespace(name: Any) -> None:
@@ -93,7 +97,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         created_at=created_at or now,
         updated_at=created_at or now,
     )
-    return Draft(at, memory, payload, _vector(values.get("vector")))
+    return Draft(at, memory, payload, _vector(values.get("vector")), strings["id"] is not None)
 
 
 def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:

@@ -53,6 +53,8 @@ class Ingest:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
         draft = drafted(0, item, "default")
         self._check_vector(draft, None)
+        if self._unchanged([draft]) and (stored := self._store.get(draft.memory.namespace, [draft.memory.id])):
+            return stored[0]
         rows, knowledge, _, written = self._written([draft], "abort")
         self._upkeep.written(rows, written, knowledge)
         stored = self._store.get(draft.memory.namespace, [draft.memory.id])
@@ -115,8 +117,10 @@ class Ingest:
                     repeats.setdefault(name, []).append(at)
                 else:
                     refuse(at, draft.memory.id, _conflict(draft, f"item {earlier.at} of the same batch"))
+        there = self._unchanged(drafts.values())
         try:
-            rows, knowledge, degraded, written = self._written(list(drafts.values()), on_error)
+            fresh = [draft for name, draft in drafts.items() if name not in there]
+            rows, knowledge, degraded, written = self._written(fresh, on_error)
         except Conflict as error:
             first = min((drafts[n] for n in error.names), key=lambda d: d.at, default=None)
             if first is None:
@@ -127,8 +131,14 @@ class Ingest:
             for at in (drafts[name].at, *repeats.pop(name, ())):
                 refuse(at, name[1], _conflict(drafts[name], "the store"))
         rejected.sort(key=lambda r: r.position)
-        unchanged = len(written.unchanged) + sum(map(len, repeats.values()))
+        unchanged = len(there) + len(written.unchanged) + sum(map(len, repeats.values()))
         return IngestReport(len(written.new), unchanged, tuple(rejected), degraded=degraded)
+
+    def _unchanged(self, drafts: Iterable[Draft]) -> set[tuple[str, str]]:
+        """Return which of ``drafts`` are stored just so: there is no need to read and embed them again."""
+        given = {(draft.memory.namespace, draft.memory.id): draft.payload for draft in drafts if draft.named}
+        stored = self._store.payloads(given) if given else {}
+        return {name for name, payload in stored.items() if payload == given[name]}
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Refuse a given vector in a store that an embedder fills, or of another length; return who fills the store.

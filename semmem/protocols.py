@@ -75,6 +75,10 @@ class Store(Protocol):
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
         ...
 
+    def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+        """Return the hash of what was given for each (namespace, id) that is stored."""
+        ...
+
     def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
         """Return, for each namespace, which of the name keys some memory has as its subject."""
         ...

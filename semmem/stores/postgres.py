@@ -40,6 +40,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
             self.tidy(namespace)
         return written
 
+    def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+        """Return the hash of what was given for each (namespace, id) that is stored."""
+        return self._run(lambda c: postgres_write.payloads(c, names))
+
     def tidy(self, namespace: str) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments."""
         pending, fresh = self._rows("backlog", {"namespace": namespace})[0]

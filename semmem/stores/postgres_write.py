@@ -121,12 +121,17 @@ def _insert(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str, int], 
     return {(namespace, id, part): ord for namespace, id, part, ord in found}
 
 
+def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
+    """Return the hash of what was given for each (namespace, id) that is stored."""
+    parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
+    return {(n, i): bytes(p) for n, i, p in connection.execute(_SQL["memory_payloads"], parameters)}
+
+
 def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     if not rows:
         return set(), set()
     names = [_name(r) for r in rows]
-    parameters = {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]}
-    stored = {(n, i): bytes(p) for n, i, p in connection.execute(_SQL["memory_payloads"], parameters)}
+    stored = payloads(connection, names)
     if len(stored) < len(rows):  # forgotten after our insert had found it: nothing is wrong, so try again
         raise SerializationFailure("A memory was forgotten while it was remembered again.")
     same = {_name(r) for r in rows if stored[_name(r)] == r.payload}

@@ -32,6 +32,11 @@ class SqliteStore(LexicalReads, LexicalOnly):
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
         return self._writing(lambda c: sqlite_write.write(c, rows, on_conflict))
 
+    def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+        """Return the hash of what was given for each (namespace, id) that is stored."""
+        wanted = {"names": json.dumps([list(name) for name in names])}
+        return {(n, i): p for n, i, p in self._rows("memory_payloads", wanted)}
+
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
         run = self._reading if dry_run else self._writing

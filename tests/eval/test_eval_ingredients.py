@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import semmem
 from eval.cli import app
 from eval.conditions import ConditionError, named, turned
+from eval.datasets import load
 from eval.ingredients import INGREDIENTS, of_ingredients, table_of_worth
 from eval.lists import grouped
+from eval.runner import ingest
 from semmem.config import RECIPES
 from semmem.types import ConversationSettings
 
@@ -118,3 +121,26 @@ def test_the_table_has_a_row_an_ingredient_and_no_number_beside_a_refusal(store_
     result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert table_of_worth(result) in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "On toy, “" in done.stdout or "the graph leg in default" in done.stdout
+
+
+def test_the_damping_of_pagerank_and_the_kinds_of_concept_reach_the_walk(store_url: str) -> None:
+    corpus = load(TOY)
+    question = next(q for q in corpus.queries if q.stratum == "multi-hop")
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, corpus)
+
+        def trace(**graph: object) -> tuple[dict[int, float], dict[str, float], set[int]]:
+            recipe = semmem.recipe("default", graph=graph)
+            found = mem.recall(question.text, namespace="toy", recipe=recipe).candidates
+            walk = found.traces["graph"]
+            scores = dict(zip([k[0] for k in found.rankings["graph"]], found.raw["graph"], strict=True))
+            return dict(walk.restart), scores, {int(k) for hop in walk.hops for k in hop.key.tolist()}
+
+        # alpha 0 never leaves the restart: its masses are the scores
+        restart, scores, _ = trace(walk="pagerank", alpha=0.0)
+        assert sorted(scores.values()) == pytest.approx(sorted(m for m in restart.values() if m > 0)[-len(scores) :])
+        assert trace(walk="pagerank", alpha=0.9)[1] != scores
+        # without words and pairs of words, the walk goes over names alone: fewer concepts, none that is new
+        every, names = trace()[2], trace(stems=False, bigrams=False)[2]
+        assert names < every
+        assert names < trace(stems=False)[2] | trace(bigrams=False)[2]

@@ -117,6 +117,28 @@ class StoreConformance:
         assert store.get("n", ["a"])[0].text == "text of a"
         assert ids(store.get("n", ["d"])) == ["d"]
 
+    def test_what_is_stored_just_so_is_not_read_or_embedded_again(self, store: Store) -> None:
+        asked: list[str] = []
+
+        def embedder() -> str:
+            asked.append("embedder")
+            return "no embedder"
+
+        items = [{"id": id, "text": f"text of {id}", "created_at": NOON} for id in ODD_IDS[:6]]
+
+        def again(*more: dict[str, Any]) -> IngestReport:
+            return Ingest(store, Rules(), embedder).remember_many(
+                [*items, *more], namespace="n", batch_size=500, on_error="skip", progress=None
+            )
+
+        assert again().remembered == 6
+        asked.clear()
+        assert (again().unchanged, asked) == (6, [])
+        other = again({"id": "new", "text": "new", "created_at": NOON}, {"id": items[0]["id"], "text": "changed"})
+        assert (other.remembered, other.unchanged, len(other.rejected), len(asked)) == (1, 6, 1, 1)
+        assert Ingest(store, Rules(), embedder).remember({**items[0], "namespace": "n"}).text == items[0]["text"]
+        assert len(asked) == 1
+
     def test_a_long_text_is_kept_whole_and_indexed_in_parts(self, store: Store) -> None:
         text = " ".join(f"Sentence number {n} is here." for n in range(200))
         write(store, {"id": "long", "text": text, "title": "T", "session": "s"}, {"id": "long#1", "text": "not a part"})

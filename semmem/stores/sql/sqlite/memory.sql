@@ -6,6 +6,11 @@ VALUES (:namespace, :id, :part, :parts, :text, :title, :author, :author_key, :se
         :metadata, :importance, :created_at, :created_at, :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
+-- memory_payloads --
+-- Which of a batch are stored just so, before they are read again.
+SELECT m.namespace, m.id, m.payload FROM json_each(:names) AS k
+JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
+
 -- memory_payload --
 -- To tell "the same again" from a conflict.
 SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
