@@ -54,7 +54,11 @@ def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_p
 
 @pytest.mark.parametrize(
     ("recipe", "verdict"),
-    [("seed", "re-ranking only"), ("default!graph", "not evaluable"), ("seed!graph", "not evaluable")],
+    [
+        ("seed", "re-ranking only"),
+        pytest.param("default!graph", "not evaluable", marks=pytest.mark.slow),
+        pytest.param("seed!graph", "not evaluable", marks=pytest.mark.slow),
+    ],
 )
 def test_what_cannot_be_asked_is_refused_and_nothing_anywhere_looks_like_a_delta(
     store_url: str, tmp_path: Path, recipe: str, verdict: str
@@ -85,6 +89,7 @@ def test_the_reports_hold_no_text_of_the_corpus_and_no_address(store_url: str, t
     assert any(t in (tmp_path / "private" / "moved.md").read_text(encoding="utf-8") for t in texts)
 
 
+@pytest.mark.slow
 def test_a_sweep_draws_its_zones_and_counts_leg_only_memories_from_the_bound_on(store_url: str, tmp_path: Path) -> None:
     given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path))
     code, _ = invoke("sweep", "graph.weight=.25,.5,.75,1,5", *given, "--recipe", "seed", "--metric", "R@10")
@@ -158,6 +163,7 @@ def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url
             check_fast_path(mem, corpus, conditions, {c.name: Lists(turned, found) for c in conditions})
 
 
+@pytest.mark.slow
 def test_the_history_replayed(store_url: str, tmp_path: Path) -> None:
     given = (
         "--data",

@@ -49,7 +49,7 @@ def test_ctrl_c_leaves_what_was_acknowledged_and_nothing_else(environment: dict[
                 break
             time.sleep(0.05)
         program.send_signal(signal.SIGINT)
-        out, err = program.communicate(timeout=30)
+        out, err = program.communicate(timeout=100)
     assert (program.returncode, out) == (130, "")
     assert err.startswith("Stopped.")
     assert err.count("\n") == 1
@@ -66,7 +66,7 @@ def test_a_reader_that_goes_away_is_no_error(environment: dict[str, str]) -> Non
     assert program.stdout is not None
     assert program.stderr is not None
     program.stdout.close()
-    assert program.wait(timeout=30) == 0
+    assert program.wait(timeout=100) == 0
     assert program.stderr.read() == ""
     program.stderr.close()
 
