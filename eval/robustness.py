@@ -4,7 +4,8 @@
         [--foreign-count 20000] [--recipe default] [--out result.json]
 
 Rows: as they are; questions in lower case; memories in a shuffled order; titles left out (where there are titles); and
-foreign memories, of other sets or of a file with one sentence a line, in the same namespace. Each row is compared to
+foreign memories, of other sets or of a file with one sentence a line, in the same namespace: those of the first source,
+then of the first two, and so on up to the count. Each row is compared to
 the first by a paired bootstrap. The text of a set is embedded once, whatever the number of rows it stands in.
 """
 
@@ -62,15 +63,19 @@ class Remembered:
         return np.stack([self._seen[text] for text in texts])
 
 
-def foreign(sources: Sequence[str], count: int) -> list[dict[str, Any]]:
-    """Return ``count`` memories that answer no question here, from data sets and files of sentences, in that order.
+def foreign(sources: Sequence[str], count: int) -> list[list[dict[str, Any]]]:
+    """Return memories that answer no question here: of the first source, of the first two, … , ``count`` at last.
 
-    Raises DatasetError when there are fewer.
+    Raises DatasetError when the data sets and files of sentences hold fewer.
     """
-    found = list(islice((item for source in sources for item in _foreign(source)), count))
+    found: list[dict[str, Any]] = []
+    crowds = []
+    for source in sources:
+        found += islice(_foreign(source), count - len(found))
+        crowds.append([{**item, "id": f"foreign {number}"} for number, item in enumerate(found)])
     if len(found) < count:
         raise datasets.DatasetError(f"{', '.join(sources)} hold {len(found)} memories, not {count}; name another set.")
-    return [{**item, "id": f"foreign {number}"} for number, item in enumerate(found)]
+    return crowds
 
 
 def _foreign(source: str) -> Iterator[dict[str, Any]]:
@@ -87,7 +92,7 @@ def _foreign(source: str) -> Iterator[dict[str, Any]]:
             yield {"text": line}
 
 
-def rows(corpus: Corpus, strangers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Corpus]]:
+def rows(corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, Corpus]]:
     """Yield (name, corpus) for each change, in namespaces of its own; the first is the corpus as it is."""
     yield "as they are", _moved(corpus, "plain")
     yield "questions in lower case", _asked_low(_moved(corpus, "plain"))
@@ -97,12 +102,10 @@ def rows(corpus: Corpus, strangers: Sequence[Mapping[str, Any]]) -> Iterator[tup
     if any(memory.get("title") for memory in corpus.memories):
         bare = tuple({k: v for k, v in memory.items() if k != "title"} for memory in corpus.memories)
         yield "titles left out", _moved(replace(corpus, memories=bare), "untitled")
-    if strangers:
+    for number, strangers in enumerate(crowds):
         crowd = [{**item, "namespace": name} for name in corpus.namespaces for item in strangers]
-        yield (
-            f"{len(strangers):,} foreign memories beside",
-            _moved(replace(corpus, memories=(*corpus.memories, *crowd)), "crowded"),
-        )
+        beside = replace(corpus, memories=(*corpus.memories, *crowd))
+        yield f"{len(strangers):,} foreign memories beside", _moved(beside, f"crowd {number}")
 
 
 def _moved(corpus: Corpus, prefix: str) -> Corpus:
@@ -128,12 +131,12 @@ def _measured(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
     return measure(queries, run, cutoffs=[5, 10])
 
 
-def table(mem: Any, corpus: Corpus, strangers: Sequence[Mapping[str, Any]], recipe: str) -> list[dict[str, Any]]:
+def table(mem: Any, corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]], recipe: str) -> list[dict[str, Any]]:
     """Return one row a change: means of R@5 and R@10, and the paired differences to the first row."""
     out: list[dict[str, Any]] = []
     first: Measured | None = None
     written: set[str] = set()
-    for name, changed in rows(corpus, strangers):
+    for name, changed in rows(corpus, crowds):
         if not written.issuperset(changed.namespaces):
             mem.remember_many(changed.memories)
             written.update(changed.namespaces)
@@ -162,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=None, help="a file for the aggregate result")
     given = parser.parse_args(argv)
     try:
-        strangers = foreign(given.foreign, given.foreign_count) if given.foreign else []
+        crowds = foreign(given.foreign, given.foreign_count) if given.foreign else []
         corpora = [datasets.load(name) for name in given.data]
     except datasets.DatasetError as error:
         raise SystemExit(str(error)) from None
@@ -170,7 +173,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     result: dict[str, Any] = {
         "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in given.data),
         "recipe": semmem.recipe(given.recipe).as_dict(),
-        "foreign": {"sets": [Path(s).name for s in given.foreign], "memories": len(strangers)},
+        "foreign": {Path(s).name: len(crowd) for s, crowd in zip(given.foreign, crowds, strict=True)},
         "sets": {},
     }
     with tempfile.TemporaryDirectory(prefix="semmem-robust-") as folder:
@@ -178,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             with semmem.connect(f"embedded://{folder}", embedder=embedder) as mem:
                 for corpus in corpora:
                     print(corpus.name, file=sys.stderr, flush=True)
-                    result["sets"][corpus.name] = table(mem, corpus, strangers, given.recipe)
+                    result["sets"][corpus.name] = table(mem, corpus, crowds, given.recipe)
         finally:
             EmbeddedServer(Path(folder)).stop()
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
