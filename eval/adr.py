@@ -22,11 +22,22 @@ from typing import Any
 from eval.datasets import DatasetError
 from eval.verdict import REFUSED
 
-__all__ = ["INDEX", "draft", "front_matter", "index", "problems", "shows"]
+__all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "shows"]
 
 INDEX = "README.md"
 _KEYS = ("result", "comparison", "group", "metric", "shows", "command")
 _STATUSES = ("proposed", "accepted", "superseded", "rejected", "deprecated")
+
+
+def keep(folder: Path, name: str, results: Path) -> Path:
+    """Copy the aggregates of a result folder to ``results``, numbers to six digits. Raises DatasetError."""
+    if not (folder / "result.json").is_file() or not re.fullmatch(r"[\w.-]+", name):
+        raise DatasetError(f"{folder} holds no result.json, or {name!r} is no name for a file.")
+    rounded = json.loads((folder / "result.json").read_bytes(), parse_float=lambda x: float(f"{float(x):.6g}"))
+    kept = results / f"{name.removesuffix('.json')}.json"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps(rounded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    return kept
 
 
 def front_matter(text: str) -> dict[str, str]:

@@ -175,12 +175,10 @@ def keep(
     name: Annotated[str, typer.Argument(help="of the file to write in eval/results")],
 ) -> None:
     """Copy the aggregate result of a folder to eval/results, where it may be committed and cited."""
+    from eval import adr as records
+
     with _told():
-        if not (folder / "result.json").is_file() or not re.fullmatch(r"[\w.-]+", name):
-            raise DatasetError(f"{folder} holds no result.json, or {name!r} is no name for a file.")
-        kept = RESULTS / f"{name.removesuffix('.json')}.json"
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes((folder / "result.json").read_bytes())
+        kept = records.keep(folder, name, RESULTS)
         typer.echo(kept)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from eval.adr import INDEX, draft, front_matter, index, problems, shows
+from eval.adr import INDEX, draft, front_matter, index, keep, problems, shows
 from eval.cli import app
 from eval.datasets import DatasetError
 
@@ -93,3 +93,13 @@ def test_a_slug_and_a_comparison_must_exist(root: Path) -> None:
 
 def test_the_projects_own_records_agree_with_their_evidence() -> None:
     assert problems(ROOT / "adr", ROOT, COMMANDS) == []
+
+
+def test_what_is_kept_is_short_and_only_what_a_run_wrote_can_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{\n "a": 0.123456789,\n "é": [1, 2.0]\n}')
+    kept = keep(tmp_path, "one.json", tmp_path / "results")
+    assert (kept.name, kept.read_text(encoding="utf-8")) == ("one.json", '{"a":0.123457,"é":[1,2.0]}\n')
+    with pytest.raises(DatasetError, match=r"holds no result\.json, or 'one' is no name"):
+        keep(tmp_path / "results", "one", tmp_path / "results")
+    with pytest.raises(DatasetError, match=r"'\.\./one' is no name"):
+        keep(tmp_path, "../one", tmp_path / "results")
