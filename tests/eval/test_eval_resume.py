@@ -17,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPES = "default,default~lexical,default~dense,graph"
 
 
+def hears_ctrl_c() -> None:
+    """Let a child take Ctrl-C: what a script starts in its background is born deaf to it, and so are its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def command(store_url: str, out: Path) -> list[str]:
     given = ["--data", "eval/data/toy", "--embedder", "hashing", "--store", store_url, "--metric", "R@10"]
     return [sys.executable, "-m", "eval", "run", *given, "--recipes", RECIPES, "--out", str(out)]
@@ -44,7 +49,9 @@ def lines_of(out: Path) -> int:
 @pytest.mark.slow  # three processes, one after the other
 def test_a_run_stopped_by_ctrl_c_goes_on_and_ends_like_one_that_was_not(store_url: str, tmp_path: Path) -> None:
     out = tmp_path / "stopped"
-    running = subprocess.Popen(command(store_url, out), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        command(store_url, out), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hears_ctrl_c
+    )
     try:
         until = time.monotonic() + 100
         while lines_of(out) < 5 and running.poll() is None and time.monotonic() < until:

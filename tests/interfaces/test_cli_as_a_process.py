@@ -21,6 +21,11 @@ def environment(store_url: str) -> dict[str, str]:
     return {**os.environ, "SEMMEM_URL": store_url, "SEMMEM_EMBEDDER": "hashing"}
 
 
+def hears_ctrl_c() -> None:
+    """Let a child take Ctrl-C: what a script starts in its background is born deaf to it, and so are its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def stored(environment: dict[str, str]) -> int:
     done = subprocess.run([*PROGRAM, "stats", "--json"], env=environment, capture_output=True, text=True, check=True)
     count: int = json.loads(done.stdout)["memories"]
@@ -39,7 +44,9 @@ def test_ctrl_c_leaves_what_was_acknowledged_and_nothing_else(environment: dict[
     pipe = tmp_path / "notes.jsonl"
     os.mkfifo(pipe)
     command = [*PROGRAM, "remember", "--file", str(pipe), "--batch-size", "50", "--json"]
-    program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hears_ctrl_c
+    )
     with pipe.open("w") as lines:
         for number in range(120):  # the last 20 are read and belong to no batch yet
             lines.write(json.dumps({"id": str(number), "text": f"Note number {number}."}) + "\n")
