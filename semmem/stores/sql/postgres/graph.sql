@@ -115,13 +115,15 @@ SELECT encode(sha256(
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- concepts --
--- What the memories of a namespace are about, the most mentioned first; pending ones are passed in.
+-- What the memories of a namespace are about, the most mentioned first; pending ones are passed in. The initials of a
+-- title, which nobody mentions, are kept for questions and not listed.
 SELECT key, min(name COLLATE "C"), sum(n)::bigint AS df, sum(subjects)::bigint
 FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
       UNION ALL
       SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held
 GROUP BY key
-HAVING %(like)s::text IS NULL OR bool_or(name ILIKE %(like)s) OR key = ANY(%(corrected)s)
+HAVING sum(n) + sum(subjects) > 0
+   AND (%(like)s::text IS NULL OR bool_or(name ILIKE %(like)s) OR key = ANY(%(corrected)s))
 ORDER BY df DESC, min(name COLLATE "C"), key LIMIT %(limit)s;
 
 -- correct --
