@@ -164,7 +164,8 @@ def _gone_within(alive: str, seconds: float) -> bool:
     """Sleep in flock until the server is gone or ``seconds`` have passed; this costs no processor time at all."""
     descriptor = _open(alive)
     try:
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+        # It rings again: an alarm between the line below and the system call in it would be heard by nobody.
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 1.0)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     except _PauseOver:
         return False
