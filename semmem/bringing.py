@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from semmem.contract import matches, within
 from semmem.drafts import Draft, drafted
 from semmem.embedders.known import Known
 from semmem.errors import BadItem, Conflict, InvalidInput
@@ -186,7 +187,7 @@ def _batch(
             new.append((at, item))
         elif _same(there, draft.memory, timed=item.get("created_at") is not None):
             unchanged += 1
-        elif may and _owned(there, work.owned):
+        elif may and matches(there, within(work.owned, (there.namespace,))):
             changed[at] = there
             new.append((at, item if item.get("created_at") is not None else {**item, "created_at": there.created_at}))
         else:
@@ -254,10 +255,6 @@ def _all(store: Store, namespace: str, filters: Filters) -> Iterator[Memory]:
         cursor = page.cursor
         if cursor is None:
             return
-
-
-def _owned(memory: Memory, owned: Filters) -> bool:
-    return all(memory.metadata.get(name) == value for name, value in owned.metadata.items())
 
 
 def _same(stored: Memory, given: Memory, *, timed: bool) -> bool:
