@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import semmem
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.facade import Semmem
