@@ -1,0 +1,73 @@
+"""Checks: do the expected numbers still hold, and what can each leg do at all?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eval.commands.door import AsJson, app, err, error_line, opened, table
+from eval.datasets import DatasetError
+
+__all__ = ["gate", "reach"]
+
+
+@app.command()
+def gate(
+    expected: Annotated[Path | None, typer.Option(help="file of expected numbers; default: eval/expected.toml")] = None,
+    data: Annotated[str | None, typer.Option(help="only what is expected of this data set")] = None,
+    update: Annotated[bool, typer.Option("--update", help="write the measured values into the file")] = False,
+    json_: AsJson = False,
+) -> None:
+    """Measure again what eval/expected.toml expects; exit with code 1 when a metric fell by more than its tolerance."""
+    from eval.gate import EXPECTED, rewritten
+    from eval.gate_run import run_gate
+
+    with error_line():
+        checked, absent = run_gate(expected or EXPECTED, data, opened)
+        rows = [
+            ["OK" if c.ok else "FAIL", c.expected.data, c.expected.recipe, c.expected.group, c.expected.metric,
+             f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"] for c in checked
+        ]  # fmt: skip
+        head = ["", "data", "recipe", "questions", "metric", "measured", "expected", "tolerance"]
+        if json_:
+            typer.echo(json.dumps([dict(zip(["verdict", *head[1:]], r, strict=True)) for r in rows], indent=1))
+        else:
+            table(head, rows)
+        for name in absent:
+            err.print(f"skipped: {name} is not here")
+        if not checked:
+            raise DatasetError("Nothing was checked: none of the data sets is here.")
+        if update:
+            at = expected or EXPECTED
+            at.write_text(rewritten(at.read_text(encoding="utf-8"), checked), encoding="utf-8")
+    if not update and not all(c.ok for c in checked):
+        raise typer.Exit(1)
+
+
+@app.command()
+def reach(
+    recipe: Annotated[str, typer.Argument(help="a recipe, or RECIPE~leg")] = "default",
+    k: Annotated[int, typer.Option("-k", "--k", help="cut-off")] = 10,
+    system: Annotated[str | None, typer.Option(help="another system's fusion instead: a name, or all")] = None,
+    weights: Annotated[str | None, typer.Option(help="yours, for that system: .7,.3")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Say what each leg of a recipe, or of another system, can do to the top k, before anything is measured."""
+    from eval.conditions import named
+    from eval.systems import told
+    from semmem.rank_cap import describe
+    from semmem.rank_cap import reach as reach_at
+
+    with error_line():
+        if system is not None:
+            typer.echo(told(system, k, weights=weights, json=json_))
+            return
+        found = reach_at(named(recipe).recipe, k)
+        if json_:
+            typer.echo(json.dumps(found.as_dict(), indent=1))
+            return
+        rows = describe(found)
+        table(list(rows[0]), [list(r.values()) for r in rows])

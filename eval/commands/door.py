@@ -1,0 +1,115 @@
+"""What every command of the harness shares: the program, its options, the store, errors in a sentence, tables."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from eval.comparison import ExperimentError
+from eval.conditions import ConditionError
+from eval.datasets import Corpus, DatasetError
+from semmem.errors import SemmemError
+
+__all__ = [
+    "EXIT_INTERRUPTED",
+    "EXIT_REFUSED",
+    "METRICS",
+    "RESULTS",
+    "RUNS",
+    "AsJson",
+    "Base",
+    "Metrics",
+    "Seed",
+    "app",
+    "err",
+    "error_line",
+    "opened",
+    "progress_bars",
+    "table",
+]
+
+RUNS = Path(__file__).resolve().parents[1] / "runs"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+EXIT_REFUSED = 3
+EXIT_INTERRUPTED = 130
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="The command line: ``python -m eval run|ablate|ingredients|sweep|fusions|history|...``; ``--help`` lists all.",
+)
+err = Console(stderr=True)
+
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="of the verdict, with a cut-off; repeatable")]
+Seed = Annotated[int, typer.Option(help="of every random draw")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the aggregate result as JSON")]
+Base = Annotated[str, typer.Option(help="RECIPE, RECIPE~leg (left out), RECIPE!leg (finds dropped) or RECIPE+fusion")]
+METRICS = ("R@10", "R@5", "nDCG@10")
+
+
+@contextmanager
+def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> Iterator[Any]:
+    """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
+    import semmem
+    from eval.fingerprint import WRITES, fingerprint
+    from eval.kept_vectors import keeping
+
+    if store is None and corpus is not None:
+        # What a store holds depends on the code that filled it, so another version fills another one.
+        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*WRITES)}"
+        folder = RUNS / "stores" / f"{corpus.name}-{about}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        store = f"embedded://{folder}"
+    with warnings.catch_warnings():
+        # connect warns of legs that reach nothing; here that is what is being studied.
+        warnings.simplefilter("ignore", UserWarning)
+        with semmem.connect(store, embedder="none") as looked:
+            given = (looked.store.embedder() or {}).get("name", "").startswith("external:")
+        mem = semmem.connect(store, embedder=embedder if given else keeping(embedder))
+    try:
+        yield mem
+    finally:
+        mem.close()
+
+
+@contextmanager
+def progress_bars() -> Iterator[Any]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def say(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done, total=of)
+
+        yield say
+
+
+@contextmanager
+def error_line() -> Iterator[None]:
+    """Tell an expected error in one sentence on stderr, with exit code 2; anything else is a defect and is shown."""
+    try:
+        yield
+    except (ConditionError, DatasetError, ExperimentError, SemmemError) as error:
+        err.print(f"error: {error}", style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+
+
+def table(head: list[str], rows: list[list[Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, overflow="fold")  # a cell that is cut off cannot be read
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table, markup=False)

@@ -1,0 +1,165 @@
+"""The experiments: each plans conditions and comparisons, and all are measured and written in one way."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from eval.commands.door import (
+    EXIT_REFUSED,
+    METRICS,
+    RUNS,
+    AsJson,
+    Base,
+    Metrics,
+    Seed,
+    app,
+    err,
+    error_line,
+    opened,
+    progress_bars,
+    table,
+)  # fmt: skip
+from eval.conditions import SETTINGS
+from eval.datasets import DatasetError, is_known_copy, load
+from eval.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
+
+__all__ = ["experiment"]
+
+
+def _conduct(
+    plan: Plan,
+    command: str,
+    *,
+    data: Annotated[str, typer.Option(help="folder or file of a known form, or a name under SEMMEM_EVAL_DATA")],
+    store: Annotated[str | None, typer.Option(help="URL of a store; default: an own one for each corpus")] = None,
+    embedder: Annotated[str | None, typer.Option(help="minilm, hashing or none; default: what semmem finds")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for results; the same one again resumes")] = None,
+    metric: Metrics = None,
+    seed: Seed = 0,
+    json_: AsJson = False,
+    strict: Annotated[bool, typer.Option(help="exit with code 3 when a comparison is refused")] = False,
+    format: Annotated[str | None, typer.Option(help="form of the data, where looking does not tell")] = None,
+    namespace: Annotated[str | None, typer.Option(help="of your own store, for questions that name none")] = None,
+    sha256: Annotated[str | None, typer.Option(help="refuse the data unless this is their sha256")] = None,
+) -> None:
+    """Load, open, measure, write; the options every experiment has."""
+    from eval.experiment import conduct
+    from eval.ingredients import is_of_ingredients, table_of_worth
+    from eval.moved import write_moved
+    from eval.page import write_reports
+    from eval.summary import headline
+
+    conditions, comparisons = plan
+    corpus = load(data, format=format, sha256=sha256, **({"namespace": namespace} if namespace else {}))
+    if corpus.stored and store is None:
+        raise DatasetError("Questions about your own store need --store URL, the store they are asked of.")
+    if is_known_copy(data, corpus) is False:
+        err.print(f"note: {data} is not the copy of that name whose sha256 is known; numbers may differ.")
+    called = re.sub(r"[^\w.=~!+-]+", "_", f"{corpus.name} {command} {embedder or ''}").strip("_")
+    folder = out or RUNS / called[:120]
+    with opened(corpus, store, embedder) as mem, progress_bars() as progress:
+        experiment = conduct(
+            mem,
+            corpus,
+            conditions,
+            comparisons,
+            out=folder,
+            metrics=metric or METRICS,
+            seed=seed,
+            command=command,
+            progress=progress,
+        )
+        write_moved(mem, corpus, experiment, {c.name: c for c in conditions}, folder)
+    summary, page = write_reports(folder)
+    if json_:
+        typer.echo(json.dumps(experiment.result, indent=1))
+    else:
+        typer.echo(headline(experiment.result))
+        whole = [c for c in experiment.result["comparisons"] if c["group"] == "headline"]
+        if is_of_ingredients(experiment.result):
+            typer.echo(table_of_worth(experiment.result))
+        else:
+            table(["metric", "comparison", "verdict"], [[c["metric"], c["name"], c["sentence"]] for c in whole])
+        typer.echo(f"{summary}\n{page}")
+    if strict and experiment.refused:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
+    """Turn a function that plans into a command: its own options first, then those every experiment has."""
+    own = inspect.signature(plan_of).parameters
+    shared = {n: p for n, p in inspect.signature(_conduct).parameters.items() if p.kind is p.KEYWORD_ONLY}
+
+    def command(**given: Any) -> None:
+        with error_line():
+            plan, called = plan_of(**{name: given[name] for name in own})
+            _conduct(plan, called, **{name: given[name] for name in shared})
+
+    hints = {**get_type_hints(_conduct, include_extras=True), **get_type_hints(plan_of, include_extras=True)}
+    merged = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in {**own, **shared}.items()]
+    command.__signature__ = inspect.Signature(merged)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in merged}
+    command.__name__, command.__doc__ = plan_of.__name__, plan_of.__doc__
+    return command
+
+
+@app.command()
+@experiment
+def run(
+    recipes: Annotated[str, typer.Option(help="comma-separated; the first is the base")] = "default,hybrid,seed",
+) -> tuple[Plan, str]:
+    """Measure recipes on a corpus, each against the first."""
+    return of_run([r.strip() for r in recipes.split(",") if r.strip()]), f"run {recipes}"
+
+
+@app.command()
+@experiment
+def ablate(
+    leg: Annotated[list[str] | None, typer.Option(help="leg to leave out; default: each of the recipe's")] = None,
+    recipe: Base = "default",
+) -> tuple[Plan, str]:
+    """Say what a leg is worth: the recipe against itself without the leg. Or say why that cannot be asked."""
+    return of_ablation(recipe, leg or ()), f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}"
+
+
+@app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in SETTINGS.items()))
+@experiment
+def sweep(
+    settings: Annotated[list[str], typer.Argument(help="NAME=0:2:.05 or NAME=0,1,2; two give every combination")],
+    recipe: Base = "default",
+) -> tuple[Plan, str]:
+    """Turn a setting through a list of values. All points are fused from lists that are asked for once."""
+    return of_sweep(recipe, settings), f"sweep {' '.join(settings)} recipe {recipe}"
+
+
+@app.command()
+@experiment
+def fusions(recipe: Base = "default") -> tuple[Plan, str]:
+    """Set the ways to fuse head to head at the same leg weights."""
+    return of_fusions(recipe), f"fusions recipe {recipe}"
+
+
+@app.command()
+@experiment
+def ingredients(
+    recipe: Base = "default",
+    only: Annotated[list[str] | None, typer.Option(help="a word of an ingredient's name; repeatable")] = None,
+) -> tuple[Plan, str]:
+    """Switch off one ingredient after the other and say what each is worth, in one table (summary.md)."""
+    from eval.ingredients import of_ingredients
+
+    return of_ingredients(recipe, only or ()), f"ingredients {' '.join(only or ['all'])} recipe {recipe}"
+
+
+@app.command()
+@experiment
+def history() -> tuple[Plan, str]:
+    """Replay the ablation that once called a graph useless: excluded, boost-only, swept, and asked properly."""
+    return of_history(), "history"

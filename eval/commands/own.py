@@ -1,0 +1,52 @@
+"""Questions for a store of one's own, made and judged in the terminal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eval.commands.door import Seed, app, error_line, opened
+from eval.datasets import DatasetError
+
+__all__ = ["make"]
+
+
+@app.command()
+def make(
+    own: Annotated[str, typer.Option(help="URL of your store")],
+    namespace: Annotated[str, typer.Option(help="in which the memories are")] = "default",
+    embedder: Annotated[str | None, typer.Option(help="minilm, hashing or none; default: what semmem finds")] = None,
+    recipes: Annotated[str, typer.Option(help="whose top 20 are pooled")] = "default,hybrid,lexical,dense",
+    items: Annotated[int, typer.Option(help="memories to sample")] = 40,
+    effect: Annotated[float, typer.Option(help="difference you care about, in R@10")] = 0.05,
+    out: Annotated[
+        Path | None, typer.Option(help="folder; default: eval/data/private/NAMESPACE, ignored by git")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Make questions for your own store: proposed, pooled blind, labelled by single keys; stop and resume at will."""
+    from eval.labelling import label_all, take_paraphrases
+    from eval.making import Desk, needed, pool, propose, sample
+
+    with error_line(), opened(None, own, embedder) as mem:
+        folder = out or Path(__file__).resolve().parents[1] / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)
+        desk, names = Desk(folder, namespace), [r.strip() for r in recipes.split(",")]
+        drawn = sample(mem, namespace, items, seed=seed)
+        if not drawn:
+            raise DatasetError(f"There are no memories in namespace {namespace!r}; name another with --namespace.")
+        for text, stratum, about in propose(drawn):
+            desk.ask(text, stratum, about)
+        take_paraphrases(desk, drawn, input, typer.echo)
+        pools = {id: pool(mem, namespace, question, names, seed=seed) for id, question in desk.questions.items()}
+        label_all(mem, desk, pools, typer.getchar, typer.echo)
+        done = desk.queries(pools)
+        more = needed(mem, done, names, effect)
+        typer.echo(f"{len(done)} questions are judged to the end: {folder / 'queries.jsonl'}")
+        scored = sum(bool(q.gold) for q in done)
+        if more is None:
+            typer.echo("Judge at least 5 with an answer; then this says how many more you need.")
+        else:
+            typer.echo(f"A difference of {effect:g} shows from about {more} questions on; you have {scored}.")
