@@ -23,9 +23,16 @@ class QuestionVectors:
     def __init__(self, store: Any, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
         self._store = store
         self._embedder = embedder
-        self.renewed = renewed
+        self._renewed = renewed
         self.loading, self._loaded = threading.Event(), False
         self._fits: tuple[tuple[int, ...], Any] | None = None
+
+    def renewed(self) -> bool:
+        """Return whether the embedder that now fills the store is at hand; a vector given is then taken for its."""
+        if not self._renewed():
+            return False
+        self._fits = None  # else every vector given would be taken for the embedder's that filled the store before
+        return True
 
     def of(self, query: str, given: Any) -> Callable[[], Any]:
         """Return a function that gives the question's unit vector, computed once.

@@ -183,6 +183,20 @@ def test_a_vector_given_before_another_embedder_took_over_is_not_compared_with_t
             mem.remember("rum", vector=[0.6, 0.8])
 
 
+@pytest.mark.parametrize("more", [0, 3], ids=["the same dimensions", "more dimensions"])
+def test_vectors_may_be_given_on_after_ones_own_rebuild_with_another_embedder(mem: Semmem, more: int) -> None:
+    query = "ferry note 7"
+    for embedder in (Hashing(), Other(more=more), Other("third", more=more)):
+        if embedder.name != "hashing":
+            mem.rebuild(embedder=embedder)
+        for _ in range(2):
+            given_ = mem.recall(query, recipe="dense", vector=embedder.embed([query])[0])
+            made = mem.recall(query, recipe="dense")
+            assert given_.degraded == made.degraded == {}
+            scores = [list(found.candidates.raw["dense"]) for found in (given_, made)]
+            assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+
+
 # ---------------------------------------------------------------------- interrupted
 
 PROGRAM = """
