@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from semmem.encoded import maker
 from semmem.protocols import Scope
 from semmem.stores.arrays import Vector
+from semmem.stores.postgres_pool import session_setting
 from semmem.stores.statements import statements
 
 __all__ = ["INDEX_FROM", "index", "literal", "made_by", "nearest"]
@@ -87,9 +88,8 @@ def index(connection: Any, dimensions: int, table: str = "embedding") -> int:
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
     _take_in(connection, waiting, table)  # building over rows that are there is much faster than inserting them
     if not ready:
-        connection.execute("SET maintenance_work_mem TO '512MB'")
-        connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
-        connection.execute("RESET maintenance_work_mem")
+        with session_setting(connection, "maintenance_work_mem", "512MB"):
+            connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
     connection.execute(f"VACUUM (ANALYZE) {table}")  # else the scan of the rest would read what has moved
     return sum(rest for _, rest, _ in waiting)
 

@@ -19,7 +19,7 @@ from semmem.stores.migrate import migrate
 from semmem.stores.postgres_errors import told_at_connect, told_at_work
 from semmem.stores.statements import statements
 
-__all__ = ["Pooled", "among"]
+__all__ = ["Pooled", "among", "session_setting"]
 
 # A lost connection is told as an error, or mended; the pool's own lines on standard error would only alarm.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
@@ -147,6 +147,18 @@ class Pooled:
                 return work(connection)
 
         return self._run(run)
+
+
+@contextmanager
+def session_setting(connection: Any, name: str, value: str) -> Iterator[None]:
+    """Give a setting of the session another value until the end, where no transaction can; after an error as well."""
+    before = connection.execute(_SQL["session_get"], {"name": name}).fetchone()[0]
+    connection.execute(_SQL["session_set"], {"name": name, "value": value})
+    try:
+        yield
+    finally:
+        if not connection.closed and not connection.broken:  # the pool throws such a connection away
+            connection.execute(_SQL["session_set"], {"name": name, "value": before})
 
 
 def _configure(connection: Any) -> None:

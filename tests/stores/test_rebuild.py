@@ -379,6 +379,19 @@ def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pyte
     assert mem.maintain()["indexed"] == 0
 
 
+def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 50)
+    asked = "SELECT current_setting('maintenance_work_mem')"
+    with mem.store.lasting() as connection:
+        before = connection.execute(asked).fetchone()
+        with pytest.raises(psycopg.errors.DataException, match="expected 7 dimensions, not 256"):
+            postgres_dense.index(connection, 7)
+        assert connection.execute(asked).fetchone() == before
+        assert before != ("512MB",)
+
+
 # ---------------------------------------------------------------------- concepts
 
 

@@ -62,3 +62,11 @@ INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO N
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
 SET plan_cache_mode TO force_generic_plan;
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
+
+-- session_get --
+-- What a setting is now, in a form that can be set again.
+SELECT current_setting(%(name)s);
+
+-- session_set --
+-- Until it is set again: for statements that no transaction may hold.
+SELECT set_config(%(name)s, %(value)s, false);
