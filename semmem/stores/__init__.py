@@ -40,11 +40,17 @@ def open_store(
         assert target.path is not None
         server = EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s)
         before = _backup(target.path / "backups", one_store=True) if backup_before_migration else None
-        return PostgresStore(url or "embedded:", server.ensure_running, pool_size=pool_size, before_migration=before)
+        return PostgresStore(
+            url or "embedded:",
+            server.ensure_running,
+            pool_size=pool_size,
+            start_timeout_s=start_timeout_s,
+            before_migration=before,
+        )
     dsn = target.dsn or ""
     folder = (home or data_folder()).expanduser().absolute() / "backups"
     before = _backup(folder, one_store=False) if backup_before_migration else None
-    return PostgresStore(url or "", lambda: dsn, pool_size=pool_size, before_migration=before)
+    return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)
 
 
 def _backup(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:

@@ -7,35 +7,41 @@ from collections.abc import Callable
 from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
-from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work, too_old, without
+from semmem.stores.postgres_errors import gone, starting, told_at_connect, told_at_work, too_old, without
 from semmem.stores.statements import migrations, statements
 
 __all__ = ["apply", "create", "migrate", "number"]
 
 Before = Callable[[Any, int, int], None]
-_TRIES = 6
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
 
 
-def migrate(conninfo: str, *, before: Before | None = None) -> int:
+def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, start_timeout_s: float = 3.0) -> int:
     """Bring the schema at ``conninfo`` up to date and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
     query. ``before`` is called with (connection, its number, the newest) before an older schema is changed; what it
-    raises is raised, and nothing is changed. A server that is starting up is waited for, a few seconds. Raises
-    SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached, it or pgvector is
-    too old, or pgvector or the rights are missing, and InvalidInput when libpq cannot read ``conninfo``.
+    raises is raised, and nothing is changed. A server that is starting or recovering is waited for, ``start_timeout_s``
+    in all. Where ``conninfo`` is a function it is called before every try, so that it can start a server that has gone
+    meanwhile. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached,
+    it or pgvector is too old, or pgvector or the rights are missing, and InvalidInput when libpq cannot read
+    ``conninfo``.
     """
     import psycopg
 
-    for attempt in range(_TRIES):
+    end, pause = time.monotonic() + start_timeout_s, _PAUSE_S
+    while True:
+        where = conninfo() if callable(conninfo) else conninfo
         try:
-            return _connected(conninfo, before)
+            return _connected(where, before)
         except psycopg.OperationalError as error:
-            if attempt == _TRIES - 1 or not starting(error):
-                told = told_at_connect(error, conninfo) if error.sqlstate is None else told_at_work(error)
+            passes = starting(error) or (callable(conninfo) and gone(error))
+            if not passes or time.monotonic() >= end:
+                told = told_at_connect(error, where) if error.sqlstate is None else told_at_work(error)
                 raise told or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from error
-            time.sleep(0.1 * 2**attempt)
-    raise AssertionError("unreachable")
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 def _connected(conninfo: str, before: Before | None) -> int:

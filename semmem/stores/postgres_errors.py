@@ -13,7 +13,16 @@ from urllib.parse import quote, unquote
 
 from semmem.errors import InvalidInput, StoreError, StoreUnavailable
 
-__all__ = ["OLDEST_SERVER", "OLDEST_VECTOR", "starting", "told_at_connect", "told_at_work", "too_old", "without"]
+__all__ = [
+    "OLDEST_SERVER",
+    "OLDEST_VECTOR",
+    "gone",
+    "starting",
+    "told_at_connect",
+    "told_at_work",
+    "too_old",
+    "without",
+]
 
 OLDEST_SERVER = 15
 """The oldest that the PostgreSQL project still mends, and the oldest that semmem was tried on; xid8 would need 13."""
@@ -21,6 +30,10 @@ OLDEST_VECTOR = (0, 8)
 """The first with iterative index scans (hnsw.iterative_scan), which a search within a scope needs."""
 
 _PASSWORD_HELP = "check the one in the URL, in PGPASSWORD or in your password file (PGPASSFILE, ~/.pgpass)"
+_STATES = "starting up|shutting down|in recovery mode|not yet accepting connections"
+_NOT_THERE = "Connection refused|No such file or directory"
+_DROPPED = "server closed the connection unexpectedly|Connection reset by peer|Broken pipe"
+_COMING_OR_GOING = ("57P01", "57P02", "57P03")  # it ends sessions, one of its processes crashed, it takes none yet
 _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         r'password authentication failed for user "(?P<it>[^"]*)"',
@@ -54,11 +67,11 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         ),
     ),
     (
-        r"the database system is (?P<it>starting up|shutting down|in recovery mode|not yet accepting connections)",
+        rf"the database system is (?P<it>{_STATES})",
         lambda m: f"The database server is {m['it']}; try again in a moment.",
     ),
     (
-        r"(?:server (?:at|on) (?P<it>[^\n]*?) failed: )?(?:Connection refused|No such file or directory)",
+        rf"(?:server (?:at|on) (?P<it>[^\n]*?) failed: )?(?:{_NOT_THERE})",
         lambda m: f"No database server answers at {_place(m['it'])}; start it there, or correct the address.",
     ),
     (
@@ -120,8 +133,15 @@ def told_at_work(error: Any) -> StoreError | None:
 
 
 def starting(error: Any) -> bool:
-    """Return whether a server that is coming or going refused: worth another try."""
-    return re.search(r"the database system is (starting up|shutting down|in recovery)", str(error)) is not None
+    """Return whether a server that starts, recovers or stops refused or dropped a connection: worth another try."""
+    if error.sqlstate is not None:
+        return error.sqlstate in _COMING_OR_GOING
+    return re.search(rf"the database system is ({_STATES})|{_DROPPED}", _flat(str(error))) is not None
+
+
+def gone(error: Any) -> bool:
+    """Return whether nothing listens at the address: worth another try where somebody can start the server."""
+    return error.sqlstate is None and re.search(_NOT_THERE, _flat(str(error))) is not None
 
 
 def too_old(server: int, vector: str | None) -> str | None:

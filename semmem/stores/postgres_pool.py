@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from semmem.errors import StoreClosed, StoreUnavailable
 from semmem.stores.arrays import register_arrays
 from semmem.stores.migrate import migrate
-from semmem.stores.postgres_errors import told_at_connect, told_at_work
+from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work
 from semmem.stores.statements import statements
 
 __all__ = ["Pooled", "among", "session_setting"]
@@ -29,20 +29,25 @@ _TRIES = 6
 
 
 class Pooled:
-    """A pool of connections; ``conninfo`` is called before every new one, so a stopped server starts again."""
+    """A pool of connections; a function ``conninfo`` is called before every new one, so a stopped server starts again.
+
+    ``start_timeout_s`` is how long a server that starts or recovers is waited for.
+    """
 
     def __init__(
         self,
         url: str,
-        conninfo: Callable[[], str],
+        conninfo: str | Callable[[], str],
         *,
         pool_size: int = 8,
+        start_timeout_s: float = 120.0,
         before_migration: Callable[[Any, int, int], None] | None = None,
     ) -> None:
         self.url = url
         self._held = threading.local()
-        self._conninfo = conninfo
-        migrate(conninfo(), before=before_migration)
+        self._conninfo = conninfo if callable(conninfo) else lambda: conninfo
+        self._start_timeout_s = start_timeout_s
+        migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
         self._pool = ConnectionPool(
             conninfo=conninfo,
             min_size=1,
@@ -82,7 +87,7 @@ class Pooled:
         except PoolClosed as error:
             raise StoreClosed() from error
         except PoolTimeout as error:
-            raise self._unserved() from error
+            raise self._unserved(self._refusal()) from error
         except psycopg.Error as error:
             raise self._told(error) from error
 
@@ -99,6 +104,7 @@ class Pooled:
 
     def _run(self, work: Callable[[Any], T]) -> T:
         """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent."""
+        end = time.monotonic() + self._start_timeout_s
         for attempt in range(_TRIES):
             try:
                 return self._once(work)
@@ -109,7 +115,10 @@ class Pooled:
             except PoolClosed as error:
                 raise StoreClosed() from error
             except PoolTimeout as error:
-                raise self._unserved() from error
+                refusal = self._refusal()
+                recovers = isinstance(refusal, psycopg.Error) and starting(refusal)
+                if not recovers or attempt == _TRIES - 1 or time.monotonic() >= end:
+                    raise self._unserved(refusal) from error
             except psycopg.Error as error:
                 lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
                     error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
@@ -124,14 +133,20 @@ class Pooled:
         """Return what to raise for an error that stays; one that is semmem's own as it is."""
         return told_at_work(error) or error
 
-    def _unserved(self) -> StoreUnavailable:
-        """Return why no connection came: what a new one is told, else that all of them are in use."""
+    def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
+        """Return what a new connection is told now, None where one can be made."""
         try:
             psycopg.connect(self._conninfo()).close()
-        except psycopg.OperationalError as error:
-            return StoreUnavailable(told_at_connect(error, self._conninfo()).message)
-        except StoreUnavailable as error:  # the embedded server's own
+        except (psycopg.OperationalError, StoreUnavailable) as error:  # the latter is the embedded server's own
             return error
+        return None
+
+    def _unserved(self, refusal: psycopg.OperationalError | StoreUnavailable | None) -> StoreUnavailable:
+        """Return why no connection came: what a new one is told, else that all of them are in use."""
+        if isinstance(refusal, StoreUnavailable):
+            return refusal
+        if refusal is not None:
+            return StoreUnavailable(told_at_connect(refusal, self._conninfo()).message)
         return StoreUnavailable(
             f"All {self._pool.max_size} connections of this process were in use for {self._pool.timeout:g} s; raise "
             "SEMMEM_POOL_SIZE, or ask less at once."

@@ -1,0 +1,98 @@
+"""A server that recovers from a crash: whoever connects meanwhile waits for it and is served."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.postgres_errors import gone, starting
+from tests.stores import own_server
+from tests.stores.own_server import Own
+
+WORDS_OF_WAITING = [
+    "the database system is starting up",
+    "the database system is shutting down",
+    "the database system is in recovery mode",
+    "the database system is not yet accepting connections\nDETAIL:  Consistent recovery state not yet reached.",
+    "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally",
+]
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """An embedded server that these tests may crash, with one memory in it."""
+    server = EmbeddedServer(tmp_path_factory.mktemp("recovery") / "data", idle_stop_s=120)
+    with semmem.connect(f"embedded://{server.data}", embedder="hashing") as mem:
+        mem.remember("An owl in the oak.", id="owl")
+    yield server
+    server.stop("immediate")
+    shutil.rmtree(server.data)
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Own]:
+    """A server of one's own that these tests may crash."""
+    server = own_server.make()
+    yield server
+    own_server.unmake(server)
+
+
+@pytest.mark.parametrize("words", WORDS_OF_WAITING)
+def test_what_a_recovering_server_says_is_known(words: str) -> None:
+    error = psycopg.OperationalError(f'connection to server on socket "/run/.s.PGSQL.5432" failed: FATAL:  {words}\n')
+    assert starting(error)
+    assert not gone(error)
+
+
+def test_a_refusal_for_good_is_not_waited_for() -> None:
+    for words in ("password authentication failed for user", "sorry, too many clients already"):
+        error = psycopg.OperationalError(f"connection failed: FATAL:  {words}")
+        assert not starting(error)
+        assert not gone(error)
+    assert gone(psycopg.OperationalError('connection to server on socket "x" failed: Connection refused'))
+
+
+def connect(url: str) -> str:
+    """Open the store and read from it, as a program does that starts just now."""
+    with semmem.connect(url, embedder="hashing", pool_size=2) as mem:
+        return mem.get("owl").text
+
+
+def crash(conninfo: str) -> None:
+    """End one session as the system does when memory runs out; the server ends all others and recovers."""
+    with psycopg.connect(conninfo, autocommit=True) as victim:
+        victim.execute("CREATE TEMPORARY TABLE heavy AS SELECT generate_series(1, 10)")
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+
+
+def log_of(place: Path) -> str:
+    return place.read_text(encoding="utf-8")
+
+
+def test_ten_connects_while_the_embedded_server_recovers_are_all_served(embedded: EmbeddedServer) -> None:
+    url = f"embedded://{embedded.data}"
+    for _ in range(3):
+        crash(embedded.ensure_running())
+        with ThreadPoolExecutor(10) as pool:
+            assert list(pool.map(connect, [url] * 10)) == ["An owl in the oak."] * 10
+    assert log_of(embedded.data / "postgresql" / "log").count("was terminated by signal 9") == 3
+
+
+def test_ten_connects_while_a_server_of_ones_own_recovers_are_all_served(own: Own) -> None:
+    url = own.url(own.database(), "ada")
+    with semmem.connect(url, embedder="hashing") as mem:
+        mem.remember("An owl in the oak.", id="owl")
+    for _ in range(3):
+        crash(url)
+        with ThreadPoolExecutor(4) as pool:  # each of the four has two connections; there are 17
+            assert list(pool.map(connect, [url] * 10)) == ["An owl in the oak."] * 10
+    assert log_of(own.folder / "log").count("was terminated by signal 9") == 3
