@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -188,6 +189,63 @@ def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
     ]
     with pytest.raises(BadItem, match=r"bomb\.md:1: of its front matter"):
         list(reader("markdown")(folder))
+
+
+def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and_the_note(tmp_path: Path) -> None:
+    merges = "a0: &a0 {x: 1}\n" + "".join(
+        f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}\n" for i in range(1, 9)
+    )
+    ladder = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 60))
+    fronts = {
+        "aliases": ladder,
+        "deepest": f"a: {'[' * 19}{']' * 19}",
+        "flow": "a: " + "[" * 30_000,
+        "hidden": "a: " + "['] ] ] ]', " * 21 + "]" * 21,
+        "indented": "\n".join(" " * i + "a:" for i in range(60)),
+        "keys": "? " * 1_500,
+        "longest": f"a: {'x' * 3_997}",
+        "longer": f"a: {'x' * 3_998}",
+        "mappings": "{a: " * 900,
+        "merges": merges,
+        "sequences": "- " * 1_990,
+    }
+    vault(tmp_path / "v", **{name: f"---\n{raw}\n---\nText." for name, raw in fronts.items()})
+    (tmp_path / "program.py").write_text(
+        "import json, resource, sys\n"
+        "from pathlib import Path\n"
+        "from semmem.interfaces.importers import reader\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (4_000_000_000, 4_000_000_000))\n"
+        "bad = []\n"
+        "rows = [item['id'] for item in reader('markdown')(Path(sys.argv[1]), reject=bad.append)]\n"
+        "print(json.dumps([rows, [[row.where, row.reason.partition(';')[0]] for row in bad]]))\n"
+    )
+    path = os.pathsep.join(filter(None, (str(Path(semmem.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
+    ran = subprocess.run(
+        [sys.executable, tmp_path / "program.py", tmp_path / "v"],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    rows, bad = json.loads(ran.stdout)
+    assert rows == [f"{name}.md" for name in sorted(fronts)]
+    deep, long = (
+        "of its front matter, it is nested more than 20 levels deep",
+        "of its front matter, it has {} characters",
+    )
+    assert bad == [
+        ["aliases.md:1", "of its front matter, with its references it is nested more than 20 levels deep"],
+        ["flow.md:1", f"{long.format('30,003')}, more than 4,000"],
+        ["hidden.md:2", deep],
+        ["indented.md:22", deep],
+        ["keys.md:2", deep],
+        ["longer.md:1", f"{long.format('4,001')}, more than 4,000"],
+        ["mappings.md:2", deep],
+        ["merges.md:1", "of its front matter, it says more than 100,000 values"],
+        ["sequences.md:2", deep],
+    ]
+
+
+def test_front_matter_may_be_empty(tmp_path: Path) -> None:
+    items, bad = read(vault(tmp_path / "v", a="---\n---\nOne.\n---\nTwo."))
+    assert (items["a.md"]["text"], bad) == ("One.\n---\nTwo.", [])
 
 
 def test_front_matter_without_a_yaml_reader_says_what_to_install(

@@ -11,8 +11,11 @@ from semmem.interfaces import wire
 
 __all__ = ["BadFrontMatter", "names", "read", "split", "tags"]
 
-_FENCED = re.compile(r"---[ \t]*\n(.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_LONGEST = 200_000
+_FENCED = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_LONGEST = 4_000
+"""Characters of front matter; what is longer is no list of properties."""
+_DEEPEST = 20
+"""Levels of lists and mappings. PyYAML builds them by recursion in C, which ends the process where it is too deep."""
 _MOST = 100_000
 """Values of one note: a few lines of references (*name) can stand for gigabytes, or for themselves."""
 
@@ -29,7 +32,7 @@ class BadFrontMatter(Exception):
 def split(text: str) -> tuple[str, str]:
     """Return (front matter, the note itself) of a note; ("", the note) where there is none."""
     match = _FENCED.match(text)
-    return (match[1], text[match.end() :]) if match else ("", text)
+    return (match[1] or "", text[match.end() :]) if match else ("", text)
 
 
 def read(raw: str) -> dict[str, Any]:
@@ -46,8 +49,10 @@ def read(raw: str) -> dict[str, Any]:
             "The front matter of notes is YAML and PyYAML is not installed; add it with: pip install 'semmem[markdown]'"
         ) from error
     if len(raw) > _LONGEST:
-        raise BadFrontMatter(1, f"it has {len(raw)} characters, more than {_LONGEST}")
+        raise BadFrontMatter(1, f"it has {len(raw):,} characters, more than {_LONGEST:,}")
     try:
+        if (line := _too_deep(raw)) is not None:
+            raise BadFrontMatter(line, f"it is nested more than {_DEEPEST} levels deep")
         value = yaml.load(raw, Loader=_loader())
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark or error.context_mark
@@ -58,8 +63,8 @@ def read(raw: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadFrontMatter(2, f"it is {type(value).__name__}, not names with values")
-    if not _bounded(value):
-        raise BadFrontMatter(1, f"it says more than {_MOST:,} values")
+    if (excess := _excess(value)) is not None:
+        raise BadFrontMatter(1, excess)
     try:
         plain: dict[str, Any] = wire.plain(value)
     except (TypeError, RecursionError):
@@ -67,37 +72,58 @@ def read(raw: str) -> dict[str, Any]:
     return plain
 
 
-def _bounded(value: Any) -> bool:
-    """Return whether ``value``, with every reference written out, has no more than so many values."""
-    left = [value]
+def _too_deep(raw: str) -> int | None:
+    """Return the line of the file on which ``raw`` is nested too deep, None where it is not.
+
+    YAML's events come one after the other, without recursion; nothing is built from them here.
+    """
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(raw, Loader=_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEEPEST:
+            return int(event.start_mark.line) + 2
+    return None
+
+
+def _excess(value: Any) -> str | None:
+    """Return what is too much of ``value`` once every reference is written out, None where nothing is."""
+    left = [(value, 1)]
     for _ in range(_MOST):
         if not left:
-            return True
-        one = left.pop()
-        if isinstance(one, dict):
-            left.extend(one.values())
-        elif isinstance(one, list | set | tuple):
-            left.extend(one)
-    return False
+            return None
+        one, depth = left.pop()
+        if isinstance(one, dict | list | set | tuple):
+            if depth > _DEEPEST:
+                return f"with its references it is nested more than {_DEEPEST} levels deep"
+            left.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
+    return f"it says more than {_MOST:,} values"
 
 
 @cache
 def _loader() -> Any:
     """Return PyYAML's safe loader with the plain values of YAML 1.2, which Obsidian has: no is a word, 12:30 too.
 
-    The one in C where PyYAML was built with it; it is ten times as fast.
+    The one in C where PyYAML was built with it; it is ten times as fast. Like YAML 1.2 it merges no mappings: a few
+    lines of merges (<<) would fill the memory.
     """
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # PyYAML has no types
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
+        def flatten_mapping(self, node: Any) -> None:
+            """Merge nothing."""
+
     for tag, form, first in (
         ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
         ("int", r"[-+]?(?:0|[1-9][0-9]{0,17})", "-+0123456789"),
         ("float", r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?", "-+.0123456789"),
         ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-        ("merge", r"<<", ["<"]),
     ):
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{form})\Z"), list(first))
     return Loader
