@@ -95,6 +95,10 @@ class Store(Protocol):
         """Remove memories with all that was derived from them; return how many whole memories."""
         ...
 
+    def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
+        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        ...
+
     def stats(self, namespace: str | None) -> Stats:
         """Count."""
         ...

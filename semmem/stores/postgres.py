@@ -10,7 +10,7 @@ import numpy as np
 from psycopg.types.json import Jsonb
 
 from semmem.protocols import Head, Row, Scope, Written
-from semmem.stores import postgres_dense, postgres_write
+from semmem.stores import postgres_dense, postgres_emptying, postgres_write
 from semmem.stores.paging import cursor_after, part_of, read_cursor
 from semmem.stores.postgres_graph import GraphTables
 from semmem.stores.postgres_legs import LegReads
@@ -60,6 +60,18 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         def work(connection: Any) -> int:
             # Where the answer to a commit was lost, the work is done again and finds nothing left to count.
             counts.append(postgres_write.forget(connection, namespace, id, filters, dry_run=dry_run))
+            return max(counts)
+
+        return self._transaction(work)
+
+    def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
+        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        if dry_run:
+            return self.forget(namespace, None, Filters(), dry_run=True)
+        counts: list[int] = []
+
+        def work(connection: Any) -> int:
+            counts.append(postgres_emptying.empty(connection, namespace))  # see forget for why it is the largest
             return max(counts)
 
         return self._transaction(work)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
@@ -43,6 +44,8 @@ COMPACT_AT = 4
 """Fresh segments of a namespace at which a writer compacts, and rows of a key that are worth joining."""
 SEGMENT_FULL = 4_096
 """Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
+FORGET_AT_ONCE = 5_000
+"""Memories whose entries the client holds at a time while it takes them out of the postings."""
 _SQL = statements("postgres")
 _POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
 _TRUE, _FALSE = b"\x01", b"\x00"
@@ -246,38 +249,56 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
 
 
 def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories."""
-    connection.execute(_SQL["postings_share"], {"namespace": namespace})
+    """Remove memories and all that was derived from them; return how many whole memories.
+
+    Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
+    """
     parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
-    rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
-    wholes = {i for i, part, _, _ in rows if part == 0}
-    if dry_run or not rows:
-        return len(wholes)
-    ords = [ord for _, _, _, ord in rows]
-    which = {"namespace": namespace, "ords": ords}
+    many = False
+    if dry_run or id is None:
+        wholes, rows = connection.execute(_SQL["forget_count"], parameters).fetchone()
+        if dry_run or not rows:
+            return int(wholes)
+        many = rows > FORGET_AT_ONCE
+    # Whoever forgets at one go locks segments in the order of their keys; several goes cannot, so they are alone.
+    connection.execute(_SQL["postings_own" if many else "postings_share"], {"namespace": namespace})
+    selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
+    ords = [ord for _, ord in selected]
+    about: list[NDArray[np.int64]] = []
+    indexed = length = 0
+    for start in range(0, len(ords), FORGET_AT_ONCE):
+        forwards = _forget_some(connection, {"namespace": namespace, "ords": ords[start : start + FORGET_AT_ONCE]})
+        entries = np.frombuffer(b"".join(raw for _, _, raw in forwards), dtype=FORWARD)
+        about.append(np.unique(entries["key"][entries["subject"] > 0]))
+        indexed += len(forwards)
+        length += sum(n for _, n, _ in forwards)
+    if not ords:
+        return 0
+    if gone := _subjects_gone(connection, namespace, np.unique(np.concatenate(about))):
+        note_aliases(connection, namespace, gone)
+    connection.execute(_SQL["alias_empty"], {"namespace": namespace})
+    if indexed:
+        connection.execute(_SQL["tally_add"], {"namespace": namespace, "memories": -indexed, "length": -length})
+        connection.execute(_SQL["tally_fold"], {"namespace": namespace})  # of an empty namespace no name is left either
+        connection.execute(_SQL["fresh_empty"], {"namespace": namespace})
+    return sum(part == 0 for part, _ in selected)
+
+
+def _forget_some(connection: Any, which: Mapping[str, Any]) -> list[tuple[int, int, bytes]]:
+    """Remove the memories of some ords; return (ord, length, entries) of those that were indexed."""
     pending = {ord for (ord,) in connection.execute(_SQL["forget_pending"], which)}
-    forwards = connection.execute(_SQL["forget_forward"], which, binary=True).fetchall()
+    forwards: list[tuple[int, int, bytes]] = connection.execute(_SQL["forget_forward"], which, binary=True).fetchall()
     connection.execute(_SQL["forget_embedding"], which)
     connection.execute(_SQL["forget_shadow"], which)
     connection.execute(_SQL["forget_memory"], which)
     folded = {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
-    clear_postings(connection, namespace, folded)
+    clear_postings(connection, which["namespace"], folded)
     connection.execute(_SQL["relationship_forget"], which)
-    if gone := _subjects_gone(connection, namespace, [raw for _, _, raw in forwards]):
-        note_aliases(connection, namespace, gone)
-    connection.execute(_SQL["alias_empty"], {"namespace": namespace})
-    if forwards:
-        total = {"namespace": namespace, "memories": -len(forwards), "length": -sum(n for _, n, _ in forwards)}
-        connection.execute(_SQL["tally_add"], total)
-        connection.execute(_SQL["tally_fold"], {"namespace": namespace})  # of an empty namespace no name is left either
-        connection.execute(_SQL["fresh_empty"], {"namespace": namespace})
-    return len(wholes)
+    return forwards
 
 
-def _subjects_gone(connection: Any, namespace: str, forgotten: Sequence[bytes]) -> set[int]:
-    """Return the keys that forgotten memories were about and no memory is any more."""
-    entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
-    about = np.unique(entries["key"][entries["subject"] > 0])
+def _subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> set[int]:
+    """Return those of the keys that forgotten memories were ``about`` and no memory is any more."""
     if not len(about):
         return set()
     gone = set(about.tolist())

@@ -42,6 +42,12 @@ class SqliteStore(LexicalReads, LexicalOnly):
         run = self._reading if dry_run else self._writing
         return run(lambda c: sqlite_write.forget(c, namespace, id, filters, dry_run=dry_run))
 
+    def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
+        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        if dry_run:
+            return self.forget(namespace, None, Filters(), dry_run=True)
+        return self._writing(lambda c: sqlite_write.empty(c, namespace))
+
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
         """Let memories match what was found in them anew; return how many were changed."""
         return self._writing(lambda c: sqlite_write.reindex(c, namespace, found)) if found else 0

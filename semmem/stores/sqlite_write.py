@@ -19,7 +19,7 @@ from semmem.protocols import Row, Written
 from semmem.stores.statements import statements
 from semmem.types import Extraction, Filters
 
-__all__ = ["at_microsecond", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
+__all__ = ["at_microsecond", "empty", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
 
 _SQL = statements("sqlite")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,6 +106,15 @@ def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filte
     _count(connection, namespace, -len(indexed), -sum(length for _, length in indexed))
     connection.execute(_SQL["tally_empty"], {"namespace": namespace})
     return len(wholes)
+
+
+def empty(connection: sqlite3.Connection, namespace: str) -> int:
+    """Forget every memory of a namespace, and its settings; return how many whole memories."""
+    where = {"namespace": namespace}
+    memories = int(connection.execute(_SQL["empty_count"], where).fetchone()[0])
+    for statement in ("empty_lexical", "empty_memory", "empty_tally", "empty_setting"):
+        connection.execute(_SQL[statement], where)
+    return memories
 
 
 def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:

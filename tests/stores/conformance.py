@@ -410,6 +410,30 @@ class StoreConformance:
         assert store.forget("n", "nobody", ANY, dry_run=False) == 0
         assert store.stats("n").memories == 2
 
+    def test_a_namespace_is_forgotten_whole_with_its_settings_whatever_times_its_memories_have(
+        self, store: Store
+    ) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))
+        dated = [{"id": str(n), "created_at": at} for n, at in enumerate(("0001-01-01", "9999-12-31T23:59:59Z"))]
+        items = [{"id": "long", "text": text}, {"id": "a", "title": "Ada Lovelace"}, *dated]
+        write(store, *items)
+        store.maintain()
+        write(store, {"id": "late", "title": "Charles Babbage"})
+        write(store, *items, namespace="other")
+        for namespace in ("n", "other", "bare"):
+            store.change_settings(namespace, {"dedup": False}, ())
+        assert store.forget_namespace("n", dry_run=True) == store.stats("n").memories == 5
+        assert store.forget_namespace("n", dry_run=False) == 5
+        assert store.forget_namespace("n", dry_run=False) == store.forget_namespace("bare", dry_run=False) == 0
+        assert [row[0] for row in store.settings(None)] == ["other"]
+        stats = store.stats("n")
+        assert (stats.memories, stats.parts, stats.concepts, stats.mentions, stats.pending) == (0, 0, 0, 0, 0)
+        assert store.scope(("n",), ANY, ()).size == 0
+        assert list(store.namespaces()) == ["other"]
+        assert len(store.postings(["n"], [term_key("sentenc")])["n"].entries) == 0
+        assert len(ids(store.list("other", ANY, 10, None))) == 4
+        assert write(store, *items).remembered == 4
+
     def test_what_was_forgotten_can_be_remembered_anew_with_other_content(self, store: Store) -> None:
         write(store, {"id": "a"})
         store.forget("n", "a", ANY, dry_run=False)

@@ -145,9 +145,21 @@ WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
     OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
 ORDER BY m.namespace, m.session, m.created_at, coalesce(m.position, 0), m.id, m.part LIMIT %(limit)s;
 
+-- forget_count --
+-- How many would go: whole memories, and with their parts; nothing is locked.
+SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
+WHERE namespace = %(namespace)s
+  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
+
 -- forget_select --
 -- Which memories go, locked in one order so that two forgets do not deadlock.
-SELECT id, part, parts, ord FROM memory
+SELECT part, ord FROM memory
 WHERE namespace = %(namespace)s
   AND (%(id)s::text IS NULL OR id = %(id)s)
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))

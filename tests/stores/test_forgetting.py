@@ -1,0 +1,113 @@
+"""Forgetting much at once: in bounded memory, without a trace, beside others who write."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.facade import Semmem
+from semmem.stores import postgres_emptying, postgres_write
+from tests.stores.audit import check, sql
+from tests.stores.filled import fill
+
+NAMES = ("Ada Lovelace", "Charles Babbage", "Mary Somerville", "Ada", "Lovelace")
+WITH_NAMESPACE = """SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'namespace'
+WHERE n.nspname = 'semmem' AND c.relkind = 'r' ORDER BY 1"""
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
+        yield mem
+
+
+def people(count: int, chance: random.Random, start: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"id": f"p{n}", "text": f"{chance.choice(NAMES)} met {chance.choice(NAMES)} in {n}", "session": f"s{n % 3}",
+         "title": chance.choice([None, None, *NAMES]), "created_at": "2026-01-31"}
+        for n in range(start, start + count)
+    ]  # fmt: skip
+
+
+def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_write, "FORGET_AT_ONCE", 7)
+    held: list[int] = []
+    some = postgres_write._forget_some
+
+    def counted(connection: Any, which: Any) -> Any:
+        held.append(len(which["ords"]))
+        return some(connection, which)
+
+    monkeypatch.setattr(postgres_write, "_forget_some", counted)
+    mem.remember_many(people(90, random.Random(1)), batch_size=30)
+    mem.remember_many(people(5, random.Random(2)), namespace="other")
+    assert mem.forget(filters={"sessions": "s1"}, dry_run=True) == 30
+    assert held == []
+    assert mem.forget(filters={"sessions": "s1"}) == 30
+    assert held == [7, 7, 7, 7, 2]
+    check(mem)
+    left = [item for item in people(90, random.Random(1)) if item["session"] != "s1"]
+    mem.remember_many(left, namespace="fresh")
+    mem.maintain()
+    assert mem.graph_hash() == mem.graph_hash(namespace="fresh")
+
+
+@pytest.mark.parametrize("at_once", [10_000, 9])
+def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(postgres_emptying, "_AT_ONCE", at_once)
+    fill(mem)
+    tables = [table for (table,) in sql(mem, WITH_NAMESPACE)]
+    rows = {table: sql(mem, f"SELECT t::text FROM {table} t WHERE namespace <> 'one' ORDER BY 1") for table in tables}
+    assert all(sql(mem, f"SELECT count(*) FROM {table} WHERE namespace = 'one'") != [(0,)] for table in tables)
+    assert mem.store.forget_namespace("one", dry_run=False) == 71
+    for table in tables:
+        assert sql(mem, f"SELECT count(*) FROM {table} WHERE namespace = 'one'") == [(0,)], table
+        assert sql(mem, f"SELECT t::text FROM {table} t ORDER BY 1") == rows[table], table
+    check(mem)
+
+
+def test_what_others_remember_while_a_namespace_is_forgotten_is_whole(mem: Semmem, store_url: str) -> None:
+    chance = random.Random(5)
+    over, errors = threading.Event(), list[BaseException]()
+
+    def writing(start: int) -> None:
+        with semmem.connect(store_url, embedder="hashing", pool_size=2) as elsewhere:
+            try:
+                while not over.is_set():
+                    size = chance.choice([1, 3, 70])
+                    elsewhere.remember_many(people(size, chance, start))
+                    start += size
+            except BaseException as error:
+                errors.append(error)
+
+    writers = [threading.Thread(target=writing, args=(start,)) for start in (0, 1_000_000)]
+    for writer in writers:
+        writer.start()
+    for _ in range(8):
+        while not mem.stats().memories:
+            pass
+        mem.store.forget_namespace("default", dry_run=False)
+        mem._upkeep.forgotten("default")
+    over.set()
+    for writer in writers:
+        writer.join(60)
+    assert errors == []
+    mem.maintain()
+    check(mem)
+    left = [
+        {"id": m.id, "text": m.text, "title": m.title, "session": m.session, "created_at": m.created_at}
+        for m in mem.list(limit=10_000).memories
+    ]
+    mem.remember_many(left, namespace="fresh")
+    mem.maintain()
+    assert mem.graph_hash() == mem.graph_hash(namespace="fresh")
