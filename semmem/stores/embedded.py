@@ -175,6 +175,7 @@ class EmbeddedServer:
         if (server := self._settle(end)) is None:
             log = self._launch(programs, who, end)
             if (server := self._settle(end)) is None:
+                postmaster.remove_socket_folder(str(self._folder))
                 said = log.read_text(encoding="utf-8", errors="replace")
                 if not said and shutil.disk_usage(self._folder).free < _LOG_ROOM:
                     said = "No space left on device"
@@ -188,36 +189,45 @@ class EmbeddedServer:
         while not postmaster.free(self._alive):
             if (server := self._ready()) is not None:
                 return server
-            server, waited = postmaster.read(str(self._cluster)), time.monotonic() - began
-            if server is not None and not postmaster.exists(server.pid) and waited > 1:
-                # The postmaster was killed and a process of its own is still busy; it must go before the next start.
-                for pid in postmaster.orphans(str(self._cluster)):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
-            elif server is not None and server.ready and waited > 1:  # somebody removed its socket
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(server.pid, signal.SIGINT)
+            self._mend(time.monotonic() - began)
             if time.monotonic() >= end:
                 raise StoreUnavailable(
                     f"The server in {self.data} is not ready after {self.start_timeout_s:g} s, perhaps recovering from "
                     "a crash; wait and try again, or raise start_timeout_s."
                 )
-            time.sleep(0.005 if waited < 2 else 0.1)
+            time.sleep(0.005 if time.monotonic() - began < 2 else 0.1)
         return None
+
+    def _mend(self, waited: float) -> None:
+        """End what keeps a server from getting ready after ``waited`` seconds: remains, or one that cannot be reached.
+
+        Only processes that are proved to be this server's are signalled: the number in postmaster.pid may by now be
+        anybody's.
+        """
+        if waited <= 1:
+            return
+        server = postmaster.read(str(self._cluster))
+        lost = server.ready if server is not None else waited > 5
+        if lost and (main := postmaster.main_process(str(self._folder))) is not None:
+            _signal(main, signal.SIGINT)  # somebody removed its socket, moved its folder or spoilt its postmaster.pid
+        elif server is not None and server.pid not in (left := postmaster.orphans(str(self._cluster))):
+            # The postmaster was killed and a process of its own is still busy; it must go before the next start.
+            for pid in left:
+                _signal(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
 
     def _launch(self, programs: Path, who: cluster.Owner, end: float) -> Path:
         """Start a postmaster that holds the lock ``alive``, and return the log it writes."""
         log = self._folder / "log"
         if log.exists():
             log.replace(self._folder / "log.before")
-        stale = postmaster.read(str(self._cluster))
-        if stale is not None and sys.platform == "linux":
-            if stale.pid in postmaster.orphans(str(self._cluster)):
-                raise StoreUnavailable(
-                    f"A PostgreSQL that semmem did not start (process {stale.pid}) runs in {self._cluster}; stop it."
-                )
+        if (stranger := self._stranger()) is not None:
+            raise StoreUnavailable(
+                f"A PostgreSQL that semmem did not start (process {stranger}) runs in {self._cluster}; stop it."
+            )
+        if sys.platform == "linux" or postmaster.read(str(self._cluster)) is None:
             # Nobody holds ``alive``, so no server is left; PostgreSQL itself would take any process that has got the
-            # same number since for one, as happens in every restarted container, and a zombie as well.
+            # same number since for one, as happens in every restarted container, and a zombie as well. An empty or
+            # garbled postmaster.pid it would not even read.
             for left in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
                 left.unlink(missing_ok=True)
         cluster.configure(self._folder, who)
@@ -233,6 +243,17 @@ class EmbeddedServer:
         finally:
             os.close(alive)
         return log
+
+    def _stranger(self) -> int | None:
+        """Return the process of a server that does not hold ``alive``; one of ours that ends just now is waited for."""
+        end = time.monotonic() + 1
+        while True:
+            pid = postmaster.main_process(str(self._folder))
+            if (pid := pid or next(iter(postmaster.orphans(str(self._cluster))), None)) is None:
+                return None
+            if time.monotonic() >= end:
+                return pid
+            time.sleep(0.01)
 
     def _create_database(self, server: Postmaster) -> None:
         import psycopg
@@ -288,6 +309,11 @@ def _in_background(command: list[str], log: Path, lock: int, **process: Any) -> 
         shell, pass_fds=(lock,), start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing, check=False,
         **process,
     )  # fmt: skip
+
+
+def _signal(pid: int, which: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, which)
 
 
 def _python() -> str | None:

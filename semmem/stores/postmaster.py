@@ -17,13 +17,28 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Postmaster", "exists", "free", "grab", "locked", "orphans", "read", "stop", "touch", "watch"]
+__all__ = [
+    "Postmaster",
+    "exists",
+    "free",
+    "grab",
+    "locked",
+    "main_process",
+    "orphans",
+    "read",
+    "remove_socket_folder",
+    "stop",
+    "touch",
+    "watch",
+]
 
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 _LONGEST_PAUSE_S = 300.0
@@ -76,6 +91,32 @@ def orphans(cluster: str) -> list[int]:
                         if comm.read().startswith("postgres"):
                             found.append(int(name))
     return found
+
+
+def main_process(folder: str) -> int | None:
+    """Return the main process of the server of ``folder``, which may be signalled; None where it cannot be proved.
+
+    The number in postmaster.pid proves nothing: it may be left over, and another process has got it since. The kernel
+    knows who listens on the socket, and on Linux who works in the folder of the cluster.
+    """
+    if (listening := _listening(os.path.join(folder, "run", ".s.PGSQL.5432"))) is not None:
+        return listening
+    cluster = os.path.join(folder, "cluster")
+    server = read(cluster)
+    return server.pid if server is not None and server.pid in orphans(cluster) else None
+
+
+def _listening(path: str) -> int | None:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(1)
+        asking.connect(os.path.realpath(path))
+        if sys.platform == "linux":
+            credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            pid = struct.unpack("3i", credentials)[0]
+        else:  # macOS: SOL_LOCAL and LOCAL_PEERPID
+            pid = struct.unpack("i", asking.getsockopt(0, 2, struct.calcsize("i")))[0]
+        return pid or None  # 0 where it lives in another container
+    return None
 
 
 def _open(path: str) -> int:
@@ -131,25 +172,30 @@ def touch(folder: str) -> None:
 def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
     """Signal the server of ``folder`` and wait until its last process is gone; False when none was running.
 
-    The caller holds ``lock``. Raises TimeoutError when it is still there after ``timeout_s`` seconds.
+    The caller holds ``lock``. Raises TimeoutError when it is still there after ``timeout_s`` seconds. Only a process
+    that is proved to be the server's is signalled.
     """
-    alive, cluster = os.path.join(folder, "alive"), os.path.join(folder, "cluster")
+    alive = os.path.join(folder, "alive")
     if free(alive):
         return False
-    end, last = time.monotonic() + timeout_s, 0
+    end, signalled = time.monotonic() + timeout_s, False
     while not free(alive):
-        server = read(cluster)
-        # Once for every postmaster seen: one that has only just forked may not have written its file yet.
-        if server is not None and server.pid != last and exists(server.pid):
-            last = server.pid
+        # One that has only just forked can neither be asked yet nor has it written its file.
+        if not signalled and (pid := main_process(folder)) is not None:
+            signalled = True
             with contextlib.suppress(ProcessLookupError):
-                os.kill(server.pid, how)
+                os.kill(pid, how)
         if time.monotonic() >= end:
             raise TimeoutError(folder)
         time.sleep(0.005)
-    with contextlib.suppress(OSError):  # a socket folder elsewhere, where the path was too long; removed only if empty
-        os.rmdir(os.readlink(os.path.join(folder, "run")))
+    remove_socket_folder(folder)
     return True
+
+
+def remove_socket_folder(folder: str) -> None:
+    """Remove a socket folder that lies elsewhere, where the path was too long for one; only if it is empty."""
+    with contextlib.suppress(OSError):
+        os.rmdir(os.readlink(os.path.join(folder, "run")))
 
 
 class _PauseOver(Exception):

@@ -206,6 +206,75 @@ def test_a_process_id_that_another_program_has_got_since_does_not_keep_the_serve
 
 
 @LINUX
+def test_stop_signals_the_server_and_never_a_process_that_merely_has_the_number_in_postmaster_pid(
+    own: EmbeddedServer,
+) -> None:
+    own.ensure_running()
+    pidfile = own.data / "postgresql" / "cluster" / "postmaster.pid"
+    lines = pidfile.read_text().splitlines()
+    server = int(lines[0])
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        try:
+            pidfile.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+            assert own.stop() is True
+            assert stranger.poll() is None
+            assert not postmaster.exists(server)
+        finally:
+            stranger.kill()
+
+
+@LINUX
+def test_a_start_that_finds_a_busy_server_signals_no_process_that_has_its_number(own: EmbeddedServer) -> None:
+    own.ensure_running()
+    pidfile = own.data / "postgresql" / "cluster" / "postmaster.pid"
+    lines = pidfile.read_text().splitlines()
+    socket = own.status().socket
+    assert socket is not None
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        try:
+            pidfile.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+            (socket / ".s.PGSQL.5432").unlink()  # so that it cannot be reached and has to be stopped
+            assert query(own, "SELECT 1") == [(1,)]
+            assert stranger.poll() is None
+            assert pid(own) not in (stranger.pid, int(lines[0]))
+        finally:
+            stranger.kill()
+
+
+@pytest.mark.parametrize("spoilt", ["", "\n", "not a number\n"])
+def test_a_spoilt_postmaster_pid_of_a_server_that_is_gone_does_not_keep_the_next_one_down(
+    own: EmbeddedServer, spoilt: str
+) -> None:
+    own.ensure_running()
+    own.stop("immediate")
+    (own.data / "postgresql" / "cluster" / "postmaster.pid").write_text(spoilt)
+    assert query(own, "SELECT 1") == [(1,)]
+
+
+def test_a_spoilt_postmaster_pid_of_a_running_server_keeps_nobody_from_stopping_it_or_going_on(
+    own: EmbeddedServer,
+) -> None:
+    pidfile = own.data / "postgresql" / "cluster" / "postmaster.pid"
+    own.ensure_running()
+    pidfile.write_text("")
+    assert own.stop() is True
+    own.ensure_running()
+    pidfile.write_text("")
+    assert query(own, "SELECT 1") == [(1,)]
+
+
+def test_a_folder_that_is_moved_while_its_server_runs_serves_at_its_new_place(own: EmbeddedServer, table: str) -> None:
+    query(own, f"CREATE TABLE {table} AS SELECT 7 AS n")
+    moved = EmbeddedServer(own.data.with_name("moved"), idle_stop_s=60)
+    own.data.rename(moved.data)
+    try:
+        assert query(moved, f"SELECT n FROM {table}") == [(7,)]
+    finally:
+        moved.stop()
+        moved.data.rename(own.data)
+
+
+@LINUX
 def test_a_server_that_semmem_did_not_start_is_left_alone(own: EmbeddedServer) -> None:
     own.ensure_running()
     own.stop()
@@ -296,6 +365,20 @@ def test_a_path_too_long_for_a_socket_gets_a_private_folder_elsewhere(made: Path
         long.rename(made)
     assert stopped
     assert not socket.exists()
+
+
+def test_a_failed_start_leaves_no_socket_folder_elsewhere(made: Path) -> None:
+    long = made.with_name("long, " + "x" * 100)
+    made.rename(long)
+    control = long / "postgresql" / "cluster" / "global" / "pg_control"
+    control.rename(control.with_suffix(".away"))
+    try:
+        with pytest.raises(StoreUnavailable, match="did not start"):
+            EmbeddedServer(long).ensure_running()
+        assert not (long / "postgresql" / "run").readlink().exists()
+    finally:
+        control.with_suffix(".away").rename(control)
+        long.rename(made)
 
 
 def test_a_folder_of_another_postgresql_is_refused_in_a_sentence_that_names_both(own: EmbeddedServer) -> None:
