@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Memory,
         NamespaceHash,
         Page,
+        Passage,
         Rebuilt,
         Recipe,
         Rejected,
@@ -81,6 +82,7 @@ __all__ = [
     "NamespaceHash",
     "NotFound",
     "Page",
+    "Passage",
     "Probe",
     "Probed",
     "Reach",
@@ -121,7 +123,7 @@ _ELSEWHERE = {
     "recall": ("Recall",),
     "types": (
         *("BackupReport", "Concept", "CopyReport", "Filters", "Hit", "IngestReport", "LegRank", "Memory"),
-        *("NamespaceHash", "Page", "Rebuilt", "Recipe", "Rejected", "Stats"),
+        *("NamespaceHash", "Page", "Passage", "Rebuilt", "Recipe", "Rejected", "Stats"),
     ),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}

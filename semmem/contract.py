@@ -21,7 +21,8 @@ class Result:
     """One memory that a search found.
 
     ``score`` is in [0, 1] and falls along the list. ``components`` maps a leg's name to its share and sums to the
-    score; a single leg leaves it empty. ``type`` is "memory", or "part" for a piece of a long one (id ``{id}#1``).
+    score; a single leg leaves it empty. ``type`` is "memory"; a leg of one's own may answer with a "part" of a long
+    memory by the id under which it read it (``{id}#1``).
     ``source`` is the path or address the memory came from. ``namespace`` may be left out where there is only one.
     """
 
@@ -125,8 +126,8 @@ def as_result(hit: Hit, *, score: float | None = None) -> Result:
         hit.score if score is None else score,
         memory.title,
         memory.source,
-        hit.snippet or memory.text,
-        "memory" if memory.parent_id is None else "part",
+        hit.snippet or hit.passage.text,
+        "memory",
         hit.components if score is None else {},
         memory.namespace,
     )

@@ -40,7 +40,8 @@ class LegExplanation:
 class Explanation:
     """All of it: ``rank`` among the folded candidates (None: no leg found it, or it was folded into another).
 
-    ``path`` is how the graph came to the memory, step by step; where it came by two ways, one way after the other.
+    ``part`` is the part of a split text that answers best. ``path`` is how the graph came to the memory, step by step;
+    where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
     """
 
@@ -56,11 +57,13 @@ class Explanation:
     components: Mapping[str, float]
     path: tuple[Step, ...]
     folded_into: str | None = None
+    part: int | None = None
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
         """Return the path cut into its ways: each begins at the question and ends at the memory."""
-        ends = [at for at, step in enumerate(self.path, 1) if step.to == self.path[-1].to]
+        last = [(step.to, step.part) for step in self.path[-1:]]
+        ends = [at for at, step in enumerate(self.path, 1) if (step.to, step.part) in last]
         return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,21 +90,21 @@ class Explanation:
 
 
 def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
-    """Explain the memory, or part, ``id`` of any namespace of the recall. Raises NotFound when no namespace has it."""
+    """Explain the memory ``id`` of any namespace of the recall. Raises NotFound when no namespace has it."""
     namespace, heads = _heads(found, id, store)
     inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in found.ranked}
-    order = [fused.key for fused in found.ranked if fused.key in heads]
-    key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
-    fused = ranked.get(key)
     kept = cut(found, how)
     place = next((at for at, (f, _) in enumerate(kept, 1) if f.key in heads), None)
+    order = [kept[place - 1][0].key] if place is not None else [f.key for f in found.ranked if f.key in heads]
+    key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
+    fused = ranked.get(key)
     shown = kept[place - 1][0] if found.reranked and place is not None else None  # with the reranker's terms
     last = how.offset + how.limit
     returned = place is not None and how.offset < place <= last
     folded_into = None
     if place is None and fused is not None:
-        folded_into = next((_id(f.key) for f, folded in kept if _holds(f, folded, key, how)), None)
+        folded_into = next((f.key[0] for f, folded in kept if _holds(f, folded, key, how)), None)
     by_score = how.sort_by == "relevance"
     bar = kept[last - 1][0].score if by_score and len(kept) >= last else None
     wanting = by_score and inside[key] and not folded_into and (place is None or place > last) and not found.reranked
@@ -119,6 +122,7 @@ def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
         dict(shown.components) if shown else dict(fused.components) if fused else {},
         _path(found, store, heads[key].ord) if fused is not None else (),
         folded_into,
+        key[1] or None,
     )
 
 
@@ -131,11 +135,8 @@ def _heads(found: Candidates, id: str, store: Any) -> tuple[str, dict[Key, Head]
             break
     else:
         raise NotFound(f"There is no memory {id!r} in {', '.join(namespaces)}; `list` shows what is stored.")
-    parent = memories[0].parent_id
-    heads = store.heads([namespace], store.locate(namespace, parent or id))
+    heads = store.heads([namespace], store.locate(namespace, id))
     keys = {(h.id, h.part, h.namespace): h for h in sorted(heads.values(), key=lambda h: h.part)}
-    if parent is not None:
-        keys = {k: h for k, h in keys.items() if f"{k[0]}#{k[1]}" == id}
     if not keys:
         raise NotFound(f"The memory {id!r} was forgotten just now; `list` shows what is stored.")
     return namespace, keys
@@ -151,10 +152,6 @@ def _admitted(found: Candidates, heads: list[Head]) -> list[bool]:
 def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, how: Cut) -> bool:
     """Return whether ``key`` went into ``fused``: as the same text, or as another part of the same memory."""
     return key in folded or (how.fold_parts and (key[0], key[2]) in {(k[0], k[2]) for k in (fused.key, *folded)})
-
-
-def _id(key: Key) -> str:
-    return f"{key[0]}#{key[1]}" if key[1] else key[0]
 
 
 def _leg(

@@ -6,7 +6,7 @@ of memories. The store is asked a few questions a hop, never one a memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.errors import InvalidInput, NotFound
 from semmem.extractors.aliases import variants
 from semmem.extractors.rules import question
+from semmem.passages import passages
 from semmem.proximity import Mass, edges, gather, hop, idf, strongest
 from semmem.text import key, tokens
 from semmem.types import Filters, GraphSettings, Kind, Memory
@@ -44,7 +45,7 @@ class _Start:
 
 
 def memory_node(id: str) -> str:
-    """Return the node of a memory, or of a part of one."""
+    """Return the node of a memory."""
     return f"m:{id}"
 
 
@@ -102,8 +103,8 @@ def _whole(store: Any, namespace: str, limit: int) -> list[int]:
     size = store.scope((namespace,), Filters(), ()).size
     if size > limit:
         raise InvalidInput(
-            f"Namespace {namespace!r} holds {size:,} memories, more than the {limit:,} that are drawn at once: say "
-            "around which name or memory, or raise limit."
+            f"Namespace {namespace!r} holds {size:,} memories and parts, more than the {limit:,} that are drawn at "
+            "once: say around which name or memory, or raise limit."
         )
     found: list[int] = store.scope((namespace,), _ALL, ()).allowed.tolist()
     return found
@@ -113,12 +114,8 @@ def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
     """Find a memory by its id, else a concept by its name, whole or by the names that the text holds."""
     if not isinstance(around, str) or not around.strip():
         raise InvalidInput("around must be the name of a concept or the id of a memory, not an empty one.")
-    memories = store.get(namespace, [around])
-    if memories:
-        memory: Memory = memories[0]
-        ords = store.locate(namespace, memory.parent_id or memory.id)
-        held = store.memories([namespace], ords)
-        return _Start({}, [o for o in ords if memory.parent_id is None or held[o].id == memory.id])
+    if ords := store.locate(namespace, around):
+        return _Start({}, list(ords))
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
     asked = question(around, language)
@@ -187,16 +184,16 @@ def _outwards(
 
 @dataclass(slots=True)
 class _Concept:
-    """A concept to draw: its kind, idf, and the memories that hold it as ord -> (a, b)."""
+    """A concept to draw: its kind, idf, and the memories that hold it as id -> (a, b)."""
 
     kind: int
     df: int
     idf: float
-    held: dict[int, tuple[float, float]]
+    held: dict[str, tuple[float, float]]
 
-    def weight(self, ord: int) -> float:
+    def weight(self, id: str) -> float:
         """Return idf × a, or idf × b where the memory is about the concept and that is larger."""
-        return self.idf * max(self.held[ord])
+        return self.idf * max(self.held[id])
 
     @property
     def total(self) -> float:
@@ -205,20 +202,25 @@ class _Concept:
 
 
 def _concepts(
-    store: Any, namespace: str, ords: Sequence[int], start: _Start, plan: GraphSettings
+    store: Any, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
 ) -> dict[int, _Concept]:
-    """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for."""
-    forwards = store.forwards([namespace], ords)
+    """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for.
+
+    ``ids`` maps each ord to the id of its memory; of one that was split, the part that weighs most counts.
+    """
+    forwards = store.forwards([namespace], list(ids))
     entries = forwards.entries
-    held: dict[int, dict[int, tuple[float, float]]] = {}
+    held: dict[int, dict[str, tuple[float, float]]] = {}
     kinds: dict[int, int] = {}
     owners = [o for o, size in zip(forwards.ords.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)]
     columns = (entries[f].tolist() for f in ("key", "kind", "mention", "subject"))
     for ord, at, kind, a, b in zip(owners, *columns, strict=True):
         if kind != Kind.TERM and (a or b):
-            held.setdefault(at, {})[ord] = (a / _WEIGHT_UNIT, b / _WEIGHT_UNIT)
+            by = held.setdefault(at, {})
+            before = by.get(ids[ord], (0.0, 0.0))
+            by[ids[ord]] = max(before[0], a / _WEIGHT_UNIT), max(before[1], b / _WEIGHT_UNIT)
             kinds[at] = kind
-    own = set() if start.df else set(start.ords)
+    own = set() if start.df else {ids[o] for o in start.ords if o in ids}
     wanted = {
         at for at, by in held.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
     }
@@ -237,11 +239,13 @@ def _drawn(
     import networkx
 
     graph = networkx.Graph()
-    memories = store.memories([namespace], ords)
-    ids = {o: memory_node(memories[o].id) for o in ords if o in memories}
-    for ord, node in ids.items():
-        graph.add_node(node, start=not start.df and ord in start.ords, **_shown(memories[ord]))
-    concepts = _concepts(store, namespace, list(ids), start, plan)
+    there = passages(store, [namespace], list(store.heads([namespace], ords).values()))
+    ids = {o: there[o][0].id for o in ords if o in there}
+    asked = set() if start.df else {ids[o] for o in start.ords if o in ids}
+    for ord, id in ids.items():
+        if memory_node(id) not in graph:
+            graph.add_node(memory_node(id), start=id in asked, **_shown(there[ord][0]))
+    concepts = _concepts(store, namespace, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
     for at in order:
@@ -257,17 +261,17 @@ def _drawn(
             node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
             idf=concept.idf, also=", ".join(names.get(o, "") for o in others[:_MOST_ALSO]), start=at in start.df,
         )  # fmt: skip
-        for ord, (_, b) in concept.held.items():
+        for id, (_, b) in concept.held.items():
             role = "subject" if b else "mention"
-            graph.add_edge(ids[ord], node, type=MENTION, role=role, weight=concept.weight(ord))
+            graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))
     drawn = {at for at, *_ in groups}
     for at, other in store.relationships([namespace], drawn, _MOST_TIES * limit):
         if other in drawn and at != other:
             graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
     for ord, other, by_same in store.neighbours([namespace], list(ids)):
-        if other in ids:
+        if other in ids and ids[ord] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour
-            graph.add_edge(ids[ord], ids[other], type=BESIDE, weight=weight)
+            graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=BESIDE, weight=weight)
     return graph
 
 

@@ -84,7 +84,7 @@ class Store(Protocol):
         ...
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
-        """Return the memories of ``ids`` that exist, in the order asked; ``{id}#{n}`` names a part."""
+        """Return the memories of ``ids`` that exist, whole, in the order asked."""
         ...
 
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
     def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids to ords."""
+        """Resolve filters and excluded ids, of whole memories, to ords."""
         ...
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
@@ -170,7 +170,14 @@ class Store(Protocol):
         ...
 
     def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
-        """Return whole rows by ord."""
+        """Return what is indexed, by ord: a memory, or of one that was split a part with its own id and text."""
+        ...
+
+    def wholes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
+        """Return memories by (namespace, id), whole, and how many characters each part has, in order, if it was split.
+
+        Those forgotten meanwhile are left out.
+        """
         ...
 
     def locate(self, namespace: str, id: str) -> tuple[int, ...]:
@@ -361,7 +368,10 @@ class Reranker(Protocol):
     name: str
 
     def rerank(
-        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, now: datetime
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
-        """Return each memory's terms by name, which sum to its new score in [0, 1]; ``scores`` are the fused ones."""
+        """Return each memory's terms by name, which sum to its new score in [0, 1]; ``scores`` are the fused ones.
+
+        ``memories`` are whole, ``passages`` what of their texts the legs found.
+        """
         ...

@@ -11,16 +11,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem import conversation
-from semmem.candidates import Candidates, Cut, Kept, confidence, cut, gather, settle, total
+from semmem.candidates import Candidates, Cut, Kept, Key, confidence, cut, gather, settle, total
 from semmem.errors import EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
 from semmem.explanation import Explanation, explain
+from semmem.fusion import Fused
+from semmem.passages import passages
 from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Reranker, Scope
 from semmem.question_vectors import QuestionVectors
 from semmem.rank_cap import Reach, reach
 from semmem.rerankers import load as load_reranker
 from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
-from semmem.types import Filters, Hit, LegRank, Memory, Recipe, SortBy, Talk
+from semmem.types import Filters, Hit, LegRank, Memory, Passage, Recipe, SortBy, Talk
 
 __all__ = ["Candidates", "Recall", "Recaller"]
 
@@ -304,33 +306,42 @@ class Recaller:
         started = time.perf_counter()
         try:
             head = [fused for fused, _ in cut(found, how)[: recipe.rerank_depth]]
-            ords = [found.heads[fused.key].ord for fused in head]
-            memories = self._store.memories(found.scope.namespaces, ords) if ords else {}
-            seen = [(f, memories[o]) for f, o in zip(head, ords, strict=True) if o in memories]
+            shown = self._shown(found, head)
+            seen = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
             if recipe.rerank not in self._rerankers:
                 self._rerankers[recipe.rerank] = load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
-            its = reranker.rerank(query, [m for _, m in seen], [f.score for f, _ in seen], now=datetime.now(UTC))
-            return replace(found, reranked={f.key: of_key for (f, _), of_key in zip(seen, its, strict=True)})
+            its = reranker.rerank(
+                query, [memory for _, memory, _ in seen], [fused.score for fused, _, _ in seen],
+                passages=[passage.text for _, _, passage in seen], now=datetime.now(UTC),
+            )  # fmt: skip
+            return replace(found, reranked={fused.key: of_key for (fused, _, _), of_key in zip(seen, its, strict=True)})
         except Exception as error:  # noqa: BLE001  # like a leg: its failure leaves the answer without it
             return replace(found, degraded={**found.degraded, "rerank": _reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
 
     def _hits(self, found: Candidates, how: Cut, shown: Sequence[Kept], asked: Sequence[str]) -> tuple[Hit, ...]:
-        ords = [found.heads[fused.key].ord for fused, _ in shown]
-        memories: Mapping[int, Memory] = self._store.memories(found.scope.namespaces, ords) if ords else {}
+        known = self._shown(found, [fused for fused, _ in shown])
         hits: list[Hit] = []
         for fused, folded in shown:
-            memory = memories.get(found.heads[fused.key].ord)
-            if memory is None:  # forgotten since the legs answered
+            if fused.key not in known:  # forgotten since the legs answered
                 continue
-            best, matches = snippet(memory.text, asked, self._language)
+            memory, passage = known[fused.key]
+            best, matches = snippet(passage.text, asked, self._language)
             legs = {leg: LegRank(r, found.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
-            duplicates = tuple(f"{id}#{part}" if part and not how.fold_parts else id for id, part, _ in folded)
-            place = how.offset + len(hits) + 1
-            hits.append(Hit(memory, place, fused.score, fused.components, legs, best, matches, duplicates))
+            others = dict.fromkeys((id, namespace) for id, _, namespace in folded)
+            duplicates = tuple(id for id, namespace in others if (id, namespace) != (memory.id, memory.namespace))
+            place, part = how.offset + len(hits) + 1, fused.key[1] or None
+            scored = (place, fused.score, fused.components, legs)
+            hits.append(Hit(memory, *scored, best, matches, duplicates, part=part, passage=passage))
         return tuple(hits)
+
+    def _shown(self, found: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
+        """Return the whole memory and the passage of each of ``ranked`` that is still there."""
+        heads = [found.heads[fused.key] for fused in ranked]
+        there = passages(self._store, found.scope.namespaces, heads)
+        return {fused.key: there[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in there}
 
 
 def _reason(error: Exception) -> str:

@@ -40,6 +40,7 @@ __all__ = [
     "Memory",
     "NamespaceHash",
     "Page",
+    "Passage",
     "RankConstant",
     "Rebuilt",
     "Recipe",
@@ -59,8 +60,8 @@ LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 class Memory:
     """One stored text an agent may get back.
 
-    ``id`` is unique within ``namespace``. ``parent_id`` is set on a part of a split text, whose own id
-    is ``{parent_id}#{n}``. ``importance`` is in [0, 1]; times are timezone-aware.
+    ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None,
+    but for a part of a split text, which only a leg of one's own meets: its id is ``{parent_id}#{n}``.
     """
 
     id: str
@@ -122,12 +123,27 @@ class LegRank:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a memory's text: ``memory.text[start:end]`` is ``text``."""
+
+    text: str
+    start: int
+    end: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {"text": self.text, "start": self.start, "end": self.end}
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One recalled memory.
 
-    ``components`` maps a leg's name (and ``exact``, ``reserve``) to its share; the shares sum to ``score``,
-    which is in [0, 1]. ``legs`` says where each leg ranked it. ``snippet`` is the best sentence and
-    ``matches`` the (start, end) offsets of question terms in it. ``duplicates`` are folded ids.
+    ``memory`` is as it was remembered, whole. ``passage`` is what of its text the legs found: all of it, or of a text
+    that was split the best part, and then ``part`` is its number, from 1. ``components`` maps a leg's name (and
+    ``exact``, ``reserve``) to its share; the shares sum to ``score``, which is in [0, 1]. ``legs`` says where each leg
+    ranked it. ``snippet`` is the best sentence and ``matches`` the (start, end) offsets of question terms in it.
+    ``duplicates`` are ids of memories with the same text.
     """
 
     memory: Memory
@@ -139,6 +155,27 @@ class Hit:
     matches: tuple[tuple[int, int], ...] = ()
     duplicates: tuple[str, ...] = ()
     superseded_by: str | None = None
+    part: int | None = None
+    passage: Passage = Passage("", 0, 0)
+
+    def __post_init__(self) -> None:
+        if self.part is None:
+            object.__setattr__(self, "passage", Passage(self.memory.text, 0, len(self.memory.text)))
+
+    @property
+    def id(self) -> str:
+        """The id of the memory, as it was given."""
+        return self.memory.id
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the memory."""
+        return self.memory.namespace
+
+    @property
+    def text(self) -> str:
+        """The whole text of the memory."""
+        return self.memory.text
 
     @property
     def title(self) -> str | None:
@@ -153,7 +190,8 @@ class Hit:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {
-            "id": self.memory.id,
+            "id": self.id,
+            "namespace": self.namespace,
             "title": self.title,
             "source": self.source,
             "rank": self.rank,
@@ -164,6 +202,8 @@ class Hit:
             "matches": [list(m) for m in self.matches],
             "duplicates": list(self.duplicates),
             "superseded_by": self.superseded_by,
+            "part": self.part,
+            "passage": self.passage.as_dict(),
             "memory": self.memory.as_dict(),
         }
 

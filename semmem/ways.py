@@ -17,15 +17,20 @@ _WORTH_SHOWING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass."""
+    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass.
+
+    Memories stand by their ids; of a split text ``start_part`` and ``part`` say between which parts the edge leads.
+    """
 
     start: str
     by: str
     to: str
     mass: float
+    start_part: int | None = None
+    part: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.start} → {self.by} → {self.to} ({self.mass:.3g})"
+        return f"{_named(self.start, self.start_part)} → {self.by} → {_named(self.to, self.part)} ({self.mass:.3g})"
 
 
 class Link(NamedTuple):
@@ -39,7 +44,12 @@ class Link(NamedTuple):
 
 def way_line(way: Sequence[Step]) -> str:
     """Return a way on one line, after each memory the mass that came to it over this edge."""
-    return "".join([way[0].start, *(f" → {step.by} → {step.to} ({step.mass:.3g})" for step in way)])
+    first = _named(way[0].start, way[0].start_part)
+    return "".join([first, *(f" → {step.by} → {_named(step.to, step.part)} ({step.mass:.3g})" for step in way)])
+
+
+def _named(id: str, part: int | None) -> str:
+    return f"{id} (part {part})" if part else id
 
 
 def ways_to(target: int, trace: Any, store: Any, namespaces: Sequence[str]) -> tuple[Step, ...]:
@@ -63,14 +73,17 @@ def ways_to(target: int, trace: Any, store: Any, namespaces: Sequence[str]) -> t
     names = store.names(namespaces, {link.key for link in links if link.key})
     ords = sorted({target, *starts, *(o for link in links for o in (link.source, link.target))})
     heads = store.heads(namespaces, ords)
-    ids = {o: (f"{h.id}#{h.part}" if h.part else h.id) for o, h in heads.items()}
+    places = {o: (h.id, h.part or None) for o, h in heads.items()}
+    nowhere = ("?", None)
     steps = []
     for start, way in zip(starts, shown, strict=True):
         by = _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start])
-        steps.append(Step("question", by, ids.get(start, "?"), trace.restart.get(start, 0.0)))
+        to, part = places.get(start, nowhere)
+        steps.append(Step("question", by, to, trace.restart.get(start, 0.0), None, part))
         for link in way:
             by = names.get(link.key, "a concept") if link.key else _BESIDE
-            steps.append(Step(ids.get(link.source, "?"), by, ids.get(link.target, "?"), link.mass))
+            (source, own), (to, part) = places.get(link.source, nowhere), places.get(link.target, nowhere)
+            steps.append(Step(source, by, to, link.mass, own, part))
     return tuple(steps)
 
 

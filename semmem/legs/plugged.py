@@ -115,22 +115,30 @@ class Plugged:
         """
         import numpy as np
 
-        ids = list(dict.fromkeys(result.id for result in results))
-        ords = self._store.scope(scope.namespaces, Filters(), ids).excluded if ids else None
+        ids = dict.fromkeys(id for result in results for id in (result.id, _whole_of(result.id)) if id is not None)
+        ords = self._store.scope(scope.namespaces, Filters(), list(ids)).excluded if ids else None
         if ords is None or not len(ords):
             return []
         admitted = ords[scope.admits(np.asarray(ords, dtype=np.int64))]
-        names: dict[tuple[str, str], tuple[int, int]] = {}
+        wholes: dict[tuple[str, str], tuple[int, int]] = {}
+        parts: dict[tuple[str, str], tuple[int, int]] = {}
         for head in self._store.heads(scope.namespaces, admitted.tolist()).values():
-            for id in (head.id, f"{head.id}#{head.part}"):
-                best = names.get((head.namespace, id))
-                if best is None or head.part < best[0]:
-                    names[head.namespace, id] = (head.part, head.ord)
+            name, place = (head.namespace, head.id), (head.part, head.ord)
+            wholes[name] = min(wholes.get(name, place), place)
+            parts[head.namespace, f"{head.id}#{head.part}"] = place
         out = []
         for result in results:
             given = getattr(result, "namespace", None)
             spaces = (given,) if given is not None else scope.namespaces
-            place = next((names[n, result.id] for n in spaces if (n, result.id) in names), None)
-            if place is not None:
-                out.append((place[1], float(result.score)))
+            # an id may look like that of a part, so what the leg says it is comes first
+            either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
+            at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
+            if at is not None:
+                out.append((at[1], float(result.score)))
         return out
+
+
+def _whole_of(id: str) -> str | None:
+    """Return the id of the memory that ``id`` is a part of, if it is a part's."""
+    whole, mark, number = id.rpartition("#")
+    return whole if mark and number.isascii() and number.isdigit() else None

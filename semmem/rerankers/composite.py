@@ -23,7 +23,7 @@ class Composite:
         self.weights = weights
 
     def rerank(
-        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, now: datetime
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
         """Return each memory's terms relevance, recency and importance."""
         times = [memory.updated_at or memory.created_at for memory in memories]

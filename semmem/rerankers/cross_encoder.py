@@ -38,15 +38,18 @@ class CrossEncoder:
         self._loaded: Any = None
 
     def rerank(
-        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, now: datetime
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
-        """Return one term for each memory: the model's logit squashed to (0, 1).
+        """Return one term for each memory: the model's logit for its passage, squashed to (0, 1).
 
         Raises InvalidInput, at the first call, when the model is not on this machine or has not exactly one output.
         """
         if not memories:
             return []
-        pairs = [(query, f"{memory.title}\n{memory.text}" if memory.title else memory.text) for memory in memories]
+        pairs = [
+            (query, f"{memory.title}\n{passage}" if memory.title else passage)
+            for memory, passage in zip(memories, passages, strict=True)
+        ]
         with self._lock:  # one thread in the model at a time; the first loads it
             if self._loaded is None:
                 self._loaded = self._load()

@@ -1,4 +1,4 @@
-"""The cursor of a page, and the id of a part, as text that callers hand back to a store."""
+"""The cursor of a page, as text that callers hand back to a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from semmem.errors import InvalidInput
 from semmem.types import Memory
 
-__all__ = ["cursor_after", "part_of", "read_cursor"]
+__all__ = ["cursor_after", "read_cursor"]
 
 
 def cursor_after(memory: Memory) -> str:
@@ -25,9 +25,3 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
         return datetime.fromisoformat(at), str(id)
     except (ValueError, TypeError) as error:
         raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
-
-
-def part_of(id: str) -> tuple[str, int] | None:
-    """Return (parent id, part number) when ``id`` has the form of a part's id."""
-    parent, mark, number = id.rpartition("#")
-    return (parent, int(number)) if mark and number.isascii() and number.isdigit() and 0 < len(number) < 9 else None

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from semmem.protocols import Head, Row, Scope, Written
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
-from semmem.stores.paging import cursor_after, part_of, read_cursor
+from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
 from semmem.stores.postgres_legs import LegReads
 from semmem.stores.postgres_pool import among
@@ -92,12 +92,8 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
     # ------------------------------------------------------------------ reading memories
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
-        """Return the memories of ``ids`` that exist, in the order asked; ``{id}#{n}`` names a part."""
+        """Return the memories of ``ids`` that exist, whole, in the order asked."""
         found = {m.id: m for m in map(memory_of, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
-        parts = [split for i in ids if i not in found and (split := part_of(i))]
-        if parts:
-            parameters = {"namespace": namespace, "ids": [p[0] for p in parts], "parts": [p[1] for p in parts]}
-            found |= {m.id: m for m in map(memory_of, self._rows("memory_get_parts", parameters))}
         return [found[i] for i in ids if i in found]
 
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
@@ -120,8 +116,14 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
 
     def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
-        """Return whole rows by ord; a part has its parent's id in ``parent_id``."""
+        """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
         return {r[-1]: memory_of(r) for r in self._rows("memory_by_ords", among(namespaces, ords))}
+
+    def wholes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
+        """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
+        asked = sorted(names)
+        parameters = {"namespaces": [n for n, _ in asked], "ids": [i for _, i in asked]}
+        return {(r[0], r[1]): (memory_of(r[:-1]), r[-1]) for r in self._rows("memory_wholes", parameters)}
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
@@ -145,16 +147,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids to ords."""
+        """Resolve filters and excluded ids, of whole memories, to ords."""
         allowed = excluded = None
         if exclude:
-            parts = [split for i in exclude if (split := part_of(i))]
-            parameters = {
-                "namespaces": list(namespaces),
-                "ids": list(exclude),
-                "part_ids": [p[0] for p in parts],
-                "part_numbers": [p[1] for p in parts],
-            }
+            parameters = {"namespaces": list(namespaces), "ids": list(exclude)}
             excluded = np.array([o for (o,) in self._rows("memory_excluded", parameters)], dtype=np.int64)
         if filters:
             parameters = {"namespaces": list(namespaces), **postgres_write.filter_parameters(filters)}

@@ -10,7 +10,7 @@ from semmem.errors import StoreUnavailable
 from semmem.protocols import Head, Row, Scope, Written
 from semmem.stores import sqlite_write
 from semmem.stores.lexical_only import LexicalOnly
-from semmem.stores.paging import cursor_after, part_of, read_cursor
+from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.sqlite_legs import LexicalReads
 from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
 from semmem.stores.statements import statements
@@ -84,12 +84,8 @@ class SqliteStore(LexicalReads, LexicalOnly):
     # ------------------------------------------------------------------ reading memories
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
-        """Return the memories of ``ids`` that exist, in the order asked; ``{id}#{n}`` names a part."""
+        """Return the memories of ``ids`` that exist, whole, in the order asked."""
         found = {m.id: m for m in map(_memory, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
-        for id in ids:
-            if id not in found and (split := part_of(id)):
-                which = {"namespace": namespace, "id": split[0], "part": split[1]}
-                found |= {m.id: m for m in map(_memory, self._rows("memory_get_part", which))}
         return [found[i] for i in ids if i in found]
 
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
@@ -112,8 +108,13 @@ class SqliteStore(LexicalReads, LexicalOnly):
         return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
 
     def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
-        """Return whole rows by ord; a part has its parent's id in ``parent_id``."""
+        """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
         return {r[-1]: _memory(r) for r in self._rows("memory_by_ords", _among(namespaces, ords))}
+
+    def wholes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
+        """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
+        rows = self._rows("memory_wholes", {"names": json.dumps([list(name) for name in names])})
+        return {(r[0], r[1]): (_memory(r[:-1]), json.loads(r[-1])) for r in rows}
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
@@ -134,16 +135,13 @@ class SqliteStore(LexicalReads, LexicalOnly):
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids to ords."""
+        """Resolve filters and excluded ids, of whole memories, to ords."""
         import numpy as np
 
         allowed = excluded = None
         where = {"namespaces": list(namespaces)}
         if exclude:
             gone = {o for (o,) in self._rows("memory_excluded", {**where, "ids": list(exclude)})}
-            for split in filter(None, map(part_of, exclude)):
-                part = {**where, "id": split[0], "part": split[1]}
-                gone.update(o for (o,) in self._rows("memory_excluded_part", part))
             excluded = np.array(sorted(gone), dtype=np.int64)
         if filters:
             rows = self._rows("memory_scope", {**where, **filter_parameters(filters)})

@@ -177,13 +177,11 @@ def test_18_a_memory_is_bounded_at_1400_characters_and_a_longer_text_is_split(st
     assert MAX_CHARS == 1_400
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember("word " * 280, id="fits")  # 1,400 characters
-        mem.remember("Lantern. " * 400, id="long")  # 3,600
-        assert mem.get("fits").parent_id is None
-        parts = [mem.get(f"long#{n}") for n in (1, 2, 3)]
-        assert all(len(part.text) <= 1_400 for part in parts)
-        assert {part.parent_id for part in parts} == {"long"}
-        with pytest.raises(semmem.NotFound):
-            mem.get("fits#1")
+        mem.remember(" ".join(f"Lantern {n}." for n in range(300)), id="long")  # 3,789
+        assert (len(mem.store.locate("default", "fits")), mem.get("long").parent_id) == (1, None)
+        parts = mem.recall("lantern", recipe="lexical", fold_parts=False)
+        assert sorted(hit.part for hit in parts) == [1, 2, 3]
+        assert all(len(hit.passage.text) <= 1_400 for hit in parts)
 
 
 def test_18_links_have_types() -> None:

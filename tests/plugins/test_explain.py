@@ -156,23 +156,21 @@ def test_a_folded_memory_names_the_one_that_took_it_in(mem: semmem.Semmem) -> No
     assert "folded into a" in str(why)
 
 
-def test_a_long_memory_is_explained_by_its_best_part_and_each_part_by_itself(mem: semmem.Semmem) -> None:
+def test_a_long_memory_is_explained_by_its_best_part(mem: semmem.Semmem) -> None:
     mem.remember("The crew waits for the tide. " * 60 + "The zeppelin landed on the pier.", id="long")
     found = mem.recall("zeppelin pier")
-    best = found[0].memory.id
-    assert best.startswith("long#")
     whole = found.explain("long")
-    assert (whole.returned, whole.rank, whole.score) == (True, 1, found[0].score)
-    assert found.explain(best).returned
-    other = found.explain("long#1")
-    assert (other.returned, other.folded_into) == (False, best)
+    assert (whole.id, whole.returned, whole.rank, whole.score) == ("long", True, 1, found[0].score)
+    assert whole.part == found[0].part == 2
+    assert dict(whole.components) == dict(found[0].components)
+    assert [step.to for step in whole.path] == ["long"] * len(whole.path)
     with pytest.raises(semmem.NotFound):
-        found.explain("long#99")
+        found.explain("long#1")
 
 
 def test_a_part_outside_the_filter_is_out_of_scope_and_one_inside_is_not(mem: semmem.Semmem) -> None:
     mem.remember("The crew waits for the tide. " * 60, id="long", session="s")
-    inside = mem.recall("crew", filters={"sessions": ["s"]}).explain("long#2")
+    inside = mem.recall("crew", filters={"sessions": ["s"]}).explain("long")
     assert not any(leg.status.startswith("out of scope") for leg in inside.legs.values())
 
 
@@ -200,7 +198,7 @@ QUESTIONS = ("Who repaired the engine of the boat?", "harbour master", "What did
 
 
 def returned(found: semmem.Recall) -> set[str]:
-    return {hit.memory.parent_id or hit.memory.id for hit in found}
+    return {hit.id for hit in found}
 
 
 @pytest.mark.parametrize("name", ["default", "seed", "hybrid"])

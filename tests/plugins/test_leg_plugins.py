@@ -151,9 +151,18 @@ def test_an_id_that_is_in_two_namespaces_goes_where_the_result_says(mem: semmem.
 def test_a_long_memory_is_found_by_its_parts_or_as_a_whole(mem: semmem.Semmem) -> None:
     mem.register_leg("tagged", Tagged)
     found, total = mem.leg("tagged", namespace="parts").search("late", limit=2)
-    assert ([(r.id, r.type) for r in found], total) == ([("long#1", "part")], 1)  # the best part of one memory
+    assert ([(r.id, r.type) for r in found], total) == ([("long", "memory")], 1)  # the best part of one memory
     mem.register_leg("fixed", lambda reader: Fixed([Result("long", 1.0)]))
-    assert ids(mem.recall("x", recipe=with_leg("fixed"), namespace="parts")) == ["long#1"]
+    hit = mem.recall("x", recipe=with_leg("fixed"), namespace="parts")[0]
+    assert (hit.id, hit.part) == ("long", 1)
+
+
+def test_an_id_that_looks_like_a_parts_is_the_memory_of_that_id_unless_the_leg_says_part(mem: semmem.Semmem) -> None:
+    mem.remember("A memory of its own.", id="long#2", namespace="parts")
+    for type, wanted in (("memory", ("long#2", None)), ("part", ("long", 2))):
+        mem.register_leg(type, lambda reader, type=type: Fixed([Result("long#2", 1.0, type=type)]))  # type: ignore[misc]
+        hit = mem.recall("x", recipe=with_leg(type), namespace="parts")[0]
+        assert (hit.id, hit.part) == wanted
 
 
 def test_a_leg_of_the_inner_protocol_can_be_registered_too(mem: semmem.Semmem) -> None:

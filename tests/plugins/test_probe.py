@@ -148,7 +148,7 @@ class Backwards:
     name = "composite"
 
     def rerank(
-        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, now: datetime
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
         return [{"place": 0.0 if memory.id == WITNESS else 0.5} for memory in memories]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from math import fsum
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_a_recipe_with_an_unknown_reranker_is_refused_before_a_question_is_asked
 
 def test_the_composite_terms_are_relevance_recency_and_importance() -> None:
     found = [memory("a", 1.0, days=30), memory("b", 0.5, days=90, changed=0), memory("c", 0.0, days=0)]
-    terms = Composite().rerank("any", found, [0.2, 0.4, 0.0], now=NOW)
+    terms = Composite().rerank("any", found, [0.2, 0.4, 0.0], passages=["", "", ""], now=NOW)
     # a: .8 x .2/.4, .05 x 1/2 (a month old), .15; b: .8, .05 (changed just now), .075; c: 0, .05, 0
     assert terms == [
         {"relevance": pytest.approx(0.4), "recency": pytest.approx(0.025), "importance": pytest.approx(0.15)},
@@ -53,7 +53,7 @@ def test_the_composite_terms_are_relevance_recency_and_importance() -> None:
 
 
 def test_the_composite_of_nothing_is_nothing() -> None:
-    assert Composite().rerank("any", [], [], now=NOW) == []
+    assert Composite().rerank("any", [], [], passages=[], now=NOW) == []
 
 
 # --- the head of a fused list ------------------------------------------------------------------------------------
@@ -129,6 +129,34 @@ def test_another_order_than_relevance_is_not_reranked(mem: semmem.Semmem) -> Non
     assert "rerank" not in mem.recall("heron", recipe=chosen, sort_by="importance").timings
 
 
+def test_a_reranker_reads_whole_memories_and_the_passages_that_were_found(mem: semmem.Semmem) -> None:
+    seen: list[tuple[Memory, str]] = []
+
+    class Reading:
+        name = "composite"
+
+        def rerank(
+            self,
+            query: str,
+            memories: Sequence[Memory],
+            scores: Sequence[float],
+            *,
+            passages: Sequence[str],
+            now: datetime,
+        ) -> list[dict[str, float]]:
+            seen.extend(zip(memories, passages, strict=True))
+            return [{"read": 0.5} for _ in memories]
+
+    mem._recaller._rerankers["composite"] = Reading()
+    mem.remember("The reeds stand still. " * 70 + "A kingfisher dives.", id="long")
+    found = mem.recall("kingfisher", recipe=semmem.recipe("lexical", rerank="composite"))
+    assert not found.degraded
+    assert [memory for memory, _ in seen] == [mem.get("long")]
+    assert seen[0][1] == found[0].passage.text
+    assert seen[0][1].endswith("A kingfisher dives.")
+    assert len(seen[0][1]) < 1400
+
+
 def test_a_reranker_that_fails_leaves_the_fused_answer_and_says_why(
     mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,10 +221,11 @@ def test_a_cross_encoder_scores_question_and_memory_together(tiny: Path, mem: se
 def test_a_cross_encoder_is_the_same_twice_and_takes_texts_of_any_length(tiny: Path) -> None:
     reranker = CrossEncoder(str(tiny))
     found = [memory("a", 0.5, 0), Memory("b", "demo", "reed " * 5_000, title="heron")]
-    first = reranker.rerank("heron", found, [0.5, 0.5], now=NOW)
-    assert first == reranker.rerank("heron", found, [0.5, 0.5], now=NOW)
+    texts = [m.text for m in found]
+    first = reranker.rerank("heron", found, [0.5, 0.5], passages=texts, now=NOW)
+    assert first == reranker.rerank("heron", found, [0.5, 0.5], passages=texts, now=NOW)
     assert all(0 < terms["cross_encoder"] < 1 for terms in first)
-    assert reranker.rerank("heron", [], [], now=NOW) == []
+    assert reranker.rerank("heron", [], [], passages=[], now=NOW) == []
 
 
 def test_without_sentence_transformers_the_pip_line_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

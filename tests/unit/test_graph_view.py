@@ -98,7 +98,7 @@ def test_turns_side_by_side_are_tied_and_those_of_one_author_less(mem: semmem.Se
 
 def test_a_namespace_is_drawn_whole_up_to_the_limit(mem: semmem.Semmem) -> None:
     assert memories(mem.graph(namespace="n", limit=6)) == {str(m["id"]) for m in MEMORIES}
-    with pytest.raises(semmem.InvalidInput, match="holds 6 memories, more than the 5 that are drawn at once"):
+    with pytest.raises(semmem.InvalidInput, match="holds 6 memories and parts, more than the 5 that are drawn at once"):
         mem.graph(namespace="n", limit=5)
     assert len(mem.graph(namespace="empty")) == 0
 
@@ -111,12 +111,17 @@ def test_what_has_no_room_is_counted(mem: semmem.Semmem) -> None:
     assert again.graph["left_out"] == 1  # once, however often it was met
 
 
-def test_a_part_of_a_long_memory_is_a_node_of_its_own(mem: semmem.Semmem) -> None:
-    mem.remember("Gulls cry over Norrbeck. " * 100, id="long", namespace="n")
+def test_a_long_memory_is_one_node_whatever_its_parts(mem: semmem.Semmem) -> None:
+    text = "Gulls cry over Norrbeck. " * 100
+    mem.remember(text, id="long", namespace="n", session="log")
     whole = mem.graph(namespace="n", around="long", hops=1)
-    assert {"long#1", "long#2"} <= memories(whole)
-    assert [n for n, about in whole.nodes(data=True) if about["start"]] == ["m:long#1", "m:long#2"]
-    assert [n for n, a in mem.graph(namespace="n", around="long#2").nodes(data=True) if a["start"]] == ["m:long#2"]
+    assert len(mem.store.locate("n", "long")) == 2
+    assert {"long", "norrbeck"} <= memories(whole)
+    assert [n for n, about in whole.nodes(data=True) if about["start"]] == ["m:long"]
+    assert whole.nodes["m:long"]["text"] == text
+    assert not list(networkx.selfloop_edges(whole))
+    with pytest.raises(semmem.NotFound):
+        mem.graph(namespace="n", around="long#2")
 
 
 def test_a_name_that_was_merged_by_hand_leads_to_the_other(mem: semmem.Semmem) -> None:

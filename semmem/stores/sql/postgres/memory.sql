@@ -26,15 +26,17 @@ SELECT namespace, id, part, text, title, author, session, position, source, tags
        updated_at, version, ord
 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
--- memory_get_parts --
--- Parts are asked for by (id, part), because ids may contain any character.
+-- memory_wholes --
+-- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord
-FROM memory m JOIN unnest(%(ids)s::text[], %(parts)s::int[]) AS k(id, part) USING (id, part)
-WHERE m.namespace = %(namespace)s;
+       m.importance, m.created_at, m.updated_at, m.version, m.ord,
+       ARRAY(SELECT length(p.text) FROM memory p
+             WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part)
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+WHERE m.part = 0;
 
 -- memory_by_ords --
--- Whole rows for the hits.
+-- What is indexed, for the hits.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, ord
 FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
@@ -89,10 +91,9 @@ WHERE namespace = ANY(%(namespaces)s) AND parts = 0
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
 
 -- memory_excluded --
--- Ids to leave out, as ords; a whole memory's id covers its parts, and a part may be left out alone.
+-- Ids to leave out, as ords; a memory's id covers its parts.
 SELECT ord FROM memory
-WHERE namespace = ANY(%(namespaces)s) AND parts = 0
-  AND (id = ANY(%(ids)s) OR (id, part) IN (SELECT * FROM unnest(%(part_ids)s::text[], %(part_numbers)s::int[])))
+WHERE namespace = ANY(%(namespaces)s) AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_size --

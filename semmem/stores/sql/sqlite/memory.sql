@@ -21,14 +21,17 @@ SELECT namespace, id, part, text, title, author, session, position, source, tags
        updated_at, version, ord
 FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
 
--- memory_get_part --
--- Parts are asked for by (id, part), because ids may contain any character.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
-FROM memory WHERE namespace = :namespace AND id = :id AND part = :part;
+-- memory_wholes --
+-- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord,
+       (SELECT json_group_array(characters) FROM (
+           SELECT length(p.text) AS characters FROM memory AS p
+           WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
+FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- memory_by_ords --
--- Whole rows for the hits; the plus keeps SQLite on the ords.
+-- What is indexed, for the hits; the plus keeps SQLite on the ords.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, ord
 FROM memory WHERE ord IN (SELECT value FROM json_each(:ords))
@@ -80,15 +83,10 @@ WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0
 ORDER BY ord;
 
 -- memory_excluded --
--- Ids to leave out, as ords; a whole memory's id covers its parts.
+-- Ids to leave out, as ords; a memory's id covers its parts.
 SELECT ord FROM memory
 WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id IN (SELECT value FROM json_each(:ids))
   AND parts = 0;
-
--- memory_excluded_part --
--- A part may be left out alone.
-SELECT ord FROM memory
-WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id = :id AND part = :part AND parts = 0;
 
 -- memory_size --
 -- How many memories are indexed: the tally, not a count.
