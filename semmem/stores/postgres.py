@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from psycopg import sql
+from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
+from semmem.errors import StoreUnavailable
 from semmem.protocols import Head, Row, Scope, Written
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
 from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
 from semmem.stores.postgres_legs import LegReads
-from semmem.stores.postgres_pool import among
+from semmem.stores.postgres_pool import among, session_setting
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.postgres_vectors import VectorTables
 from semmem.stores.statements import statements
@@ -23,6 +27,9 @@ from semmem.types import Filters, Memory, Page, Stats
 __all__ = ["PostgresStore"]
 
 _SQL = statements("postgres")
+_PATIENCE = "1500ms"
+"""How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
+_TURNS, _PAUSE = 20, 0.2
 
 
 class PostgresStore(LegReads, GraphTables, VectorTables):
@@ -178,5 +185,31 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         self._transaction(work)
 
     def scrub(self) -> None:
-        """Rewrite the tables so that no forgotten bytes are left in their files; takes as long as copying them."""
-        self._run(lambda c: c.execute("VACUUM (FULL) memory, forward, pending, posting, embedding, embedding_next"))
+        """Rewrite the tables, one after the other, so that no forgotten bytes are left in their files.
+
+        Each takes as long as copying it, and nobody reads or writes it meanwhile, whatever the namespace. Who is at
+        work in one is waited for, without others queueing behind us for long. Raises StoreUnavailable when a table stays in
+        use, or this database user may not rewrite it. The server's log of changes (WAL), which it reuses in time, and
+        backups are not touched.
+        """
+        with self.lasting() as connection, session_setting(connection, "lock_timeout", _PATIENCE):
+            for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
+                _rewrite(connection, table)
+
+
+def _rewrite(connection: Any, table: str) -> None:
+    """Write a table's files anew. Raises StoreUnavailable where somebody uses it all the time, or the rights lack."""
+    said = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
+    before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
+    for turn in range(_TURNS):
+        try:
+            connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier("semmem", table)))
+            break
+        except LockNotAvailable as error:
+            if turn == _TURNS - 1:
+                raise StoreUnavailable(
+                    f"{said}: somebody works in it all the time, such as a backup; forget with hard again later."
+                ) from error
+            time.sleep(_PAUSE)
+    if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
+        raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import semmem
 from semmem.facade import Semmem
-from semmem.stores import postgres_emptying, postgres_write
+from semmem.stores import postgres, postgres_emptying, postgres_write
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -111,3 +113,55 @@ def test_what_others_remember_while_a_namespace_is_forgotten_is_whole(mem: Semme
     mem.remember_many(left, namespace="fresh")
     mem.maintain()
     assert mem.graph_hash() == mem.graph_hash(namespace="fresh")
+
+
+# ---------------------------------------------------------------------- bytes in the files
+
+
+def files_with(mem: Semmem, needle: bytes) -> set[str]:
+    """Return the tables, or indexes, in whose files ``needle`` stands."""
+    sql(mem, "CHECKPOINT")
+    (folder,) = sql(mem, "SELECT current_setting('data_directory')")[0]
+    names = dict(
+        sql(mem, "SELECT pg_relation_filepath(c.oid), relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = "
+                 "relnamespace WHERE nspname IN ('semmem', 'pg_toast') AND relkind IN ('r', 'i', 't')")
+    )  # fmt: skip
+    return {name for path, name in names.items() if needle in Path(folder, path).read_bytes()}
+
+
+def test_forgetting_hard_leaves_no_bytes_in_the_files_of_any_table(mem: Semmem) -> None:
+    mem.remember("Xanthippe met Socrates.", id="kept", namespace="kept")
+    mem.remember("Zyxephone met Zyxarchos.", id="gone", title="Zyxephone")
+    mem.remember("Zyxarchos wrote.", id="gone too", title="Zyxarchos")
+    mem.merge_concepts("Zyxarchos", "Zyxephone")
+    mem.configure(recipe="hybrid")
+    sql(
+        mem, "INSERT INTO relationship SELECT namespace, ord, 7, 'Zyx loves', 8 FROM memory WHERE namespace = 'default'"
+    )
+    sql(mem, "INSERT INTO namespace_setting (namespace, name, value) VALUES ('default', 'recipe.x', '\"Zyxsetting\"')")
+    mem.maintain()
+    assert {"memory", "posting", "correction", "relationship", "namespace_setting"} <= files_with(mem, b"Zyx")
+    mem.store.forget_namespace("default", dry_run=False)
+    mem.store.scrub()
+    assert files_with(mem, b"Zyx") == files_with(mem, b"zyx") == set()
+    assert "memory" in files_with(mem, b"Xanthippe")
+    assert mem.recall("Xanthippe", namespace="kept")[0].memory.id == "kept"
+    check(mem)
+
+
+def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_PATIENCE", "20ms")
+    monkeypatch.setattr(postgres, "_TURNS", 2)
+    mem.remember("Tea.", id="a")
+    with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as reader:
+        reader.execute("SELECT count(*) FROM memory")
+        with pytest.raises(
+            semmem.StoreUnavailable, match=r"are forgotten, but .* semmem\.memory: somebody works in it"
+        ):
+            mem.forget("a", hard=True)
+    assert mem.stats().memories == 0
+    for _ in range(4):
+        assert mem.store._run(lambda c: c.execute("SHOW lock_timeout").fetchone()) == ("0",)
+    mem.store.scrub()

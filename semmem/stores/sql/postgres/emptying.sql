@@ -26,3 +26,12 @@ DELETE FROM posting WHERE namespace = %(namespace)s;
 -- empty_setting --
 -- A namespace that comes again begins with the settings of the program.
 DELETE FROM namespace_setting WHERE namespace = %(namespace)s;
+
+-- scrub_tables --
+-- Every table of ours, so that one that a later schema adds is rewritten too; the small ones first.
+SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'semmem' AND c.relkind = 'r' ORDER BY pg_relation_size(c.oid), 1;
+
+-- scrub_file --
+-- Another one after the table was rewritten.
+SELECT pg_relation_filenode(format('semmem.%%I', %(table)s::text)::regclass);
