@@ -42,11 +42,8 @@ class Concepts:
         """Take the name ``one`` for ``other`` from now on, in what is stored as well."""
         corrections = self._store.moment([namespace])[1][namespace]
         key, into = self._known(one, namespace, corrections), self._known(other, namespace, corrections)
-        target = corrections.key(into)
-        if corrections.key(key) == target:
+        if not self._store.correct(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
             raise InvalidInput(f"{one!r} and {other!r} are one concept already; nothing was changed.")
-        label = corrections.into[into][1] if into in corrections.into else other
-        self._store.correct(namespace, (key, " ".join(one.split())), (target, " ".join(label.split())))
         self._upkeep.corrected(namespace)
 
     def split(self, name: str, namespace: str) -> None:

@@ -288,8 +288,11 @@ class Store(Protocol):
         """Let memories hold what was found in them anew; return how many were changed. Forgotten ones are left out."""
         ...
 
-    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
-        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart; note what it changes."""
+    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
+        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart; note what it changes.
+
+        Returns False, and changes nothing, where the two are one already.
+        """
         ...
 
     def concepts(self, namespace: str, like: str | None, limit: int) -> Sequence[tuple[int, str, int, int]]:

@@ -143,7 +143,7 @@ class LexicalOnly:
         """Refuse. Raises InvalidInput."""
         self._refuse("graph")
 
-    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
+    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
         """Refuse. Raises InvalidInput."""
         self._refuse("graph")
 

@@ -173,24 +173,34 @@ class GraphTables(Pooled):
             self.tidy(namespace)
         return changed
 
-    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> None:
-        """Record that the name ``one`` is ``into``, or (None) stands apart, and note what to read again."""
-        parameters = {"namespace": namespace, "key": one[0], "name": one[1]}
+    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
+        """Record that the name ``one`` is ``into``, or (None) stands apart, and note what to read again.
 
-        def correct(connection: Any) -> None:
+        ``into`` may be a name that is taken for another itself. Returns False, and changes nothing, where the two are
+        one already: that is seen here, where no other correction can come in between.
+        """
+
+        def correct(connection: Any) -> bool:
             connection.execute(_SQL["correct_one_by_one"], {"namespace": namespace})
             rows = connection.execute(_SQL["moment"], {"namespaces": [namespace]}, binary=True).fetchall()
-            merged = {row[2]: row[4] for row in rows if row[4] is not None}
-            keys = {one[0], *(key for key, other in merged.items() if other == one[0])}
-            keys |= {merged[one[0]]} if one[0] in merged else set()
-            if into is None:
+            merged = {row[2]: (row[4], row[5]) for row in rows if row[4] is not None}
+            parameters: dict[str, Any] = {"namespace": namespace, "key": one[0], "name": one[1]}
+            keys = {one[0], *(key for key, (other, _) in merged.items() if other == one[0])}
+            keys |= {merged[one[0]][0]} if one[0] in merged else set()
+            target = into if into is None else merged.get(into[0], into)
+            if target is None:
                 connection.execute(_SQL["correct_not"], parameters)
-            keys |= {into[0]} if into is not None else set()
-            there = {"into_key": into and into[0], "into_name": into and into[1]}
-            connection.execute(_SQL["correct"], {**parameters, **there})
+                parameters |= {"into_key": None, "into_name": None}
+            elif merged.get(one[0], one)[0] == target[0]:
+                return False
+            else:
+                keys.add(target[0])
+                parameters |= {"into_key": target[0], "into_name": target[1]}
+            connection.execute(_SQL["correct"], parameters)
             postgres_write.note_aliases(connection, namespace, keys)
+            return True
 
-        self._transaction(correct)
+        return self._transaction(correct)
 
     def concepts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
         """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 import semmem
@@ -78,6 +80,34 @@ def test_a_split_takes_merges_back_and_a_later_merge_moves_earlier_ones_along(me
     mem.split_concept("Leeds")
     assert listed(mem) == before
     df_is_exact(mem)
+
+
+def test_two_who_merge_the_same_names_crosswise_at_once_make_one_concept(mem: semmem.Semmem, store_url: str) -> None:
+    mem.remember("Ada Lovelace met Countess Augusta.", namespace="n")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    said: list[str] = []
+
+    def merge(one: str, other: str) -> None:
+        try:
+            mem.merge_concepts(one, other, namespace="n")
+            said.append("merged")
+        except semmem.InvalidInput as error:
+            said.append(error.message)
+
+    names = ("Ada Lovelace", "Countess Augusta")
+    threads = [threading.Thread(target=merge, args=pair) for pair in (names, names[::-1])]
+    with psycopg.connect(store_url) as first:
+        first.execute("SELECT pg_advisory_xact_lock(hashtextextended('semmem corrections n', 0))")
+        for thread in threads:
+            thread.start()
+        while first.execute(waiting).fetchone() != (2,):
+            assert all(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join(30)
+    assert sorted(said)[1] == "merged"
+    assert "are one concept already; nothing was changed" in sorted(said)[0]
+    (concept,) = mem.concepts(namespace="n")
+    assert (concept.name in names, len(concept.aliases), concept.df) == (True, 1, 1)
 
 
 def test_corrections_outlive_a_rebuild_and_are_part_of_the_hash(mem: semmem.Semmem) -> None:
