@@ -188,9 +188,9 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Rewrite the tables, one after the other, so that no forgotten bytes are left in their files.
 
         Each takes as long as copying it, and nobody reads or writes it meanwhile, whatever the namespace. Who is at
-        work in one is waited for, without others queueing behind us for long. Raises StoreUnavailable when a table stays in
-        use, or this database user may not rewrite it. The server's log of changes (WAL), which it reuses in time, and
-        backups are not touched.
+        work in one is waited for, without others queueing behind us for long. Raises StoreUnavailable when a table
+        stays in use, or this database user may not rewrite it. The server's log of changes (WAL), which it reuses in
+        time, and backups are not touched.
         """
         with self.lasting() as connection, session_setting(connection, "lock_timeout", _PATIENCE):
             for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
