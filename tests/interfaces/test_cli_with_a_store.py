@@ -102,7 +102,7 @@ def test_a_broken_item_stops_its_batch_unless_it_is_skipped(call: Call, tmp_path
     file = tmp_path / "notes.jsonl"
     file.write_text('{"id": "a", "text": "One."}\n{"id": "b"}\n', encoding="utf-8")
     code, out, err = call("remember", str(file), "--json")
-    assert (code, out) == (2, "")
+    assert (code, json.loads(out)["error"]["class"]) == (2, "BadItem")
     assert "1" in err
     assert loaded(call("list", "--json"))["memories"] == []
 
@@ -175,7 +175,7 @@ def test_the_doctor_says_what_is_there_and_what_mends_the_rest(call: Call) -> No
 
 def test_a_store_that_cannot_be_reached_is_one_sentence(call: Call, tmp_path: Path) -> None:
     code, out, err = call("--url", f"postgresql://nobody@/x?host={tmp_path}", "stats", "--json")
-    assert (code, out) == (8, "")
+    assert (code, json.loads(out)["error"]) == (8, {"class": "StoreUnavailable", "message": err.rstrip("\n")})
     assert err.count("\n") == 1
 
 

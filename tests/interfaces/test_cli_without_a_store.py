@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.errors import InvalidInput
 from semmem.interfaces.cli import demo_data, narrow, show
 from semmem.interfaces.cli.app import run
 from semmem.interfaces.cli.progress import line
@@ -95,9 +94,24 @@ def test_wrong_input_is_one_sentence_on_standard_error(
     assert "Traceback" not in err
 
 
-def test_debug_shows_where_an_error_came_from() -> None:
-    with pytest.raises(InvalidInput):
-        run(["--debug", "reach", "--recipe", "nope"])
+def test_debug_shows_where_an_error_came_from(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capfd, "--debug", "reach", "--recipe", "nope")
+    assert (code, out) == (2, "")
+    assert err.startswith("Traceback")
+    assert "There is no recipe named 'nope'" in err.splitlines()[-1]
+
+
+def test_an_error_is_json_too_where_json_was_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    for args, kind, said in (
+        (["reach", "--recipe", "nope", "--json"], "UnknownRecipe", "There is no recipe named 'nope'"),
+        (["--json", "reach", "-k", "0"], "InvalidInput", "The cut-off k must be 1 or more"),
+        (["reach", "--nope", "--json"], "InvalidInput", "No such option: --nope. See: semmem reach --help"),
+    ):
+        code, out, err = call(capfd, *args)
+        told = json.loads(out)["error"]
+        assert (code, told["class"]) == (2, kind)
+        assert told["message"].startswith(said)
+        assert err == f"{told['message']}\n"
 
 
 def test_an_option_after_the_command_wins_over_the_same_before_it(capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import semmem
-from semmem.interfaces.cli import demo_show, door
+from semmem.interfaces.cli import demo_show, door, terminal
 from semmem.interfaces.cli.app import run
 from semmem.interfaces.cli.demo_data import QUESTIONS, story
+from semmem.interfaces.cli.terminal import Terminal
 
 pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
 
@@ -60,8 +60,8 @@ def test_boost_only_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     from semmem.config import recipe
     from semmem.rank_cap import reach
 
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
-    monkeypatch.setattr(door, "_console", lambda _: console)
+    console = Terminal(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
+    monkeypatch.setattr(terminal, "terminal", lambda _: console)
     demo_show.Show(door.Door()).reaches([reach(recipe("seed"), 5), reach(recipe("default"), 5)])
     shown = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
     assert "\x1b[31mboost-only\x1b[0m" in shown

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -67,10 +69,41 @@ app.add_typer(settings.names, name="settings")
 app.add_typer(server.app, name="server")
 
 
+_UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""The parent of typer's errors about options and arguments, which has no public name."""
+
+
 def run(args: list[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    try:
-        app(args)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    return 0
+    """Run the command line and return its exit code.
+
+    Whatever is said, of wrong options and warnings too, goes through the terminal, where no text can act.
+    """
+    given = sys.argv[1:] if args is None else args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # the help is typer's own: what the stream lacks is escaped there
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        try:
+            code = app(given, prog_name="semmem", standalone_mode=False)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        except typer.Abort:
+            code = 1
+        except _UsageError as error:
+            code = error.exit_code
+            if type(error).__name__ != "NoArgsIsHelpError":  # then the help was shown
+                _tell_usage(error, json="--json" in given)
+    return code if isinstance(code, int) else 0
+
+
+def _tell_usage(error: Any, *, json: bool) -> None:
+    where = getattr(error, "ctx", None)
+    path = where.command_path if where is not None else "semmem"
+    message = error.format_message().strip()
+    end = "" if message.endswith((".", "?")) else "."
+    Door(json=json).fail("InvalidInput", f"{message}{end} See: {path} --help")
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    Door().say(f"Warning: {message}")

@@ -51,6 +51,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from semmem.interfaces.cli.show import degraded_lines
+    from semmem.interfaces.cli.terminal import Shown
 
     door.out.print(
         f"Every recipe on the story of sixty notes: k = {_K}, five questions that need two notes", style="bold"
@@ -66,7 +67,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
             if legs == before:
                 continue
             same = all(other == legs for other in row["reach"].values())
-            classes = [f"[{_COLOURS[legs[leg]]}]{legs[leg]}[/]" if leg in legs else "" for leg in _LEGS]
+            classes = [Shown(legs[leg], _COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
             table.add_row(*head, "any" if same else regime, *classes)
             head, before = ["", "", "", ""], legs
     door.out.print(table)

@@ -49,7 +49,7 @@ class Show:
             style="dim",
         )
         for leg, reason in report.degraded.items():
-            self._out.print(f"{leg} is degraded: {reason}", style="red", markup=False)
+            self._out.print(f"{leg} is degraded: {reason}", style="red")
         line = legend()
         line.append("★ the answer   ", style="bold").append("+ not among hybrid's five", style="green")
         self._out.print(line)
@@ -59,7 +59,7 @@ class Show:
         from rich.table import Table
 
         self._out.print()
-        self._out.print(f"{number}. {asked.query}", style="bold", markup=False)
+        self._out.print(f"{number}. {asked.query}", style="bold")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("hybrid: lexical and dense", width=_SIDE, no_wrap=True, header_style="dim")
         table.add_column(
@@ -74,14 +74,14 @@ class Show:
         self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
             found = next(hit.memory for hit in default if hit.memory.id == why.id)
-            self._out.print(f"  reads  {one_line(found.text, 90)}", markup=False)
+            self._out.print(f"  reads  {one_line(found.text, 90)}")
             self._out.print(f"  others {_places(why)}", style="dim")
             self._out.print(_path(why))
 
     def why_not(self, missed: str, why: Explanation) -> None:
         """Print why the seed recipe does not return the answer of the first question, although its graph found it."""
         self._rule(f"Why not? Question 1 under recipe seed, which has the graph too: the memory {missed}")
-        self._out.print(str(why), markup=False)
+        self._out.print(str(why))
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
         """Print what each leg can do to the first hits, before any question is asked."""
@@ -97,7 +97,7 @@ class Show:
         name = "this repository's own Markdown" if own else root.name or str(root)
         self._rule(f"2 · The same with {name}")
         if not sections:
-            self._out.print(f"No .md, .txt or .rst file below {root}.", markup=False)
+            self._out.print(f"No .md, .txt or .rst file below {root}.")
 
     def remembered(self, report: IngestReport) -> None:
         """Say how long the folder took."""
@@ -106,7 +106,7 @@ class Show:
             f"{report.remembered} sections remembered in {report.seconds:.1f} s ({rate:.0f}/s).", style="dim"
         )
         if report.rejected:
-            self._out.print(f"{len(report.rejected)} left out; the first: {report.rejected[0].reason}", markup=False)
+            self._out.print(f"{len(report.rejected)} left out; the first: {report.rejected[0].reason}")
 
     def headings(self, chosen: int, tried: int) -> None:
         """Say where the questions come from, so that nobody takes them for a measurement."""
@@ -123,25 +123,26 @@ class Show:
             'semmem remember "…" --title "…"      semmem recall "…"      semmem explain ID --query "…"',
             "semmem demo --data FOLDER            semmem reach --recipe default -k 10      semmem doctor",
         ):
-            self._out.print(line, markup=False)
+            self._out.print(line)
 
     def _rule(self, title: str) -> None:
         from rich.rule import Rule
-        from rich.text import Text
+
+        from semmem.interfaces.cli.terminal import Shown
 
         self._out.print()
-        self._out.print(Rule(Text(title, style="bold"), align="left", style="dim"))
+        self._out.print(Rule(Shown(title, style="bold"), align="left", style="dim"))
 
 
 def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
     mark, style = " ", ""
     if hit.memory.id == asked.answer:
         mark, style = "★", "bold"
     elif known is not None and (hit.memory.parent_id or hit.memory.id) not in known:
         mark, style = "+", "green"
-    cell = Text(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
+    cell = Shown(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
     cell.append(f" {one_line(_name(hit), _SIDE - 12 - _BAR)}", style=style)
     return cell
@@ -157,9 +158,9 @@ def _name(hit: Hit) -> str:
 
 def _path(why: Explanation) -> Text:
     """Return the way the graph took to a memory."""
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    line = Text("  path   ", style="dim")
+    line = Shown("  path   ", style="dim")
     if why.path:
         line.append(why.path[0].start, style="not dim")
         for step in why.ways[0]:

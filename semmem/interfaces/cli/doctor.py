@@ -196,13 +196,13 @@ def _searched(mem: Semmem) -> list[Finding]:
 
 
 def _show(door: Door, found: list[Finding]) -> None:
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
     marks = {"good": ("✓", "green"), "optional": ("·", "dim"), "bad": ("✗", "red")}
     for one in found:
         mark, colour = marks[one.state]
-        line = Text(f"{mark} ", style=colour)
+        line = Shown(f"{mark} ", style=colour)
         line.append(f"{one.what:<22}", style="bold").append(one.detail)
         door.out.print(line, soft_wrap=True)
         if one.mend:
-            door.out.print(f"{'':>24}mend it with: {one.mend}", style="yellow", markup=False)
+            door.out.print(f"{'':>24}mend it with: {one.mend}", style="yellow")

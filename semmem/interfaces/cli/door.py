@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import json
 import os
-import shutil
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -17,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from semmem.interfaces import wire
+from semmem.interfaces.controls import as_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
     from semmem.facade import Semmem
+    from semmem.interfaces.cli.terminal import Terminal
 
 __all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "alone", "command"]
 
@@ -65,20 +63,24 @@ class Door:
             yield memory
 
     @property
-    def out(self) -> Console:
-        """Return the console of standard output; 100 columns where it is not a terminal."""
-        return _console(False)
+    def out(self) -> Terminal:
+        """Return the terminal of standard output."""
+        from semmem.interfaces.cli.terminal import terminal
+
+        return terminal(False)
 
     @property
-    def err(self) -> Console:
-        """Return the console of standard error."""
-        return _console(True)
+    def err(self) -> Terminal:
+        """Return the terminal of standard error."""
+        from semmem.interfaces.cli.terminal import terminal
+
+        return terminal(True)
 
     def give(self, value: Any, show: Callable[[], None]) -> None:
         """Print ``value`` as JSON under ``--json``; otherwise let ``show`` print it for people."""
         if self.json:
-            json.dump(wire.plain(value), sys.stdout, ensure_ascii=False, indent=None if _piped() else 2)
-            sys.stdout.write("\n")
+            indent = 2 if sys.stdout.isatty() else None
+            sys.stdout.write(as_json(wire.plain(value), indent=indent, encoding=sys.stdout.encoding or "utf-8") + "\n")
         else:
             show()
 
@@ -89,20 +91,13 @@ class Door:
 
     def say(self, sentence: str) -> None:
         """Print one line for people on standard error, so that piped results stay clean."""
-        self.err.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        self.err.print(sentence, soft_wrap=True)
 
-
-def _piped() -> bool:
-    return not sys.stdout.isatty()
-
-
-@functools.cache
-def _console(stderr: bool) -> Console:
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else shutil.get_terminal_size((100, 25)).columns
-    return Console(stderr=stderr, width=width, highlight=False)
+    def fail(self, kind: str, sentence: str) -> None:
+        """Say what went wrong on standard error; under ``--json`` also as JSON on standard output."""
+        if self.json:
+            self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
+        self.say(sentence)
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -168,7 +163,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
 
 @contextmanager
 def told(door: Door) -> Iterator[None]:
-    """Turn what goes wrong into one sentence on standard error and an exit code; raise it whole under ``--debug``."""
+    """Turn what goes wrong into one sentence on standard error and an exit code; under ``--debug`` into a traceback."""
     try:
         yield
     except typer.Exit:
@@ -176,15 +171,19 @@ def told(door: Door) -> Iterator[None]:
     except SystemExit as end:  # how rich tells that the reader of our output has gone: nothing more to say
         raise typer.Exit(0 if end.code == 1 else 1) from end
     except KeyboardInterrupt as error:
-        door.say("Stopped. Every memory that was acknowledged is stored, and none is stored in part.")
+        door.fail(
+            "KeyboardInterrupt", "Stopped. Every memory that was acknowledged is stored, and none is stored in part."
+        )
         raise typer.Exit(wire.EXIT_INTERRUPTED) from error
     except BrokenPipeError as error:  # the same, from a plain write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from error
     except Exception as error:
         if door.debug:
-            raise
-        door.say(_sentence(error))
+            import traceback
+
+            door.say(traceback.format_exc().rstrip())
+        door.fail(type(error).__name__, _sentence(error))
         raise typer.Exit(wire.answer(error).exit_code) from error
 
 

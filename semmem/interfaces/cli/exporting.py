@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import typer
 
 from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
+from semmem.interfaces.controls import as_json
 
 __all__ = ["register"]
 
@@ -61,13 +61,13 @@ def export(
         return
     told = {"exported": count, "file": str(path)}
     what = "1 memory" if count == 1 else f"{count:,} memories"
-    door.give(told, lambda: door.out.print(f"Exported {what} to {path}.", markup=False, soft_wrap=True))
+    door.give(told, lambda: door.out.print(f"Exported {what} to {path}.", soft_wrap=True))
 
 
 def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:
     count = 0
     for count, row in enumerate(rows, 1):
-        sink.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        sink.write(as_json(row).encode() + b"\n")
         if count % 500 == 0:
             advance(count)
     return count

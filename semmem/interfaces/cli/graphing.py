@@ -77,7 +77,7 @@ def merge(
     """Take the name A for B, in memories that are stored and in those to come. A rebuild keeps it."""
     with door.connect() as mem:
         mem.merge_concepts(a, b, namespace=door.namespace)
-    door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is taken for {b} from now on.", markup=False))
+    door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is taken for {b} from now on."))
 
 
 @command(names, "split", "url", "namespace")
@@ -85,36 +85,37 @@ def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was tak
     """Let the name A stand by itself: merges of it and into it are undone, and no rule takes it for another name."""
     with door.connect() as mem:
         mem.split_concept(a, namespace=door.namespace)
-    door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on.", markup=False))
+    door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on."))
 
 
 def _show_concepts(door: Door, found: Sequence[Concept]) -> None:
     from rich.table import Table
-    from rich.text import Text
+
+    from semmem.interfaces.cli.terminal import Shown
 
     if not found:
-        door.out.print(f"No name in namespace {door.namespace} is like that.", markup=False)
+        door.out.print(f"No name in namespace {door.namespace} is like that.")
         return
     table = Table(box=None, pad_edge=False)
     for title, style in (("name", "green"), ("memories", ""), ("about it", ""), ("also written", "dim")):
         table.add_column(title, style=style, justify="right" if title in ("memories", "about it") else "left")
     for one in found:
         cells = (one.name, f"{one.df:,}", f"{one.subjects:,}", ", ".join(one.aliases))
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Shown, cells))
     door.out.print(table)
 
 
 def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
     memories = sum(about["kind"] == "memory" for _, about in found.nodes(data=True))
     if not memories:
-        door.out.print(f"There is no memory in namespace {found.graph['namespace']}.", markup=False)
+        door.out.print(f"There is no memory in namespace {found.graph['namespace']}.")
         return
     for tree in _trees(found, door.out.width):
         door.out.print(tree)
     counts = f"{memories} memories, {len(found) - memories} concepts, {found.number_of_edges()} edges"
     if left_out := found.graph["left_out"]:
         counts += f"; {left_out} more memories had no room (--limit)"
-    door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim", markup=False)
+    door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim")
 
 
 def _trees(found: networkx.Graph, width: int) -> list[Tree]:
@@ -152,9 +153,8 @@ def _trees(found: networkx.Graph, width: int) -> list[Tree]:
 
 def _label(found: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
     """Return a node on one line of ``width``: what it is, its title, and how it is tied to the node above."""
-    from rich.text import Text
-
     from semmem.interfaces.cli.show import one_line
+    from semmem.interfaces.cli.terminal import Shown
 
     about = found.nodes[node]
     memory = about["kind"] == "memory"
@@ -162,4 +162,4 @@ def _label(found: networkx.Graph, node: str, tie: dict[str, Any] | None, width: 
     behind = f"  {own}" + (f"  {tie.get('role', tie['type'])} {tie['weight']:.2f}" if tie else "")
     mark, style = ("■ ", "bold") if memory else ("● ", "green")
     title = one_line(about["title"], max(_SHORTEST, width - len(mark) - len(behind)))
-    return Text(mark, style="cyan" if memory else "green").append(title, style=style).append(behind, style="dim")
+    return Shown(mark, style="cyan" if memory else "green").append(title, style=style).append(behind, style="dim")

@@ -179,11 +179,10 @@ def _show(door: Door, report: BroughtIn, bad: list[BadRow]) -> None:
     door.out.print(
         f"Imported {report.remembered:,} memories into namespace {door.namespace} in {report.seconds:.1f} s; "
         f"{changed}{report.unchanged:,} were there already, {len(bad):,} rows were bad.",
-        markup=False,
     )
     _listed(door, bad, lambda row: f"{row.where}: {row.reason}")
     if report.gone and report.pruned:
-        door.out.print(f"Forgot {report.pruned:,} whose notes are gone.", markup=False)
+        door.out.print(f"Forgot {report.pruned:,} whose notes are gone.")
     elif report.gone:
         door.say(f"{len(report.gone):,} notes are gone and still remembered; --prune forgets them:")
         _listed(door, report.gone, str)

@@ -67,11 +67,10 @@ def _show_copy(door: Door, report: CopyReport) -> None:
     door.out.print(
         f"Copied {report.memories:,} memories ({sum(report.tables.values()):,} rows{there}) in {report.seconds:.1f} s"
         f"{index}; counts and hashes are the same.",
-        markup=False,
     )
     for name, held in report.namespaces.items():
-        door.out.print(f"  {name}: {held.memories:,} memories, {held.vectors:,} vectors", markup=False, soft_wrap=True)
-        door.out.print(f"    content {held.content[:24]}  graph {held.graph[:24]}", markup=False)
+        door.out.print(f"  {name}: {held.memories:,} memories, {held.vectors:,} vectors", soft_wrap=True)
+        door.out.print(f"    content {held.content[:24]}  graph {held.graph[:24]}")
     if report.came or report.went:
         door.say(
             f"Meanwhile {report.came:,} memories came into the source and {report.went:,} went; run the same command "
@@ -83,6 +82,5 @@ def _show_backup(door: Door, report: BackupReport, what: str) -> None:
     door.out.print(
         f"{what} {report.memories:,} memories ({sum(report.tables.values()):,} rows, schema {report.schema}) in "
         f"{report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
-        markup=False,
         soft_wrap=True,
     )

@@ -62,6 +62,7 @@ def _show(door: Door, told: Probe) -> None:
     """Print one line a witness, then what it means to be dropped where it was."""
     from rich.table import Table
 
+    from semmem.interfaces.cli.terminal import Shown
     from semmem.probe_stages import STAGES
 
     door.out.print(f"Probe of recipe {told.recipe} at k = {told.k}, in {told.seconds:.1f} s", style="bold")
@@ -72,7 +73,7 @@ def _show(door: Door, told: Probe) -> None:
         table.add_row(
             one.regime,
             one.leg,
-            "[green]yes[/]" if one.returned else "[red]no[/]",
+            Shown("yes", "green") if one.returned else Shown("no", "red"),
             one.dropped or "",
             "" if one.rank is None else str(one.rank),
             "" if one.place is None else str(one.place),
@@ -83,8 +84,8 @@ def _show(door: Door, told: Probe) -> None:
     for one in told:
         if one.alone is False and one.returned:
             line = f"{one.leg} ({one.regime}) came back only because another leg listed it too."
-            door.out.print(line, style="yellow", markup=False)
+            door.out.print(line, style="yellow")
     for stage in dict.fromkeys(one.dropped for one in told.dropped if one.dropped):
-        door.out.print(f"{stage}, to be passed: {STAGES[stage]}.", style="dim", markup=False)
+        door.out.print(f"{stage}, to be passed: {STAGES[stage]}.", style="dim")
     for why in told.left_out.values():
-        door.out.print(why, style="dim", markup=False)
+        door.out.print(why, style="dim")

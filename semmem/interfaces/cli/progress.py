@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from semmem.interfaces.cli.door import Door
+from semmem.interfaces.controls import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -37,7 +38,7 @@ def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any
         if door.err.is_terminal:
             if bar is None:
                 bar = _bar(door)
-                bar.add_task(what, total=total)
+                bar.add_task(visible(what), total=total)
                 bar.start()
             spent = now - start
             bar.update(bar.task_ids[0], completed=count, rate=f"{count / spent:,.0f}/s")
@@ -63,7 +64,7 @@ def _bar(door: Door) -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}", justify="right"),

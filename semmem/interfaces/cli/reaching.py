@@ -82,7 +82,7 @@ def _recipe(door: Door) -> Recipe:
         plan, own, wrong = mem.searched_by(namespace=door.namespace)
     if own and not door.json:
         its = ", ".join(f"{name} {value}" for name, value in own.items())
-        door.out.print(f"In namespace {door.namespace}: {its}.", markup=False)
+        door.out.print(f"In namespace {door.namespace}: {its}.")
     if wrong:
         door.say(f"{wrong[0].upper()}{wrong[1:]}.".replace("..", "."))
     return plan
@@ -107,6 +107,7 @@ def show_reach(door: Door, told: Reach) -> None:
     """Print the table, one line a leg and regime; then what would change a class, and what boost-only means."""
     from rich.table import Table
 
+    from semmem.interfaces.cli.terminal import Shown
     from semmem.reach_report import describe
 
     door.out.print(f"Reach of recipe {told.recipe} at k = {told.k}", style="bold")
@@ -120,7 +121,7 @@ def show_reach(door: Door, told: Reach) -> None:
         table.add_row(
             row["regime"],
             row["leg"],
-            f"[{_COLOURS[row['class']]}]{row['class']}[/]",
+            Shown(row["class"], _COLOURS[row["class"]]),
             *(row[name] for name in ("first place", "lower bar", "upper bar")),
             *(row[name] for name in ("ranks that can enter", "ranks guaranteed")),
         )
@@ -129,8 +130,10 @@ def show_reach(door: Door, told: Reach) -> None:
             changes.setdefault(row["what would change it"], []).append(row["leg"] + where)
     door.out.print(table)
     for change, legs in changes.items():
-        door.out.print(f"{', '.join(legs)}: {change.replace(': ', ' with ', 1)}", style="dim", markup=False)
+        door.out.print(f"{', '.join(legs)}: {change.replace(': ', ' with ', 1)}", style="dim")
     if any(leg.class_ == "boost-only" for regime in told.regimes.values() for leg in regime.legs.values()):
         door.out.print(
-            f"[red]boost-only[/]: it can move what other legs found, never bring its own into the top {told.k}."
+            Shown("boost-only", "red").append(
+                f": it can move what other legs found, never bring its own into the top {told.k}.", "not red"
+            )
         )

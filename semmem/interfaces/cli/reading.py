@@ -81,7 +81,7 @@ def explain(
     with door.connect() as mem:
         found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe)
         why = found.explain(id)
-    door.give(why, lambda: door.out.print(str(why), markup=False))
+    door.give(why, lambda: door.out.print(str(why)))
 
 
 def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
@@ -142,7 +142,7 @@ def _show_recall(door: Door, found: Recall) -> None:
     full = full_score([found])
     for hit in found:
         door.print_lines(hit_lines(hit, full))
-    door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim", markup=False)
+    door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
 
 
 def _count(number: int) -> str:
@@ -163,17 +163,17 @@ def _show_page(door: Door, page: Page) -> None:
         text = f"{memory.title}: {memory.text}" if memory.title else memory.text
         table.add_row(*_plain_cells(memory.id, when, one_line(text, 90)))
     if not len(page):
-        door.out.print(f"No memory in namespace {door.namespace} matches.", markup=False)
+        door.out.print(f"No memory in namespace {door.namespace} matches.")
         return
     door.out.print(table)
     if page.cursor:
-        door.out.print(f"More: --cursor {page.cursor}", style="dim", markup=False)
+        door.out.print(f"More: --cursor {page.cursor}", style="dim")
 
 
 def _plain_cells(*cells: str) -> list[Any]:
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    return [Text(cell) for cell in cells]
+    return [Shown(cell) for cell in cells]
 
 
 def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) -> None:
@@ -181,8 +181,8 @@ def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) ->
 
     for name, value in wire.plain(counts).items():
         shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
-        door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}", markup=False)
+        door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}")
     for name, one in held.items():
-        door.out.print(f"{name}: {one.memories:,} memories, {one.vectors:,} vectors", markup=False, soft_wrap=True)
+        door.out.print(f"{name}: {one.memories:,} memories, {one.vectors:,} vectors", soft_wrap=True)
         for what in ("content", "vector", "graph"):
-            door.out.print(f"{what:>10}  {getattr(one, what)}", markup=False)
+            door.out.print(f"{what:>10}  {getattr(one, what)}")

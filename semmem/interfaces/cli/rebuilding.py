@@ -76,6 +76,6 @@ def _show(door: Door, made: Rebuilt, hashes: Mapping[str, str], filler: str | No
     else:
         line = f"Made {made.embedded:,} vectors{f' with {filler}' if filler else ''}."
         before = f" {made.kept:,} were made by a call that was interrupted." if made.kept else ""
-    door.out.print(line + before, markup=False)
+    door.out.print(line + before)
     for namespace, found in sorted(hashes.items()):
-        door.out.print(f"{found}  {namespace}", markup=False, soft_wrap=True)
+        door.out.print(f"{found}  {namespace}", soft_wrap=True)

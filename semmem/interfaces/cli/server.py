@@ -50,7 +50,7 @@ def stop_server(folder: Path) -> bool:
 def status(door: Door) -> None:
     """Say whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
     found = server_of(door.url).status()
-    door.give(found, lambda: door.out.print(status_line(found), markup=False, soft_wrap=True))
+    door.give(found, lambda: door.out.print(status_line(found), soft_wrap=True))
 
 
 def stop(

@@ -50,7 +50,7 @@ def set_(
     with door.connect() as mem:
         found = mem.configure(namespace=door.namespace, **{name: value_of(value)})
     line = f"{name} is {json.dumps(found[name])} in namespace {door.namespace}, from the next recall on."
-    door.give({"namespace": door.namespace, "settings": found}, lambda: door.out.print(line, markup=False))
+    door.give({"namespace": door.namespace, "settings": found}, lambda: door.out.print(line))
 
 
 @command(names, "unset", "url", "namespace")
@@ -67,7 +67,7 @@ def unset(
     with door.connect() as mem:
         left = mem.unset_settings(*(wanted or ()), namespace=door.namespace)
     line = f"Namespace {door.namespace} has {len(left) or 'no'} search settings of its own."
-    door.give({"namespace": door.namespace, "settings": left}, lambda: door.out.print(line, markup=False))
+    door.give({"namespace": door.namespace, "settings": left}, lambda: door.out.print(line))
 
 
 def _rows(found: Settings) -> list[dict[str, Any]]:
@@ -109,7 +109,8 @@ def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
 
 def _show(door: Door, told: dict[str, Any]) -> None:
     from rich.table import Table
-    from rich.text import Text
+
+    from semmem.interfaces.cli.terminal import Shown
 
     for rows in (told["settings"], told.get("search", [])):
         if not rows:
@@ -121,13 +122,13 @@ def _show(door: Door, told: dict[str, Any]) -> None:
             table.add_column("meaning", style="dim")
         for row in rows:
             cells = [row["name"], _shown(row["value"]), _short(row["source"])]
-            table.add_row(*map(Text, [*cells, row["meaning"]] if "meaning" in row else cells))
+            table.add_row(*map(Shown, [*cells, row["meaning"]] if "meaning" in row else cells))
         door.out.print(table)
         if rows is told["settings"]:
             files = ", ".join(map(_short, told["files"])) or "none"
-            door.out.print(f"Files read: {files}.\n", style="dim", markup=False, soft_wrap=True)
+            door.out.print(f"Files read: {files}.\n", style="dim", soft_wrap=True)
     if told.get("unused"):
-        door.out.print(told["unused"], style="red", markup=False)
+        door.out.print(told["unused"], style="red")
 
 
 def _short(source: str) -> str:

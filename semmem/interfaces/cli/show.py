@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from semmem.interfaces.controls import visible
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -30,10 +32,10 @@ def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH)
     The cells are shared out by largest remainder, so that they add up to the score's, and any share above nothing
     shows at least once.
     """
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
     cells = _cells(components, full, width)
-    text = Text()
+    text = Shown()
     for name, count in cells.items():
         glyph, colour = _LOOK.get(name, _OTHER)
         text.append(glyph * count, style=colour)
@@ -57,30 +59,30 @@ def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str
 
 def legend() -> Text:
     """Return one line that says which glyph is which component."""
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    text = Text()
+    text = Shown()
     for name, (glyph, colour) in _LOOK.items():
         text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
     return text
 
 
 def one_line(text: str, width: int) -> str:
-    """Return ``text`` on one line of at most ``width`` characters."""
-    flat = " ".join(text.split())
+    """Return ``text`` on one line of at most ``width`` characters, all of them visible."""
+    flat = visible(" ".join(text.split()))
     return flat if len(flat) <= width else flat[: max(1, width - 1)].rstrip() + "…"
 
 
 def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
     """Return a hit in three lines: score, bar and title; each component with the leg's rank; the best sentence."""
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    head = Text(f"{mark}{hit.rank:>2}  {hit.score:.3f} ")
+    head = Shown(f"{mark}{hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
     if hit.memory.title:
         head.append(f"  {one_line(hit.memory.title, 32)}", style="bold")
     head.append(f"  {one_line(hit.memory.id, 36)}", style="dim")
-    shares = Text("      ")
+    shares = Shown("      ")
     for name, value in hit.components.items():
         place = hit.legs.get(name)
         colour = _LOOK.get(name, _OTHER)[1]
@@ -88,26 +90,26 @@ def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
         shares.append(f" (rank {place.rank})   " if place else "   ", style="dim")
     if hit.duplicates:
         shares.append(f"and {len(hit.duplicates)} of the same text", style="dim")
-    body = Text("      " + one_line(hit.snippet or hit.memory.text, 92))
+    body = Shown("      " + one_line(hit.snippet or hit.memory.text, 92))
     return [head, shares, body]
 
 
 def memory_lines(memory: Memory) -> list[Text]:
     """Return a memory in full: its text, and every field that says something."""
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    lines = [Text(memory.title or memory.id, style="bold"), Text(memory.text)]
+    lines: list[Text] = [Shown(memory.title or memory.id, style="bold"), Shown(memory.text)]
     for name, value in memory.as_dict().items():
         if name not in ("text", "title") and value not in (None, [], {}):
-            lines.append(Text(f"{name:>11}  {value}", style="dim"))
+            lines.append(Shown(f"{name:>11}  {value}", style="dim"))
     return lines
 
 
 def degraded_lines(degraded: Mapping[str, str]) -> list[Text]:
     """Return one line for each leg that could not answer."""
-    from rich.text import Text
+    from semmem.interfaces.cli.terminal import Shown
 
-    return [Text(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
+    return [Shown(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
 
 
 def full_score(recalls: Sequence[Recall]) -> float:

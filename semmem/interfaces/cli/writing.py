@@ -202,7 +202,7 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
 
 
 def _show_memory(door: Door, memory: Memory) -> None:
-    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}.", markup=False)
+    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}.")
 
 
 def _show_report(door: Door, report: IngestReport) -> None:
