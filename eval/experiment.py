@@ -20,7 +20,7 @@ from eval.comparison import Comparison, ExperimentError, Lists, compare, cutoff
 from eval.conditions import Condition
 from eval.cost import cost, environment
 from eval.datasets import Corpus, Query
-from eval.fingerprint import fingerprint
+from eval.fingerprint import ASKS, fingerprint
 from eval.fusings import fused_places
 from eval.linkage import linkage
 from eval.lists import ask_all, asking, group_key, grouped, shallow
@@ -252,7 +252,7 @@ def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
     recipes = {c.name: c.recipe for c in conditions}
-    code = fingerprint()
+    code = fingerprint(*ASKS)
     out: dict[str, Lists] = {}
     shared: dict[Any, Any] = {}
     for names in grouped(recipes):

@@ -2,23 +2,80 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-import semmem
+__all__ = ["ASKS", "STORES", "fingerprint", "sources"]
 
-__all__ = ["WRITES", "fingerprint"]
+ROOT = Path(__file__).resolve().parents[1]
+STORES = (
+    "eval.datasets",
+    "semmem.bringing",
+    "semmem.embedders",
+    "semmem.extractors",
+    "semmem.ingest",
+    "semmem.interfaces.importers",
+    "semmem.stores",
+)
+"""Where reading a data set and writing a store begin; what these import decides what a store holds, too."""
+ASKS = ("eval.lists", "semmem")
+"""Where asking begins: any part of semmem may change a list."""
 
-WRITES = ("extractors", "embedders", "stores", "ingest.py", "stop_words.py", "text.py", "tokens.py")
-"""The parts of semmem that decide what a store holds."""
 
-
-def fingerprint(*parts: str) -> str:
-    """Return a short hash of semmem's source, or of the named files and folders of it."""
-    root = Path(semmem.__file__).parent
-    chosen = [root / part for part in parts] or [root]
-    files = {f for at in chosen for f in ([at] if at.is_file() else [*at.rglob("*.py"), *at.rglob("*.sql")])}
+def fingerprint(*roots: str, root: Path = ROOT) -> str:
+    """Return a short hash of the source of ``roots`` and of all they import, under the folder ``root``."""
     total = blake2b(digest_size=4)
-    for path in sorted(files):
+    for path in sources(*roots, root=root):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
+
+
+def sources(*roots: str, root: Path = ROOT) -> list[Path]:
+    """Return the files of semmem and eval that the modules and whole packages ``roots`` need, sorted.
+
+    An import inside a function counts, one that only type checkers see does not. The SQL of a package counts where one
+    of its modules does. Raises ModuleNotFoundError for a root that is not there.
+    """
+    waiting: list[Path] = []
+    for name in roots:
+        at = root.joinpath(*name.split("."))
+        found = (
+            sorted(at.rglob("*.py")) if at.is_dir() else [path for path in [at.with_suffix(".py")] if path.is_file()]
+        )
+        if not found:
+            raise ModuleNotFoundError(f"There is no module {name}; name another in eval/fingerprint.py.", name=name)
+        waiting += found
+    files: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in files:
+            files |= {path, *(path.parent / "sql").rglob("*.sql")}
+            waiting += filter(None, (_file(name, root) for name in _imports(path)))
+    return sorted(files)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield the full name of every module that ``path`` may import, and of what it takes from one."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+def _file(name: str, root: Path) -> Path | None:
+    """Return the file of a module of ours, None for another's; semmem itself only names its public parts."""
+    first, *rest = name.split(".")
+    if first not in ("eval", "semmem") or not rest:
+        return None
+    at = root.joinpath(first, *rest)
+    return next((path for path in (at.with_suffix(".py"), at / "__init__.py") if path.is_file()), None)

@@ -58,12 +58,12 @@ METRICS = ("R@10", "R@5", "nDCG@10")
 def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> Iterator[Any]:
     """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
     import semmem
-    from eval.fingerprint import WRITES, fingerprint
+    from eval.fingerprint import STORES, fingerprint
     from eval.kept_vectors import keeping
 
     if store is None and corpus is not None:
         # What a store holds depends on the code that filled it, so another version fills another one.
-        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*WRITES)}"
+        about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*STORES)}"
         folder = RUNS / "stores" / f"{corpus.name}-{about}"
         folder.parent.mkdir(parents=True, exist_ok=True)
         store = f"embedded://{folder}"

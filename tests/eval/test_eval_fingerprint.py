@@ -1,0 +1,115 @@
+"""What decides whether an old store may be used again: all that reading and writing import, and nothing of asking."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import semmem
+from eval.datasets import load
+from eval.fingerprint import ASKS, ROOT, STORES, fingerprint, sources
+from eval.runner import ingest
+
+TOY = ROOT / "eval" / "data" / "toy"
+WIRING = {"semmem/facade.py", "semmem/keeping.py", "eval/runner.py"}
+"""What passes a write on and decides nothing about it."""
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """Return a copy of the sources, which a test may change."""
+    for package in ("eval", "semmem"):
+        shutil.copytree(
+            ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("runs", "data", "__pycache__")
+        )
+    return tmp_path
+
+
+def names(*roots: str) -> set[str]:
+    return {path.relative_to(ROOT).as_posix() for path in sources(*roots)}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "eval/datasets/reading.py",
+        "semmem/bringing.py",
+        "semmem/conversation.py",  # the key of an author
+        "semmem/drafts.py",
+        "semmem/embedders/minilm.py",
+        "semmem/extractors/llm.py",
+        "semmem/interfaces/importers/note_text.py",
+        "semmem/reembedding.py",
+        "semmem/searched.py",
+        "semmem/tokens.py",
+        "semmem/upkeep.py",
+    ],
+)
+def test_a_change_on_the_way_into_a_store_changes_the_fingerprint(copied: Path, module: str) -> None:
+    before = fingerprint(*STORES, root=copied)
+    assert before == fingerprint(*STORES)
+    with (copied / module).open("a", encoding="utf-8") as out:
+        out.write("# changed\n")
+    assert fingerprint(*STORES, root=copied) != before
+
+
+def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> None:
+    before = fingerprint(*STORES, root=copied)
+    statements = sorted((copied / "semmem" / "stores").rglob("*.sql"))[0]
+    statements.write_text(statements.read_text(encoding="utf-8") + "-- changed\n", encoding="utf-8")
+    of_sql = fingerprint(*STORES, root=copied)
+    assert of_sql != before
+    (copied / "semmem" / "new.py").write_text("import semmem.newer\n", encoding="utf-8")
+    (copied / "semmem" / "newer.py").write_text("NUMBER = 1\n", encoding="utf-8")
+    assert fingerprint(*STORES, root=copied) == of_sql  # nobody imports it yet
+    with (copied / "semmem" / "drafts.py").open("a", encoding="utf-8") as out:
+        out.write("def later():\n    from semmem import new\n")
+    imported = fingerprint(*STORES, root=copied)
+    (copied / "semmem" / "newer.py").write_text("NUMBER = 2\n", encoding="utf-8")
+    assert fingerprint(*STORES, root=copied) != imported != of_sql
+
+
+@pytest.mark.parametrize("module", ["semmem/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/charts.py"])
+def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path, module: str) -> None:
+    stored, asked = fingerprint(*STORES, root=copied), fingerprint(*ASKS, root=copied)
+    with (copied / module).open("a", encoding="utf-8") as out:
+        out.write("# changed\n")
+    assert fingerprint(*STORES, root=copied) == stored
+    assert (fingerprint(*ASKS, root=copied) != asked) is module.startswith("semmem")
+
+
+def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp_path: Path, store_url: str) -> None:
+    ran: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ("eval", "semmem"):
+            ran.add(path.relative_to(ROOT).as_posix())
+
+    for url in (store_url, f"sqlite:///{tmp_path / 'notes.db'}"):
+        with semmem.connect(url, embedder="hashing") as mem:
+            outer = sys.getprofile()
+            threading.setprofile(note)
+            sys.setprofile(note)
+            try:
+                assert ingest(mem, load(TOY)).remembered == 60
+            finally:
+                sys.setprofile(outer)
+                threading.setprofile(None)
+    assert {
+        "eval/datasets/reading.py",
+        "semmem/ingest.py",
+        "semmem/upkeep.py",
+        "semmem/stores/postgres_write.py",
+    } <= ran
+    assert ran - WIRING - names(*STORES) == set()
+
+
+def test_a_root_that_is_gone_is_named() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"There is no module semmem\.no_such"):
+        fingerprint("semmem.no_such")
