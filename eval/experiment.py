@@ -107,6 +107,8 @@ def conduct(
     by_name = {c.name: c for c in conditions}
     scored = [q for q in corpus.queries if q.gold]
     headline = list(corpus.headline)
+    # ceilings count memories: they say nothing where one memory of a session stands for all
+    detailed = len(by_name) <= _DETAILED and not any(q.any_of for q in headline)
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "command": command,
@@ -130,11 +132,7 @@ def conduct(
             | {"live witness": [one for (holder, _), of in seen.items() if holder == name for one in of]},
             "measures": _means(measured[name]),
             "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
-            "ceilings": {
-                str(k): ceilings(condition.recipe, headline, own, k).as_dict()
-                for k in (5, 10)
-                if len(by_name) <= _DETAILED
-            },
+            "ceilings": {str(k): ceilings(condition.recipe, headline, own, k).as_dict() for k in (5, 10) if detailed},
         }
     dropped = {at: stage for at, of in seen.items() if (stage := dropping_stage(of))}
     for metric in metrics:

@@ -78,7 +78,7 @@ def linkage(corpus: Corpus, *, max_df: int | None = None, chances: int = 2_000, 
     for group in ("headline", *corpus.strata):
         counts: Counter[str] = Counter()
         for query in corpus.queries:
-            if (query.apart if group == "headline" else query.stratum != group) or len(query.gold) < 2:
+            if query.any_of or (query.apart if group == "headline" else query.stratum != group) or len(query.gold) < 2:
                 continue
             counts["questions"] += 1
             for one, two in itertools.combinations(query.gold, 2):

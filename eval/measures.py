@@ -98,7 +98,7 @@ def measure(
     at = {q.id: i for i, q in enumerate(asked)}
     wanted = [m @ k for k in cutoffs for m in (R, nDCG, RR, Success)]
     values = {str(m): np.zeros(len(asked)) for m in wanted}
-    scored = {q.id: falling(unfold(run.get(q.id, ()), q.gold)) for q in asked}
+    scored = {q.id: falling(judged(q, run)) for q in asked}
     qrels = {q.id: dict(q.grades) for q in asked}
     if asked:
         for metric in ir_measures.iter_calc(wanted, qrels, {id: scores for id, scores in scored.items() if scores}):
@@ -109,7 +109,7 @@ def measure(
     if token_counts is not None:
         for budget in budgets:
             values[f"R<={budget}tok"] = np.array(
-                [recall_within(budget, run.get(q.id, ()), q.gold, token_counts[q.namespace]) for q in asked]
+                [recall_within(budget, run.get(q.id, ()), q.gold, token_counts[q.namespace], q.any_of) for q in asked]
             )
     return Measured(
         ids=tuple(at),
@@ -119,19 +119,32 @@ def measure(
     )
 
 
-def unfold(places: Sequence[Place], gold: Sequence[str]) -> list[str]:
+def judged(query: Query, run: Run) -> list[str]:
+    """Return what a run has for a question, one id a place; a memory that stands for its session is the session's."""
+    return unfold(run.get(query.id, ()), query.gold, query.any_of)
+
+
+def unfold(
+    places: Sequence[Place], gold: Sequence[str], any_of: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
     """Return one id a place: of folded duplicates the gold one, and further gold ones right behind it.
 
-    A second gold memory in one place takes a place of its own here, which can only understate a run that folds.
+    A second gold memory in one place takes a place of its own here, which can only understate a run that folds. Where
+    one of several memories is enough, the first of them has the id of what they stand for; the others stay as they are.
     """
-    wanted = set(gold)
+    wanted = _wanted(gold, any_of)
     out: dict[str, None] = {}
     for place in places:
         ids = (place,) if isinstance(place, str) else place
-        found = [id for id in ids if id in wanted and id not in out]
-        for id in found or ids[:1]:
+        found = [wanted[id] for id in ids if id in wanted and wanted[id] not in out]
+        for id in dict.fromkeys(found) or ids[:1]:
             out.setdefault(id)
     return list(out)
+
+
+def _wanted(gold: Sequence[str], any_of: Mapping[str, Sequence[str]] | None) -> dict[str, str]:
+    """Return what each memory stands for that is gold, or of which one is enough."""
+    return {memory: id for id in gold for memory in (any_of or {}).get(id, (id,))}
 
 
 def falling(ids: Sequence[str]) -> dict[str, float]:
@@ -139,27 +152,35 @@ def falling(ids: Sequence[str]) -> dict[str, float]:
     return {id: float(len(ids) - i) for i, id in enumerate(ids)}
 
 
-def recall_within(budget: int, places: Sequence[Place], gold: Sequence[str], token_counts: Mapping[str, int]) -> float:
+def recall_within(
+    budget: int,
+    places: Sequence[Place],
+    gold: Sequence[str],
+    token_counts: Mapping[str, int],
+    any_of: Mapping[str, Sequence[str]] | None = None,
+) -> float:
     """Return the share of gold in the longest head of the run that fits ``budget`` tokens.
 
     The list ends at the first memory that does not fit: an agent fills its prompt in order. Of a folded place only
     the memory shown is paid for.
     """
-    wanted, found, spent = set(gold), set(), 0
+    wanted = _wanted(gold, any_of)
+    found: set[str] = set()
+    spent = 0
     for place in places:
         ids = (place,) if isinstance(place, str) else place
         spent += token_counts[ids[0]]
         if spent > budget:
             break
-        found.update(wanted.intersection(ids))
-    return len(found) / len(wanted)
+        found.update(wanted[id] for id in ids if id in wanted)
+    return len(found) / len(set(gold))
 
 
 def write_run(path: Path, run: Run, queries: Iterable[Query], tag: str) -> None:
     """Write a TREC run file: question, Q0, memory, rank, strictly falling score, tag."""
     with path.open("w", encoding="utf-8") as out:
         for query in queries:
-            for rank, (id, score) in enumerate(falling(unfold(run.get(query.id, ()), query.gold)).items(), start=1):
+            for rank, (id, score) in enumerate(falling(judged(query, run)).items(), start=1):
                 out.write(f"{_word(query.id)} Q0 {_word(id)} {rank} {score:g} {_word(tag)}\n")
 
 

@@ -50,7 +50,7 @@ def write_moved(
             for delta, id in some:
                 query = asked[id]
                 lines += [f"- {id} ({query.stratum}), {metric} {delta:+.3f}: {query.text}", "", "```"]
-                lines += _explained(mem, query.text, query.namespace, query.gold, holder)
+                lines += _explained(mem, query.text, query.namespace, query.gold_memories, holder)
                 lines += ["```", ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

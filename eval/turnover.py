@@ -35,7 +35,7 @@ def turnover(
     counts: Counter[str] = Counter({f"{what}{gold}": 0 for what in _WHAT for gold in ("", " gold")})
     for query in queries:
         before, after = _top(base.get(query.id, ()), k), _top(other.get(query.id, ()), k)
-        gold = set(query.gold)
+        gold = set(query.gold_memories)
         own = leg_only(holder, leg, asked[query.id]) if leg and holder is not None and asked is not None else set()
         for what, ids in (
             ("leg-only", (before | after) & own),

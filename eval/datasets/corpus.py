@@ -19,7 +19,9 @@ class Query:
     """One question. ``gold`` are ids of memories in ``namespace`` that answer it, possibly none.
 
     ``apart`` questions (unanswerable, adversarial, abstention) are reported beside the headline, never in it.
-    ``extra`` holds what a format knows besides: answer, grades, stale_ids, near_ids, ...
+    ``extra`` holds what a format knows besides: answer, grades, stale_ids, near_ids, ... Where a set judges more than
+    one memory, such as a session of several turns, ``gold`` names it and ``any_of`` has its memories: it is found
+    where any of them is.
     """
 
     id: str
@@ -29,6 +31,12 @@ class Query:
     stratum: str = "all"
     apart: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+    any_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def gold_memories(self) -> tuple[str, ...]:
+        """Ids of the memories that are gold, or of which one is enough."""
+        return tuple(memory for id in self.gold for memory in self.any_of.get(id, (id,)))
 
     @property
     def grades(self) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""The plain form: a folder with ``documents.jsonl`` and ``queries.jsonl``."""
+"""The plain form: a folder with questions in ``queries.jsonl`` beside memories in any form that semmem imports."""
 
 from __future__ import annotations
 
@@ -7,55 +7,49 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, first_row, moment, text_of
+from eval.datasets.reading import Source, build, first_row, text_of
 
-__all__ = ["NAME", "load", "question", "recognises"]
+__all__ = ["MEMORIES", "NAME", "load", "question", "recognises"]
 
 NAME = "folder"
-_PASSED_ON = ("title", "author", "session", "position", "source", "importance")
+MEMORIES = {
+    "documents.jsonl": "jsonl",
+    "documents.csv": "csv",
+    "documents": "markdown",
+    "chat.jsonl": "chat",
+    "chat.json": "chat",
+    "mcp.jsonl": "mcp",
+    "mcp.json": "mcp",
+    "mem0.jsonl": "mem0",
+    "mem0.json": "mem0",
+}
+"""What holds the memories, and the form that ``semmem import`` reads it as; ``documents`` is a folder of notes."""
 _APART = frozenset({"unanswerable", "abstention", "adversarial"})
 _STRATUM = ("stratum", "type", "category")
 _READ = frozenset({"id", "question", "text", "query", "gold_ids", "namespace", *_STRATUM})
 
 
 def recognises(path: Path) -> bool:
-    """Tell whether ``path`` is a folder with both files, and not LoCoMo's rows."""
-    documents = path / "documents.jsonl"
-    return documents.is_file() and (path / "queries.jsonl").is_file() and "dia_id" not in first_row(documents)
+    """Tell whether ``path`` is a folder with questions and memories, and not LoCoMo's rows."""
+    held = [name for name in MEMORIES if (path / name).exists()]
+    return bool(held) and (path / "queries.jsonl").is_file() and "dia_id" not in first_row(path / "documents.jsonl")
 
 
 def load(path: Path) -> Corpus:
-    """Read the folder. Rows have ``id`` and ``text``; author, session, created_at, tags, ... pass through.
+    """Read the folder. The memories are what ``semmem import`` stores of the one file that is named in ``MEMORIES``.
 
-    A row may name its ``namespace``; without one it is the folder's name. Questions have ``id``, ``question``
+    A memory may name its ``namespace``; without one it is the folder's name. Questions have ``id``, ``question``
     and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``). Raises DatasetError.
     """
     source = Source(path)
-    memories = [
-        (where, _memory(row, where, path.name)) for where, row in source.rows("documents.jsonl", ("id", "text"))
-    ]
+    held = [name for name in MEMORIES if (path / name).exists()]
+    if len(held) != 1:
+        raise DatasetError(f"{path} holds {', '.join(held) or 'no memories'}; put one of {', '.join(MEMORIES)} there.")
+    memories = source.imported(MEMORIES[held[0]], held[0], path.name)
     queries = [
         (where, question(row, where, path.name)) for where, row in source.rows("queries.jsonl", ("id", "gold_ids"))
     ]
     return build(path.name, NAME, memories, queries, source)
-
-
-def _memory(row: Mapping[str, Any], where: str, namespace: str) -> dict[str, Any]:
-    memory: dict[str, Any] = {
-        "namespace": str(row.get("namespace") or namespace),
-        "id": str(row["id"]),
-        "text": text_of(row["text"], where, "text"),
-    }
-    memory.update({key: row[key] for key in _PASSED_ON if row.get(key) is not None})
-    if "session" in memory:
-        memory["session"] = str(memory["session"])
-    if row.get("created_at"):
-        memory["created_at"] = moment(str(row["created_at"]), where)
-    if row.get("tags"):
-        memory["tags"] = tuple(str(tag) for tag in row["tags"])
-    if isinstance(row.get("metadata"), dict) and row["metadata"]:
-        memory["metadata"] = row["metadata"]
-    return memory
 
 
 def question(row: Mapping[str, Any], where: str, namespace: str) -> Query:

@@ -1,25 +1,27 @@
-"""LongMemEval (Wu et al. 2024): long chat sessions, one session a memory.
+"""LongMemEval (Wu et al. 2024): long chat sessions, one turn a memory, as ``semmem import longmemeval`` stores them.
 
-Read from a folder with ``documents_sessions.jsonl`` (all sessions pooled in one namespace) or from the authors' own
-files, where each question has a haystack of its own and so a namespace of its own, unless ``pooled``.
-Abstention questions (ids that end in ``_abs``) are kept apart and have no gold.
+Gold is a session: it is found where any turn of it is. Read from a folder with ``documents_sessions.jsonl`` (all
+sessions pooled in one namespace) or from the authors' own files, where each question has a haystack of its own and so
+a namespace of its own, unless ``pooled``. Abstention questions (ids that end in ``_abs``) are kept apart and have no
+gold.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, moment
+from eval.datasets.reading import Source, build
+from semmem.errors import InvalidInput
+from semmem.interfaces.importers import longmemeval
 
 __all__ = ["NAME", "load", "recognises"]
 
 NAME = "longmemeval"
-_DATE = "%Y/%m/%d (%a) %H:%M"  # 2023/05/30 (Tue) 21:48
 
 
 def recognises(path: Path) -> bool:
@@ -42,58 +44,70 @@ def load(path: Path, *, pooled: bool = False) -> Corpus:
 
 def _rows(path: Path) -> Corpus:
     source = Source(path)
-    memories = [
-        (where, _memory(path.name, str(row["id"]), row["turns"], str(row["date"]), where))
-        for where, row in source.rows("documents_sessions.jsonl", ("id", "date", "turns"))
-    ]
+    notes: Counter[str] = Counter()
+    memories = source.imported("longmemeval", "documents_sessions.jsonl", path.name, notes)
+    turns = _turns(memories)
     queries = []
     for where, row in source.rows("queries.jsonl", ("id", "question", "type", "gold_sessions")):
         gold = tuple(str(id) for id in row["gold_sessions"])
         stratum = str(row["type"])
         apart = stratum == "abstention" or not gold
         extra = {"answer": row.get("answer")}
-        queries.append((where, Query(str(row["id"]), str(row["question"]), path.name, gold, stratum, apart, extra)))
-    return build(path.name, NAME, memories, queries, source)
+        any_of = _any_of(gold, path.name, turns)
+        query = Query(str(row["id"]), str(row["question"]), path.name, gold, stratum, apart, extra, any_of)
+        queries.append((where, query))
+    return build(path.name, NAME, memories, queries, source, notes)
 
 
 def _own_file(path: Path, pooled: bool) -> Corpus:
     source = Source(path.parent)
     notes: Counter[str] = Counter()
-    memories: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
-    queries = []
-    required = (
-        "question_id",
-        "question",
-        "question_type",
-        "haystack_sessions",
-        "haystack_session_ids",
-        "haystack_dates",
+    asked = source.items(path.name, ("question_id", "question", "question_type"))
+    memories = (
+        source.imported("longmemeval", path.name, path.stem, notes)
+        if pooled
+        else _haystacks(source, path.name, [str(item["question_id"]) for _, item in asked], notes)
     )
-    for where, item in source.items(path.name, required):
-        namespace = path.stem if pooled else str(item["question_id"])
-        sessions, ids, dates = item["haystack_sessions"], item["haystack_session_ids"], item["haystack_dates"]
-        if not len(sessions) == len(ids) == len(dates):
-            raise DatasetError(f"{where} has {len(sessions)} sessions, {len(ids)} ids and {len(dates)} dates.")
-        for session, id, date in zip(sessions, ids, dates, strict=True):
-            if not any(str(turn.get("content", "")).strip() for turn in session):
-                notes["sessions without text"] += 1
-                continue
-            memory = (where, _memory(namespace, str(id), session, str(date), where))
-            if (namespace, str(id)) in memories:
-                # The same filler session stands in many haystacks, and sometimes twice in one.
-                notes["sessions met again"] += 1
-            memories.setdefault((namespace, str(id)), memory)
-        abstain = str(item["question_id"]).endswith("_abs")
-        gold = () if abstain else tuple(str(id) for id in item.get("answer_session_ids") or ())
+    turns = _turns(memories)
+    queries = []
+    for where, item in asked:
+        id = str(item["question_id"])
+        namespace = path.stem if pooled else id
+        abstain = id.endswith("_abs")
+        gold = () if abstain else tuple(str(session) for session in item.get("answer_session_ids") or ())
         stratum = "abstention" if abstain else str(item["question_type"])
         extra = {"answer": item.get("answer"), "asked_at": item.get("question_date")}
-        query = Query(str(item["question_id"]), str(item["question"]), namespace, gold, stratum, not gold, extra)
-        queries.append((where, query))
-    return build(path.stem, NAME, memories.values(), queries, source, notes)
+        any_of = _any_of(gold, namespace, turns)
+        queries.append((where, Query(id, str(item["question"]), namespace, gold, stratum, not gold, extra, any_of)))
+    return build(path.stem, NAME, memories, queries, source, notes)
 
 
-def _memory(namespace: str, id: str, turns: Sequence[Mapping[str, Any]], date: str, where: str) -> dict[str, Any]:
-    text = "\n\n".join(str(turn["content"]).strip() for turn in turns if str(turn.get("content", "")).strip())
-    if not text:
-        raise DatasetError(f"{where} has the session {id} without text.")
-    return {"namespace": namespace, "id": id, "text": text, "created_at": moment(date, where, _DATE)}
+def _haystacks(source: Source, name: str, ids: list[str], notes: Counter[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the turns of every question's haystack in a namespace of its own, each session of it once."""
+    path = source.path(name)
+    bad = source.rejecting(path, notes)
+    met: set[tuple[int, str]] = set()
+    memories = []
+    try:
+        for where, number, session, date, turns in longmemeval.sessions(path, bad):
+            if (number, session) not in met:
+                met.add((number, session))
+                for item in longmemeval.turns_of(where, session, date, turns, bad):
+                    memories.append(source.memory(path, item, ids[number - 1]))
+    except InvalidInput as error:
+        raise DatasetError(error.message) from None
+    return memories
+
+
+def _turns(memories: list[tuple[str, dict[str, Any]]]) -> Mapping[tuple[str, str], list[str]]:
+    """Return the ids of the turns by namespace and session."""
+    out: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for _, memory in memories:
+        out[memory["namespace"], memory["session"]].append(memory["id"])
+    return out
+
+
+def _any_of(
+    gold: tuple[str, ...], namespace: str, turns: Mapping[tuple[str, str], list[str]]
+) -> dict[str, tuple[str, ...]]:
+    return {session: tuple(turns[namespace, session]) for session in gold if (namespace, session) in turns}

@@ -1,4 +1,4 @@
-"""Files to rows, with the line number in every complaint, and the checks all formats share."""
+"""Files to rows and to memories, with the line number in every complaint, and the checks all formats share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import dataclasses
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
+from semmem.drafts import drafted
+from semmem.errors import InvalidInput, MissingExtra
+from semmem.interfaces.importers import BadRow, Item, reader
 
-__all__ = ["Source", "build", "first_row", "moment", "text_of"]
+__all__ = ["LEFT_OUT", "Source", "build", "first_row", "text_of"]
+
+LEFT_OUT = "rows that semmem import leaves out"
 
 
 class Source:
@@ -22,6 +26,7 @@ class Source:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._hash = hashlib.sha256()
+        self._counted: set[Path] = set()
 
     @property
     def sha256(self) -> str:
@@ -31,13 +36,71 @@ class Source:
     def _read(self, path: Path) -> str:
         if not path.is_file():
             raise DatasetError(f"There is no file {path}; put it there or pass another path.")
-        data = path.read_bytes()
-        self._hash.update(data)
+        data = self._bytes(path)
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as e:
             line = data[: e.start].count(b"\n") + 1
             raise DatasetError(f"{path} line {line} is not UTF-8; save the file as UTF-8.") from None
+
+    def _bytes(self, path: Path) -> bytes:
+        data = path.read_bytes()
+        if path not in self._counted:
+            self._hash.update(data)
+            self._counted.add(path)
+        return data
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file, or of a folder of notes, that another reader reads; its bytes are counted here."""
+        path = self.root / name
+        if not path.exists():
+            raise DatasetError(f"There is no file {path}; put it there or pass another path.")
+        for file in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
+            if file.is_file():
+                self._bytes(file)
+        return path
+
+    def imported(
+        self, format: str, name: str, namespace: str | Callable[[Item], str], notes: Counter[str] | None = None
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Return (where, memory) of all that ``semmem import FORMAT`` stores of a file; where is "file line n".
+
+        A row that it leaves out is counted in ``notes``. Without these it raises DatasetError.
+        """
+        path = self.path(name)
+        try:
+            items = reader(format)(path, reject=self.rejecting(path, notes))
+            return [self.memory(path, item, namespace) for item in items]
+        except (InvalidInput, MissingExtra) as error:
+            raise DatasetError(error.message) from None
+
+    def rejecting(self, path: Path, notes: Counter[str] | None = None) -> Callable[[BadRow], None]:
+        """Return what an importer tells of a bad row of ``path``: it is counted in ``notes``, or a DatasetError."""
+
+        def told(row: BadRow) -> None:
+            if notes is None:
+                raise DatasetError(f"{path} {row.where}: {row.reason}")
+            notes[LEFT_OUT] += 1
+
+        return told
+
+    def memory(self, path: Path, item: Item, namespace: str | Callable[[Item], str]) -> tuple[str, dict[str, Any]]:
+        """Return (where, memory) of an importer's item, in its own namespace or else in ``namespace``.
+
+        It is checked as ``remember`` checks it. Raises DatasetError.
+        """
+        where = f"{path} {item.where}"
+        space = str(item.get("namespace") or (namespace if isinstance(namespace, str) else namespace(item)))
+        memory = {**item, "namespace": space}
+        try:
+            checked = drafted(0, memory, space)
+        except InvalidInput as error:
+            raise DatasetError(f"{where}: {error.message}") from None
+        if "id" not in item:
+            raise DatasetError(f"{where} has no id; questions name their memories by it.")
+        if "created_at" in item:
+            memory["created_at"] = checked.memory.created_at
+        return where, memory
 
     def rows(self, name: str, required: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
         """Return (where, row) of every non-empty line of a JSONL file; where is "file line n"."""
@@ -104,21 +167,6 @@ def text_of(value: object, where: str, key: str) -> str:
     return value
 
 
-def moment(value: str, where: str, *forms: str) -> datetime:
-    """Return an aware time: ISO 8601, or the first of ``forms`` (strptime) that fits; without a zone it is UTC."""
-    for form in forms:
-        try:
-            at = datetime.strptime(value, form)
-        except ValueError:
-            continue
-        return at if at.tzinfo else at.replace(tzinfo=UTC)
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise DatasetError(f"{where} has a time that cannot be read: {value!r}.") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 def build(
     name: str,
     format: str,
@@ -143,7 +191,7 @@ def build(
     for where, query in queries:
         if query.id in asked:
             raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")
-        gold = tuple(dict.fromkeys(g for g in query.gold if (query.namespace, g) in kept))
+        gold = tuple(dict.fromkeys(g for g in query.gold if g in query.any_of or (query.namespace, g) in kept))
         counts["gold ids that do not exist"] += len(set(query.gold)) - len(gold)
         if query.gold and not gold:
             counts["questions without any gold that exists"] += 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eval.datasets import FORMATS, KNOWN_SHA256, Corpus, DatasetError, data_root, is_known_copy, load
+from eval.measures import measure
 
 
 def jsonl(path: Path, *rows: object) -> Path:
@@ -49,7 +50,7 @@ def test_author_session_time_and_tags_pass_through(tmp_path: Path) -> None:
     assert memory["author"] == "ada"
     assert memory["session"] == "3"
     assert memory["created_at"] == datetime(2026, 1, 6, 9, 2, 46, tzinfo=UTC)
-    assert memory["tags"] == ("infra",)
+    assert memory["tags"] == ["infra"]
 
 
 def test_a_question_without_gold_is_kept_apart_and_out_of_the_headline(tmp_path: Path) -> None:
@@ -70,11 +71,15 @@ def test_gold_ids_that_no_memory_has_are_dropped_and_counted(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("documents", "queries", "sentence"),
     [
-        ([DOC, {"id": 2}], [ASK], "documents.jsonl line 2 has no 'text'"),
-        ([DOC, {"id": 2, "text": "  "}], [ASK], "documents.jsonl line 2 has an empty 'text'"),
+        ([DOC, {"id": 2}], [ASK], "documents.jsonl line 2: The text is empty; a memory needs some text"),
+        ([DOC, {"id": 2, "text": "  "}], [ASK], "documents.jsonl line 2: The text is empty; a memory needs some text"),
         ([DOC, DOC], [ASK], "documents.jsonl line 2 repeats the id '1'"),
-        ([DOC, ["x"]], [ASK], "documents.jsonl line 2 must be an object, not list"),
-        ([{**DOC, "created_at": "yesterday"}], [ASK], "line 1 has a time that cannot be read: 'yesterday'"),
+        ([DOC, ["x"]], [ASK], "documents.jsonl line 2: it is list, not a memory"),
+        (
+            [{**DOC, "created_at": "yesterday"}],
+            [ASK],
+            "line 1: created_at must be an ISO 8601 time",
+        ),
         ([DOC], [ASK, ASK], "queries.jsonl line 2 repeats the question id '9'"),
         ([DOC], [{**ASK, "gold_ids": 1}], "queries.jsonl line 1 has 'gold_ids' that is not a list"),
         ([DOC], [{"id": 1, "gold_ids": [1]}], "queries.jsonl line 1 has an empty 'question'"),
@@ -95,14 +100,14 @@ def test_a_malformed_row_is_named_by_file_and_line(
 def test_a_line_that_is_not_json_is_named_by_its_number(tmp_path: Path) -> None:
     path = folder(tmp_path, [DOC], [ASK])
     (path / "documents.jsonl").write_text('{"id": 1, "text": "a"}\n\n{"id": 2, "text"\n', encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"documents\.jsonl line 3 is not JSON: Expecting ':' delimiter at column"):
+    with pytest.raises(DatasetError, match=r"documents\.jsonl line 3: it is not JSON"):
         load(path)
 
 
 def test_a_file_that_is_not_utf8_is_named_by_line(tmp_path: Path) -> None:
     path = folder(tmp_path, [DOC], [ASK])
     (path / "documents.jsonl").write_bytes(b'{"id": 1, "text": "a"}\n{"id": 2, "text": "\xff"}\n')
-    with pytest.raises(DatasetError, match=r"line 2 is not UTF-8"):
+    with pytest.raises(DatasetError, match=r"line 2: it is not UTF-8"):
         load(path)
 
 
@@ -195,12 +200,13 @@ def test_a_locomo_turn_is_a_memory_with_author_caption_session_time_and_order(lo
         "id": "conv-7:D2:1",
         "text": "Look! [a photo of a dog]",
         "author": "Ann",
-        "session": "2",
+        "session": "conv-7:2",
         "position": 0,
         "created_at": datetime(2023, 5, 8, 13, 56, tzinfo=UTC),
     }
     # 12:05 am is five past midnight; session 10 comes after session 2, by number and not by spelling.
     assert [m["id"] for m in locomo.memories[:3]] == ["conv-7:D2:1", "conv-7:D2:2", "conv-7:D10:1"]
+    assert [m["position"] for m in locomo.memories[:3]] == [0, 1, 0]
     assert locomo.memories[2]["created_at"] == datetime(2023, 6, 1, 0, 5, tzinfo=UTC)
 
 
@@ -226,7 +232,7 @@ def test_locomo_counts_what_it_skips_and_keeps_category_five_apart(locomo: Corpu
 def test_a_locomo_session_without_a_date_is_refused(tmp_path: Path) -> None:
     sample = {"conversation": {"session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "x"}]}, "qa": []}
     (tmp_path / "x.json").write_text(json.dumps([sample]), encoding="utf-8")
-    with pytest.raises(DatasetError, match="item 1 has 'session_1' without 'session_1_date_time'"):
+    with pytest.raises(DatasetError, match="session 1, turn 1 has no date; give the session its session_N_date_time"):
         load(tmp_path / "x.json")
 
 
@@ -257,21 +263,45 @@ def longmemeval_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_longmemeval_session_is_one_memory_of_its_turns(longmemeval_file: Path) -> None:
+def test_a_longmemeval_turn_is_a_memory_and_its_session_is_gold(longmemeval_file: Path) -> None:
     corpus = load(longmemeval_file)
-    assert corpus.memories[0] == {
+    assert corpus.memories[1] == {
         "namespace": "q1",
-        "id": "a",
-        "text": "hello a\n\nyes",
+        "id": "a:1",
+        "text": "yes",
+        "author": "assistant",
+        "session": "a",
+        "position": 1,
         "created_at": datetime(2023, 5, 30, 21, 48, tzinfo=UTC),
     }
+    asked = corpus.queries[0]
+    assert (asked.gold, asked.any_of, asked.gold_memories) == (("b",), {"b": ("b:0", "b:1")}, ("b:0", "b:1"))
+
+
+def test_a_session_is_found_where_one_of_its_turns_is(longmemeval_file: Path) -> None:
+    asked = load(longmemeval_file).queries[:1]
+    counts = {"q1": dict.fromkeys(("a:0", "a:1", "b:0", "b:1"), 100)}
+    one = measure(asked, {"q1": ["a:0", "b:1", "b:0"]}, cutoffs=(1, 2), token_counts=counts)
+    assert one.mean("R@1") == 0.0
+    assert one.mean("R@2") == one.mean("AllGold@2") == one.mean("R<=500tok") == 1.0
+    assert one.mean("RR@2") == 0.5
+    assert measure(asked, {"q1": ["a:0", "a:1"]}, cutoffs=(2,)).mean("R@2") == 0.0
+
+
+def test_a_longmemeval_turn_without_text_is_counted_and_its_session_stays(tmp_path: Path) -> None:
+    row = haystack("q1", ["a", "b"], ["b"])
+    row["haystack_sessions"][1][0]["content"] = " "
+    (tmp_path / "lme.json").write_text(json.dumps([row]), encoding="utf-8")
+    corpus = load(tmp_path / "lme.json")
+    assert corpus.notes == {"rows that semmem import leaves out": 1}
+    assert corpus.queries[0].any_of == {"b": ("b:1",)}
 
 
 def test_each_longmemeval_question_has_its_own_haystack_unless_pooled(longmemeval_file: Path) -> None:
-    assert load(longmemeval_file).sizes == {"q1": 2, "q2_abs": 2}
+    assert load(longmemeval_file).sizes == {"q1": 4, "q2_abs": 4}
     pooled = load(longmemeval_file, pooled=True)
-    assert pooled.sizes == {"lme": 3}
-    assert pooled.notes == {"sessions met again": 1}
+    assert pooled.sizes == {"lme": 6}
+    assert pooled.queries[0].any_of == {"b": ("b:0", "b:1")}
 
 
 def test_an_abstention_question_has_no_gold_and_stands_apart(longmemeval_file: Path) -> None:
@@ -380,7 +410,7 @@ SHARED = {
     "agentnotes_a": (283, 1, 110, 100, 0),
     "hotpotqa100": (994, 1, 100, 100, 0),
     "locomo3": (1451, 3, 495, 383, 2),
-    "longmemeval_mini": (74, 1, 20, 16, 0),
+    "longmemeval_mini": (764, 1, 20, 16, 0),
     "musique100": (1890, 1, 100, 100, 0),
     "vaswani": (11429, 1, 93, 93, 0),
 }

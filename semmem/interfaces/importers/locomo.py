@@ -1,28 +1,49 @@
-"""LoCoMo's own file (Maharana et al. 2024), ``locomo10.json`` or a cut of it: one turn of a conversation a memory."""
+"""LoCoMo's own file (Maharana et al. 2024) or its turns as JSONL rows: one turn of a conversation a memory."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, moment, plain_text, refuse
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.interfaces.importers.rows import refuse as _refuse
 
-__all__ = ["read"]
+__all__ = ["conversation_name", "read"]
 
 _SESSION = re.compile(r"session_(0|[1-9]\d*)")
 _DATE = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
 
 
+_ROW = frozenset(("conv", "session", "date_time"))
+_Turn = tuple[str, Any, str, str, int, Any]
+
+
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     """Yield one item a turn: ids ``conv-26:D1:3``, sessions ``conv-26:1``; an image's caption stands in brackets.
 
-    A turn that cannot be stored goes to ``reject`` with its conversation, session and number; without ``reject`` it
+    ``locomo10.json``, a cut of it, or lines with ``conv``, ``session`` and ``date_time`` beside the keys of a turn. A
+    turn that cannot be stored goes to ``reject`` with its conversation, session and number; without ``reject`` it
     raises BadItem. Raises InvalidInput for a file of another form.
     """
-    bad = reject or refuse
+    bad = reject or _refuse
+    for where, turn, name, session, place, date in (_rows if path.suffix.lower() == ".jsonl" else _own_file)(path, bad):
+        try:
+            yield _item(where, turn, name, session, place, date)
+        except RowError as error:
+            bad(BadRow(where, str(error)))
+
+
+def conversation_name(sample: Mapping[str, Any], number: int) -> str:
+    """Return the name of the conversation that stands at ``number``, from 1, in LoCoMo's own file."""
+    return str(sample.get("sample_id") or f"conversation-{number}")
+
+
+def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
+    """Yield (where, turn, conversation, session, position, date) of the authors' file, sessions by number."""
     samples = document(path)
     if not isinstance(samples, list) or not any(isinstance(s, Mapping) and "conversation" in s for s in samples):
         raise InvalidInput(f"{path} is not LoCoMo's file: that is a list of objects with a 'conversation' each.")
@@ -31,17 +52,26 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
         if not isinstance(talk, Mapping):
             bad(BadRow(f"conversation {number}", "it has no object 'conversation'."))
             continue
-        name = str(sample.get("sample_id") or f"conversation-{number}")
+        name = conversation_name(sample, number)
         for session, turns in sorted((int(m[1]), talk[key]) for key in talk if (m := _SESSION.fullmatch(key))):
             for place, turn in enumerate(turns if isinstance(turns, list) else [turns]):
                 where = f"conversation {number} ({name}), session {session}, turn {place + 1}"
-                try:
-                    yield _item(where, turn, name, session, place, talk.get(f"session_{session}_date_time"))
-                except RowError as error:
-                    bad(BadRow(where, str(error)))
+                yield where, turn, name, str(session), place, talk.get(f"session_{session}_date_time")
 
 
-def _item(where: str, turn: Any, name: str, session: int, place: int, date: Any) -> Item:
+def _rows(path: Path, bad: Reject) -> Iterator[_Turn]:
+    """Yield the same of lines, which stand in the order of their conversation."""
+    positions: Counter[tuple[str, str]] = Counter()
+    for where, row in lines(path, bad):
+        if not isinstance(row, Mapping) or not row.keys() >= _ROW:
+            bad(BadRow(where, "it is no object with 'conv', 'session' and 'date_time'."))
+            continue
+        at = str(row["conv"]), str(row["session"])
+        yield where, row, *at, positions[at], row["date_time"]
+        positions[at] += 1
+
+
+def _item(where: str, turn: Any, name: str, session: str, place: int, date: Any) -> Item:
     if not isinstance(turn, Mapping):
         raise RowError(f"it is {type(turn).__name__}, not a turn.")
     caption = turn.get("blip_caption")

@@ -10,7 +10,7 @@ from semmem.errors import InvalidInput
 from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
 from semmem.interfaces.importers.rows import refuse as _refuse
 
-__all__ = ["read"]
+__all__ = ["read", "sessions", "turns_of"]
 
 _DATE = "%Y/%m/%d (%a) %H:%M"  # 2023/05/30 (Tue) 21:48
 
@@ -24,29 +24,33 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     """
     bad = reject or _refuse
     met: dict[str, Any] = {}
-    for where, session, date, turns in _sessions(path, bad):
-        if not isinstance(turns, list):
-            bad(BadRow(where, "its turns are not a list."))
-            continue
-        if session in met:
-            if met[session] != turns:
-                bad(BadRow(where, f"the session {session!r} was met before with other turns."))
-            continue
-        met[session] = turns
-        for place, turn in enumerate(turns):
-            at = f"{where}, turn {place + 1}"
-            try:
-                yield _item(at, turn, session, place, date)
-            except RowError as error:
-                bad(BadRow(at, str(error)))
+    for where, _, session, date, turns in sessions(path, bad):
+        if session not in met:
+            met[session] = turns
+            yield from turns_of(where, session, date, turns, bad)
+        elif met[session] != turns:
+            bad(BadRow(where, f"the session {session!r} was met before with other turns."))
 
 
-def _sessions(path: Path, reject: Reject) -> Iterator[tuple[str, str, Any, Any]]:
-    """Yield (where, id, date, turns) of every session."""
+def turns_of(where: str, session: str, date: Any, turns: Any, reject: Reject) -> Iterator[Item]:
+    """Yield one item a turn of one session, as ``sessions`` has it."""
+    if not isinstance(turns, list):
+        reject(BadRow(where, "its turns are not a list."))
+        return
+    for place, turn in enumerate(turns):
+        at = f"{where}, turn {place + 1}"
+        try:
+            yield _item(at, turn, session, place, date)
+        except RowError as error:
+            reject(BadRow(at, str(error)))
+
+
+def sessions(path: Path, reject: Reject) -> Iterator[tuple[str, int, str, Any, Any]]:
+    """Yield (where, number of the question whose haystack it is in, id, date, turns) of every session; rows have 0."""
     if path.suffix.lower() == ".jsonl":
         for where, row in lines(path, reject):
             if isinstance(row, Mapping) and {"id", "turns"} <= row.keys():
-                yield where, str(row["id"]), row.get("date"), row["turns"]
+                yield where, 0, str(row["id"]), row.get("date"), row["turns"]
             else:
                 reject(BadRow(where, "it is no object with 'id' and 'turns'."))
         return
@@ -66,7 +70,7 @@ def _sessions(path: Path, reject: Reject) -> Iterator[tuple[str, str, Any, Any]]
             reject(BadRow(where, f"it has no lists {', '.join(names)} of one length."))
             continue
         for place, (turns, id, date) in enumerate(zip(*columns, strict=True), 1):
-            yield f"{where}, session {place}", str(id), date, turns
+            yield f"{where}, session {place}", number, str(id), date, turns
 
 
 def _item(where: str, turn: Any, session: str, place: int, date: Any) -> Item:

@@ -11,6 +11,8 @@ __all__ = ["VectorItem", "read"]
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id")
 """What a store keeps for itself; in an export for people to read."""
+_NAMES = ("id", "session")
+"""What other programs number: a whole number is read as the string of it."""
 
 
 class VectorItem(Item):
@@ -26,7 +28,8 @@ class VectorItem(Item):
 def read(path: Path, *, reject: Reject | None = None, into: str | None = None, vectors: bool = True) -> Iterator[Item]:
     """Yield one item a line; ``into`` takes the place of each memory's own namespace, ``vectors=False`` leaves these.
 
-    A line that is no object goes to ``reject``; without ``reject`` it raises BadItem.
+    An id or a session that is a whole number is its digits. A line that is no object goes to ``reject``; without
+    ``reject`` it raises BadItem.
     """
     bad = reject or refuse
     for where, row in lines(path, bad):
@@ -35,6 +38,7 @@ def read(path: Path, *, reject: Reject | None = None, into: str | None = None, v
             continue
         given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
         known, embedder = given.pop("vectors", None), given.pop("embedder", None)
+        given |= {name: str(given[name]) for name in _NAMES if type(given.get(name)) is int}
         if into is not None:
             given["namespace"] = into
         if not vectors:
