@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from semmem import settings_file
+from semmem import folders, settings_file
 from semmem.errors import InvalidInput, UnknownRecipe
 from semmem.rerankers import known as known_reranker
 from semmem.types import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
@@ -68,7 +68,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 
 
 class Settings(BaseSettings):
-    """What can be set from outside, in rising order: the environment (``SEMMEM_`` + the name), ``semmem.toml``, an
+    """What can be set from outside, in rising order: ``semmem.toml``, the environment (``SEMMEM_`` + the name), an
     argument of connect. ``files`` are those that were read, the last one wins; see semmem.settings_file.
     """
 
@@ -107,12 +107,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the files between the arguments and the environment."""
+        """Put the files below the environment, and that below the arguments."""
         return init_settings, _Outside(settings_cls, env_settings)
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
-        """Return the settings, arguments over files over environment. Raises InvalidInput, in one sentence."""
+        """Return the settings, arguments over environment over files. Raises InvalidInput, in one sentence."""
         names = list(cls.model_fields)
         if unknown := sorted(set(given) - set(names)):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
@@ -123,9 +123,9 @@ class Settings(BaseSettings):
             found = cls(**given)
         except ValidationError as error:
             name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else "?"
-            where = "" if name in given or name not in environment else f" (SEMMEM_{name.upper()})"
-            if name in in_file and name not in given:
-                where = f" ({in_file[name].where(name)})"
+            where = ""
+            if name not in given and (name in environment or name in in_file):
+                where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
             raise InvalidInput(f"The setting {name}{where} cannot be used: {error.errors()[0]['msg']}.") from None
         except ValueError:  # pydantic-settings' own, for a variable that is no JSON
             raise InvalidInput(
@@ -133,7 +133,7 @@ class Settings(BaseSettings):
             ) from None
         found._files = files
         found._sources = {
-            name: "argument" if name in given else str(in_file[name].path) if name in in_file else "environment"
+            name: "argument" if name in given else "environment" if name in environment else str(in_file[name].path)
             for name in names
             if name in given or name in in_file or name in environment
         }
@@ -169,9 +169,11 @@ class _Outside(PydanticBaseSettingsSource):
     def __call__(self) -> dict[str, Any]:
         """Return what is set outside and not given as an argument."""
         given = self.current_state
-        found = dict(self._environment())
-        for file in _files(given.get("config", found.get("config")), list(self.settings_cls.model_fields)):
+        environment = self._environment()
+        found: dict[str, Any] = {}
+        for file in _files(given.get("config", environment.get("config")), list(self.settings_cls.model_fields)):
             found |= file.values
+        found |= environment
         return {name: value for name, value in found.items() if name not in given and name != "config"} | {
             name: value or None for name, value in found.items() if name == "config" and name not in given
         }
@@ -181,10 +183,10 @@ def _files(config: Any, known: list[str]) -> tuple[settings_file.SettingsFile, .
     """Return the files of settings there are, least first. Raises InvalidInput where one cannot be read."""
     if config is not None:
         wanted = str(config)
-        return (settings_file.read(Path(wanted).expanduser().absolute(), known),) if wanted else ()
-    own = settings_file.users_file(os.environ.get("XDG_CONFIG_HOME"))
+        return (settings_file.read(folders.expanded(wanted).absolute(), known),) if wanted else ()
+    own = settings_file.users_file()
     here = Path(settings_file.NAME).absolute()
-    found = [(path, path == own) for path in dict.fromkeys((own, here)) if path.is_file()]
+    found = [(path, path == own) for path in dict.fromkeys((own, here)) if path is not None and path.is_file()]
     return tuple(settings_file.read(path, known, trusted=trusted) for path, trusted in found)
 
 

@@ -2,19 +2,19 @@
 
 Two files may exist beside each other: the user's own, and one in the working folder, which wins. Whoever writes the
 latter need not be the one who works there (a repository that was just cloned brings one), so it may change how semmem
-works and never where memories are, or whom a text or a key is sent to.
+works and never where memories are, whom a text or a key is sent to, or which model is loaded from a path.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from semmem import folders
 from semmem.errors import InvalidInput
 
 __all__ = ["ANYWHERE", "NAME", "SettingsFile", "read", "users_file"]
@@ -51,12 +51,10 @@ class SettingsFile:
         return f"{self.path}, line {line}" if line else str(self.path)
 
 
-def users_file(config_home: str | None) -> Path:
-    """Return where the user's own file would be; ``config_home`` is XDG_CONFIG_HOME, which Linux asks first."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "semmem" / NAME
-    place = Path(config_home) if config_home and Path(config_home).is_absolute() else Path.home() / ".config"
-    return place / "semmem" / NAME
+def users_file() -> Path | None:
+    """Return where the user's own file would be, None for a user without a home."""
+    folder = folders.settings()
+    return None if folder is None else folder / NAME
 
 
 def read(path: Path, known: Collection[str], *, trusted: bool = True) -> SettingsFile:
@@ -80,12 +78,21 @@ def read(path: Path, known: Collection[str], *, trusted: bool = True) -> Setting
             raise InvalidInput(f"{found.where(name)}: there is no setting {name!r}; there are {', '.join(known)}.")
         if name == "config":
             raise InvalidInput(f"{found.where(name)}: config names this file and cannot stand in it; remove the line.")
-        if not trusted and name not in ANYWHERE:
+        if not trusted and (name not in ANYWHERE or _sends_or_loads(name, values[name])):
+            what = name if name not in ANYWHERE else f"{name} = {_sends_or_loads(name, values[name])}"
             raise InvalidInput(
-                f"{found.where(name)}: {name} cannot be set by a file of the working folder, which may be anybody's; "
+                f"{found.where(name)}: {what} cannot be set by a file of the working folder, which may be anybody's; "
                 f"put it into your own file of settings, or trust this one with SEMMEM_CONFIG={NAME}."
             )
     return SettingsFile(path, {name: _placed(name, value, path.parent) for name, value in values.items()}, text)
+
+
+def _sends_or_loads(name: str, value: Any) -> str | None:
+    """Return which value of a setting that may stand anywhere sends texts to an endpoint or loads a named model."""
+    if name == "extractor" and value == "llm":
+        return '"llm"'
+    rerank = value.get("rerank") if name == "recipe" and isinstance(value, Mapping) else None
+    return '{rerank = "cross_encoder:…"}' if isinstance(rerank, str) and rerank.startswith("cross_encoder") else None
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:
@@ -93,7 +100,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
     if not isinstance(value, str):
         return value
     if name in _PATHS:
-        return str(folder / Path(value).expanduser())
+        return str(folder / folders.expanded(value))
     scheme, colon, rest = value.strip().partition(":")
     if name == "url" and colon and scheme.lower() in _FOLDERS and rest and not rest.startswith(("/", "~", ":memory:")):
         return f"{scheme}://{(folder / rest).absolute()}"

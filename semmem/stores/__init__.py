@@ -25,7 +25,8 @@ def open_store(
 
     Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
     """
-    from semmem.stores.url import data_folder, parse_url
+    from semmem import folders
+    from semmem.stores.url import parse_url
 
     target = parse_url(url, home=home)
     if target.kind == "sqlite":
@@ -39,7 +40,7 @@ def open_store(
 
         assert target.path is not None
         server = EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s)
-        before = _backup(target.path / "backups", one_store=True) if backup_before_migration else None
+        before = _backup((target.path / "backups").absolute, one_store=True) if backup_before_migration else None
         return PostgresStore(
             url or "embedded:",
             server.ensure_running,
@@ -48,15 +49,18 @@ def open_store(
             before_migration=before,
         )
     dsn = target.dsn or ""
-    folder = (home or data_folder()).expanduser().absolute() / "backups"
-    before = _backup(folder, one_store=False) if backup_before_migration else None
+
+    def place() -> Path:  # asked when it is needed: a user without a home folder may have a server
+        return (folders.data() if home is None else folders.expanded(home)).absolute() / "backups"
+
+    before = _backup(place, one_store=False) if backup_before_migration else None
     return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)
 
 
-def _backup(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:
+def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Any, int, int], None]:
     def before(connection: Any, number: int, newest: int) -> None:
         from semmem.stores.postgres_backup import before_migration
 
-        before_migration(folder, one_store=one_store)(connection, number, newest)
+        before_migration(place(), one_store=one_store)(connection, number, newest)
 
     return before

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from semmem import folders
 from semmem.errors import InvalidInput
 
-__all__ = ["Target", "data_folder", "masked", "parse_url"]
+__all__ = ["Target", "masked", "parse_url"]
 
 _FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
 
@@ -29,13 +29,6 @@ class Target:
     dsn: str | None = field(default=None, repr=False)
 
 
-def data_folder() -> Path:
-    """Return the folder in which this platform keeps a user's data, for semmem; nothing is created."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "semmem"
-    return Path.home() / ".local" / "share" / "semmem"
-
-
 def parse_url(url: str | None, *, home: Path | None) -> Target:
     """Read a store URL.
 
@@ -50,7 +43,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if url is None or (scheme == "embedded" and not rest):
-        return Target("embedded", path=(data_folder() if home is None else home).expanduser().absolute())
+        return Target("embedded", path=(folders.data() if home is None else folders.expanded(home)).absolute())
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from semmem import folders
 from semmem.config import Settings
 from semmem.errors import InvalidInput
 from semmem.settings_file import ANYWHERE, users_file
@@ -32,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 @pytest.fixture
 def own(here: Write) -> Write:
     """Return a function that writes the user's own file."""
-    return lambda text: _write(users_file(str(Path.home() / ".config")), text)
+    return lambda text: _write(Path.home() / ".config" / "semmem" / "semmem.toml", text)
 
 
 def _write(path: Path, text: str) -> Path:
@@ -41,15 +44,24 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_wins_over_the_environment_and_an_argument_over_the_file(
+def test_the_environment_wins_over_a_file_and_an_argument_over_both(
     here: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SEMMEM_POOL_SIZE", "3")
-    assert (Settings.load().pool_size, Settings.load().source("pool_size")) == (3, "environment")
     path = here("pool_size = 4\n")
     assert (Settings.load().pool_size, Settings.load().source("pool_size")) == (4, str(path))
+    monkeypatch.setenv("SEMMEM_POOL_SIZE", "3")
+    assert (Settings.load().pool_size, Settings.load().source("pool_size")) == (3, "environment")
     assert (Settings.load(pool_size=5).pool_size, Settings.load(pool_size=5).source("pool_size")) == (5, "argument")
     assert Settings.load().source("language") == "default"
+
+
+def test_a_bad_value_is_blamed_on_the_place_that_won(here: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    here("pool_size = 0\n")
+    with pytest.raises(InvalidInput, match=r"semmem.toml, line 1\) cannot be used"):
+        Settings.load()
+    monkeypatch.setenv("SEMMEM_POOL_SIZE", "-1")
+    with pytest.raises(InvalidInput, match=r"pool_size \(SEMMEM_POOL_SIZE\) cannot be used"):
+        Settings.load()
 
 
 def test_settings_made_without_load_read_the_same_files(here: Write) -> None:
@@ -151,6 +163,8 @@ def test_a_recipe_may_be_chosen_by_the_environment(here: Write, monkeypatch: pyt
     monkeypatch.setenv("SEMMEM_RECIPE", value)
     assert recipe_of(Settings.load()).name == "hybrid"
     here('recipe = "lexical"\n')
+    assert recipe_of(Settings.load()).name == "hybrid"
+    monkeypatch.delenv("SEMMEM_RECIPE")
     assert recipe_of(Settings.load()).name == "lexical"
 
 
@@ -159,6 +173,8 @@ def test_a_recipe_in_a_file_is_not_mixed_with_one_of_the_environment(
 ) -> None:
     monkeypatch.setenv("SEMMEM_RECIPE", '{"name": "seed", "weights": {"graph": 3}}')
     here("[recipe.weights]\ndense = 0.5\n")
+    assert recipe_of(Settings.load()).weights == {"lexical": 1.0, "dense": 1.0, "graph": 3}
+    monkeypatch.delenv("SEMMEM_RECIPE")
     assert recipe_of(Settings.load()).weights == {"lexical": 1.0, "dense": 0.5, "graph": 0.35}
 
 
@@ -187,9 +203,97 @@ def test_lists_and_switches_of_a_recipe_are_read_as_a_file_writes_them(here: Wri
     assert (plan.conversation, plan.graph.seeders) == (None, ("lexical",))
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('extractor = "llm"\n', 'extractor = "llm"'),
+        ('[recipe]\nname = "default"\nrerank = "cross_encoder:./model"\n', 'recipe = {rerank = "cross_encoder:…"}'),
+    ],
+)
+def test_a_file_of_the_working_folder_sends_no_text_to_a_model_and_loads_none_by_its_path(
+    here: Write, monkeypatch: pytest.MonkeyPatch, text: str, what: str
+) -> None:
+    path = here(text)
+    with pytest.raises(InvalidInput) as caught:
+        Settings.load()
+    assert str(caught.value) == (
+        f"{path}, line 1: {what} cannot be set by a file of the working folder, which may be anybody's; put it into "
+        "your own file of settings, or trust this one with SEMMEM_CONFIG=semmem.toml."
+    )
+    monkeypatch.setenv("SEMMEM_CONFIG", "semmem.toml")
+    assert Settings.load().files[0].path == path
+
+
+def test_other_extractors_and_rerankers_may_stand_in_any_file(here: Write) -> None:
+    here('extractor = "spacy"\n[recipe]\nrerank = "composite"\n')
+    assert (Settings.load().extractor, recipe_of(Settings.load()).rerank) == ("spacy", "composite")
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS keeps settings beside data")
-def test_the_users_own_file_is_where_the_platform_keeps_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS keeps settings beside data")
+def test_settings_and_data_are_where_the_platform_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert users_file(None) == Path("/home/ada/.config/semmem/semmem.toml")
-    assert users_file("relative") == Path("/home/ada/.config/semmem/semmem.toml")
-    assert users_file("/etc/xdg") == Path("/etc/xdg/semmem/semmem.toml")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert users_file() == Path("/home/ada/.config/semmem/semmem.toml")
+    assert folders.data() == Path("/home/ada/.local/share/semmem")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg")
+    monkeypatch.setenv("XDG_DATA_HOME", "/var/xdg")
+    assert users_file() == Path("/etc/xdg/semmem/semmem.toml")
+    assert folders.data() == Path("/var/xdg/semmem")
+
+
+def test_no_folder_is_made_and_no_warning_given_by_asking_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert folders.data().is_relative_to(tmp_path)
+    assert users_file() is not None
+    assert list(tmp_path.iterdir()) == []
+
+
+NAMELESS = """
+import os, pwd, sys, platformdirs
+from semmem import folders
+from semmem.config import Settings
+from semmem.errors import InvalidInput
+from semmem.stores import open_store
+from semmem.stores.sqlite import SqliteStore
+from semmem.stores.embedded import EmbeddedServer
+os.environ.pop("HOME", None)
+def getpwuid(uid):
+    raise KeyError(uid)
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(54321), os.setuid(54321)
+else:
+    pwd.getpwuid = getpwuid
+settings = Settings.load()
+open_store("sqlite:///" + sys.argv[1] + "/notes.db").close()
+open_store("sqlite::memory:").close()
+for url in (None, "embedded:~/notes", "sqlite:~/notes.db"):
+    try:
+        open_store(url, home=settings.home)
+    except InvalidInput as error:
+        print(error)
+"""
+
+
+def test_a_user_without_a_home_has_sqlite_by_its_path_and_one_sentence_for_the_rest(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents:
+        if not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o001)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SEMMEM_", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", NAMELESS, str(tmp_path)], capture_output=True, text=True, env=environment, cwd=tmp_path
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "This user has no home folder to keep memories in; set SEMMEM_HOME to a folder, or name the store, such as "
+        "embedded:///FOLDER or sqlite:///FILE.",
+        "The folder ~ in the embedded: URL belongs to no user of this machine.",
+        "The folder ~ in the sqlite: URL belongs to no user of this machine.",
+    ]
+    assert (tmp_path / "notes.db").exists()

@@ -24,7 +24,7 @@ names = typer.Typer(add_completion=False)
 def settings(door: Door) -> None:
     """Show every setting, its value and where it came from; with --namespace also how that namespace is searched.
 
-    An argument wins over semmem.toml, that over the environment. Keys and passwords are never shown.
+    An argument wins over the environment, that over semmem.toml. Keys and passwords are never shown.
     """
     from semmem.config import Settings
     from semmem.tailoring import recipe_of
