@@ -78,8 +78,9 @@ def phrases(query: str) -> tuple[list[str], str]:
 
 
 _BOUNDARY = re.compile(
-    r"(?P<stop>[.!?\u2026]+[\"'\u201d\u2019)\]]*)(?=\s)|[\u3002\uff01\uff1f]+[\u300d\u300f]*|(?P<line>\n)"
-)
+    r"(?P<stop>(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+)(?=\s)"
+    r"|[\u3002\uff01\uff1f]+[\u300d\u300f]*|(?P<line>\n)"
+)  # a run of stops is looked at once, from its beginning
 _ABBREVIATION = re.compile(
     r"(?:\b(?:[^\W\d_]|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|[Ss]r|[Jj]r|[Nn]o|[Vv]ol|[Ff]ig|[Ee]q|[Cc]f|[Vv]s|[Cc]a|[Aa]pprox"
     r"|[Gg]en|[Cc]ol|[Cc]apt|[Ll]t|[Ss]gt|[Rr]ev|[Hh]on|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|[Ee]tc|[Jj]an|[Ff]eb|[Aa]ug"

@@ -65,7 +65,6 @@ _ASCII_TOKEN = re.compile(
 )  # the same on ASCII, in half the time
 _CJK_START = re.compile(f"[{_CJK}]")
 _POINT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
-_NOT_WORD = re.compile(r"[\W_]")
 _ACRONYMS = frozenset(("US", "IT", "WHO"))  # stop words, were they not written in capitals
 _FIRST_PERSON = frozenset(("i", "im", "ive", "ill", "id"))  # capitals that say nothing
 _CACHED_WORDS = 1 << 16

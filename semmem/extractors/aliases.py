@@ -42,6 +42,8 @@ _GROUPS = frozenset(("of", "the", "and", "for", "in", "&"))  # a name with one o
 _LONGEST_PERSON = 5
 _ENDED = re.compile(r"[.;:!?()\[\]]")
 _SHORT = re.compile(r"[^\W_](?:[^\W_]|[.&/-](?=[^\W_])){1,9}\.?\Z")
+_WINDOW = 240
+"""Characters before a bracket in which its long form stands."""
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{2,120})[)\]]")
 _IRREGULAR = {
     **{"men": "man", "women": "woman", "children": "child", "people": "person", "mice": "mouse", "feet": "foot"},
@@ -77,9 +79,9 @@ def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]
     occur in order in the words right before it, the first at the beginning of the long form: the rule of Schwartz and
     Hearst (2003), here with each letter at the beginning of a word where that is possible.
     """
-    out: list[tuple[Tokens, Tokens]] = []
+    out: dict[tuple[Tokens, Tokens], None] = {}
     for match in _BRACKETS.finditer(text):
-        inside, before = match[1].strip(), text[: match.start()].rstrip()
+        inside, before = match[1].strip(), text[max(0, match.start() - _WINDOW) : match.start()].rstrip()
         if _is_short(inside):
             pair = (_long_form(inside, before, language), inside)
         else:
@@ -87,9 +89,9 @@ def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]
             whole = tuple(word.folded for word, _, _ in tokens(inside, language))
             pair = (whole if _is_short(last[0]) and _spells(_letters(last[0]), whole) else (), last[0])
         short = tuple(word.folded for word, _, _ in tokens(pair[1], language))
-        if len(pair[0]) > 1 and short and (pair[0], short) not in out:
-            out.append((pair[0], short))
-    return out
+        if len(pair[0]) > 1 and short:
+            out[pair[0], short] = None
+    return list(out)
 
 
 def _is_short(word: str) -> bool:
@@ -107,9 +109,9 @@ def _letters(short: str) -> str:
 def _long_form(short: str, before: str, language: str) -> Tokens:
     """Return the shortest run of words at the end of ``before`` that spells ``short``."""
     letters = _letters(short)
-    words = tokens(before[-240:], language)
+    words = tokens(before, language)
     most = min(len(letters) + 5, len(letters) * 2)
-    ended = before[-240:]
+    ended = before
     run: list[str] = []
     last = len(ended)
     for word, start, end in reversed(words):

@@ -61,7 +61,7 @@ _PROMPT = (
     "are short phrases copied from the text, relation is a short verb phrase. Replace pronouns by the name they stand "
     "for. Use empty lists where there is nothing."
 )
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*\s*?\n")
 
 
 class LLM:
@@ -214,11 +214,16 @@ class LLM:
 _DOWN = frozenset(("timeout", "connection refused", "connection lost", "unknown host", "no secure connection"))
 
 
+def _unfenced(content: str) -> str:
+    """Return what stands between two fences of Markdown, or ``content`` where it is not between such."""
+    opening = _FENCE.match(content)
+    return content[opening.end() : -3] if opening and content[opening.end() :].endswith("```") else content
+
+
 def _read(content: str) -> tuple[Found, int] | str:
     """Return what an answer holds and how many of its parts have another form; or, in a few words, what is wrong."""
-    fenced = _FENCE.match(content)
     try:
-        answer = json.loads(fenced[1] if fenced else content)
+        answer = json.loads(_unfenced(content.strip()))
     except (ValueError, RecursionError):
         return "not JSON"
     names, tied = (answer.get(k) for k in ("names", "relationships")) if isinstance(answer, dict) else (None, None)

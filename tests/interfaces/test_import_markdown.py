@@ -97,6 +97,14 @@ def test_without_front_matter_the_first_heading_is_the_title_else_the_name_of_th
     assert items["index.md"]["tags"] == ["one", "two"]
 
 
+def test_signs_that_close_a_heading_are_left_out_and_those_of_a_name_stay(tmp_path: Path) -> None:
+    notes = {"closed": "# Notes ##  ", "empty": "# #\n# Next", "sharp": "# Learning C#", "spaced": "  #\tA  b\t#"}
+    items, _ = read(vault(tmp_path / "v", **notes))
+    assert {id: item["title"] for id, item in items.items()} == {
+        "closed.md": "Notes", "empty.md": "Next", "sharp.md": "Learning C#", "spaced.md": "A b"
+    }  # fmt: skip
+
+
 def test_links_are_readable_and_lead_to_ids(tmp_path: Path) -> None:
     links = (
         "[[Kestrel]] and [[kestrel|the logger]], [[Kestrel#Use]], ![[Kestrel#^b1]], [[#Below]], [[KL-7]], "

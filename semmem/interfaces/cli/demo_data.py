@@ -15,8 +15,9 @@ __all__ = ["OWN_QUESTIONS", "QUESTIONS", "Asked", "folder", "own_folder", "story
 _KINDS = {".md", ".markdown", ".txt", ".rst"}
 _SKIP = {"node_modules", "build", "dist", "site-packages", "__pycache__", "runs"}
 _LARGEST = 1_000_000
-_HEADING = re.compile(r"^#{1,4}\s+(.+?)\s*#*$")
-_FENCE = re.compile(r"^(```|~~~)")
+_HEADING = re.compile(r"#{1,4}\s+(?=\S)")
+_MARKS = re.compile(r"[*_`]|\]\([^()]*\)|\[")
+_FENCE = re.compile(r"```|~~~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,12 @@ def sections(text: str, name: str) -> Iterator[tuple[str, str]]:
             continue
         if any(map(str.strip, body)):
             yield title, "\n".join(body).strip()
-        title, body = _bare(heading[1]), []
+        title, body = _bare(line[heading.end() :]), []
     if any(map(str.strip, body)):
         yield title, "\n".join(body).strip()
 
 
 def _bare(heading: str) -> str:
-    return re.sub(r"[*_`]|\]\([^)]*\)|\[", "", heading)[:200]
+    from semmem.interfaces.importers.note_text import unclosed
+
+    return _MARKS.sub("", unclosed(heading))[:200]

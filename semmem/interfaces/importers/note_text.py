@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote
 
-__all__ = ["heading", "linked", "pieces", "tags"]
+__all__ = ["heading", "linked", "pieces", "tags", "unclosed"]
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_HEADING = re.compile(r"^ {0,3}#[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_TICKS = re.compile(r"`+")
+_HEADING = re.compile(r" {0,3}#[ \t]+")
 _TAG = re.compile(r"(?:^|(?<=[\s(,]))#([\w/-]+)")
 _WIKI = re.compile(r"(!?)\[\[([^\[\]\n|#]*)(#[^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
-_PLAIN = re.compile(r"(!?)\[([^\[\]\n]*)\]\(<?([^()<>\n]+?\.md)(?:#[^()<>\n]*)?>?\)", re.IGNORECASE)
+_PLAIN = re.compile(r"(!?)\[([^\[\]\n]*)\]\(<?([^()<>\n]+)>?\)")
+_NOTE = re.compile(r"\.md(?=#|\Z)", re.IGNORECASE)
 _LONGEST_TITLE = 300
 
 Shown = Callable[[str, str | None], str]
@@ -42,22 +43,41 @@ def pieces(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _inline(prose: str) -> Iterator[tuple[bool, str]]:
-    last = 0
-    for match in _INLINE.finditer(prose):
-        yield False, prose[last : match.start()]
-        yield True, match[0]
-        last = match.end()
+    """Yield the pieces of prose: code stands between two runs of as many backticks."""
+    runs = [match.span() for match in _TICKS.finditer(prose)]
+    closing: list[int | None] = [None] * len(runs)
+    after: dict[int, int] = {}
+    for number in reversed(range(len(runs))):
+        length = runs[number][1] - runs[number][0]
+        closing[number] = after.get(length)
+        after[length] = number
+    last = number = 0
+    while number < len(runs):
+        end = closing[number]
+        if end is not None:
+            yield False, prose[last : runs[number][0]]
+            yield True, prose[runs[number][0] : runs[end][1]]
+            last, number = runs[end][1], end
+        number += 1
     yield False, prose[last:]
 
 
 def heading(text: str) -> str | None:
     """Return the first heading of the first level, without its marks."""
     whole = "".join(" " * len(piece) if code and "\n" in piece else piece for code, piece in pieces(text))
-    match = _HEADING.search(whole)
-    if match is None:
-        return None
-    shown = linked(match[1], lambda target, shown: shown or target.rpartition("/")[2])
-    return " ".join(shown.translate({ord("*"): None, ord("`"): None}).split())[:_LONGEST_TITLE] or None
+    for line in whole.split("\n"):
+        mark = _HEADING.match(line)
+        if mark and (said := unclosed(line[mark.end() :])):
+            shown = linked(said, lambda target, shown: shown or target.rpartition("/")[2])
+            return " ".join(shown.translate({ord("*"): None, ord("`"): None}).split())[:_LONGEST_TITLE] or None
+    return None
+
+
+def unclosed(heading: str) -> str:
+    """Return what a heading says without the # signs that may close it: they stand apart (C# is a name)."""
+    said = heading.strip()
+    bare = said.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else said
 
 
 def tags(text: str) -> list[str]:
@@ -85,7 +105,10 @@ def linked(text: str, shown: Shown) -> str:
         return f"{seen} > {section}" if section and alias is None and not section.startswith("^") else seen
 
     def plain(match: re.Match[str]) -> str:
-        target = unquote(match[3]).strip()
+        note = _NOTE.search(match[3], 1)
+        if note is None:
+            return match[0]
+        target = unquote(match[3][: note.end()]).strip()
         return match[0] if "://" in target else shown(target, match[2].strip() or None)
 
     out = []

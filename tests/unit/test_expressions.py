@@ -1,0 +1,348 @@
+"""Every regular expression over foreign text takes time in proportion to it, whatever the text is.
+
+Each expression of the package stands here with the function that uses it and with texts made to be slow for it: a
+beginning, what is repeated up to 100,000 characters, an end. A new expression has to be added, or named as one that
+reads nothing but our own text.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem import conversation, passages, probe, searched, text, tokens
+from semmem.extractors import aliases, llm, names
+from semmem.interfaces import controls, graph_files
+from semmem.interfaces.cli import demo_data, importing
+from semmem.interfaces.importers import front_matter, knowledge, locomo, markdown, note_text, table
+
+CHARACTERS = 100_000
+Shape = tuple[str, str, str]
+
+OURS = {
+    "semmem.interfaces.graph_files._SCRIPT": "our own page",
+    "semmem.interfaces.graph_files._STYLE": "our own page",
+    "semmem.interfaces.graph_files: '@policy@|@title@|@data@'": "our own page",
+    "semmem.interfaces.importers.table._SEPARATED": "an option of the command line",
+    "semmem.settings_file": "a file of settings",
+    "semmem.stores.cluster": "paths and the log of our own server",
+    "semmem.stores.postgres_errors": "the server's messages and the URL of one's own store",
+    "semmem.stores.statements": "our own SQL",
+    "semmem.stores.url": "the URL of one's own store",
+}
+"""Expressions, or modules of them, that read no text of others, and what they read."""
+
+
+def read_front_matter(raw: str) -> Any:
+    try:
+        return front_matter.read(raw[:4_000])
+    except front_matter.BadFrontMatter as error:
+        return error
+
+
+def cut(whole: str) -> list[str]:
+    return text.split(whole)
+
+
+def subjects(whole: str) -> Any:
+    return names.subject_aliases(whole, whole)
+
+
+def link(whole: str) -> str:
+    return note_text.linked(whole, lambda target, shown: shown or target)
+
+
+def encoded(whole: str) -> str:
+    return searched.encoded_text(None, whole, "Ada", ())
+
+
+def sections(whole: str) -> list[tuple[str, str]]:
+    return list(demo_data.sections(whole, "name"))
+
+
+def seconds(cell: str) -> Any:
+    return table._SECONDS.match(cell)
+
+
+FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
+    "semmem.conversation._COLLECTS": (
+        conversation._COLLECTS.search,
+        (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),
+    ),
+    "semmem.conversation._MONTH": (
+        lambda whole: list(conversation._MONTH.finditer(whole)),
+        (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
+    ),
+    "semmem.extractors.aliases._BRACKETS": (
+        aliases.acronyms,
+        (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),
+    ),
+    "semmem.extractors.aliases._ENDED": (aliases.acronyms, (("", "Ab. Bc (AB)", ""), ("a", ".", " (AB)"))),
+    "semmem.extractors.aliases._SHORT": (aliases._is_short, (("A", "A", ""), ("A", "A.", "!"), ("A", "&", "A"))),
+    "semmem.extractors.llm._FENCE": (
+        llm._read,
+        (("```", "\n", ""), ("```", " ", ""), ("```\n", "`", "x"), ("```\n", "\n```", "x"), ("", "\n", "```")),
+    ),
+    "semmem.extractors.names._PARENTHESIS": (
+        subjects,
+        (("A", " ", "x"), ("", "(", ""), ("A", " (", ""), ("", "a  (b)", "")),
+    ),
+    "semmem.extractors.names._SENTENCE_END": (
+        subjects,
+        (("", "A. ", ""), ("A", ".", "A"), ("", "A A, ", ""), ("", "A-", "")),
+    ),
+    "semmem.interfaces.cli.demo_data._FENCE": (sections, (("", "`", ""), ("", "```\n", ""), ("", "~", ""))),
+    "semmem.interfaces.cli.demo_data._HEADING": (
+        sections,
+        (
+            ("# a", " ", "b"),
+            ("#", " ", ""),
+            ("# ", "#", "b"),
+            ("", "# a\n", ""),
+            ("# a", " #", "b"),
+            ("#\t", "\t", "#"),
+        ),
+    ),
+    "semmem.interfaces.cli.demo_data._MARKS": (demo_data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
+    "semmem.interfaces.cli.importing._NUMBERED": (
+        importing._NUMBERED.match,
+        (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
+    ),
+    "semmem.interfaces.controls._ESCAPED": (
+        controls.as_json,
+        (("", "\x1b", ""), ("", "\u202e", ""), ("", "a", "\x9f")),
+    ),
+    "semmem.interfaces.controls._SHOWN": (controls.visible, (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", ""))),
+    "semmem.interfaces.graph_files._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
+    "semmem.interfaces.importers.front_matter._FENCED": (
+        front_matter.split,
+        (
+            ("---", " ", "x"),
+            ("---\n", "\n---", "x"),
+            ("---\n", "\n", "---"),
+            ("---\n", "\n--- ", ""),
+            ("---\n---", " ", "x"),
+        ),
+    ),
+    "semmem.interfaces.importers.front_matter: f'(?:{form})\\\\Z'": (
+        read_front_matter,
+        (("a: ", "1", "x"), ("a: ", "1.", ""), ("", "a: 1e1\n", ""), ("", "- ~\n", ""), ("a: -", ".", "")),
+    ),
+    "semmem.interfaces.importers.front_matter: '[,\\\\s]+'": (
+        front_matter.tags,
+        (("", " ", "x"), ("", ", ", ""), ("", "a,", "")),
+    ),
+    "semmem.interfaces.importers.knowledge: '(?<=[a-z])(?=[A-Z])'": (
+        knowledge._readable,
+        (("", "aA", ""), ("", "a", "")),
+    ),
+    "semmem.interfaces.importers.locomo._SESSION": (
+        locomo._SESSION.fullmatch,
+        (("session_", "1", "x"), ("", "session_1", "")),
+    ),
+    "semmem.interfaces.importers.markdown._DAY": (markdown._DAY.match, (("", "2026-01-01", ""), ("", "2", ""))),
+    "semmem.interfaces.importers.note_text._FENCE": (
+        link,
+        (("", "`", "\n"), ("", "```\n", ""), ("", " ~~~~\n", ""), ("````", "\n```", ""), ("", "``` `\n", "")),
+    ),
+    "semmem.interfaces.importers.note_text._HEADING": (
+        note_text.heading,
+        (
+            ("# a", " ", "b"),
+            ("#", " ", ""),
+            ("", "# \n", ""),
+            ("# a", "#", "b"),
+            ("# a", " #", "b"),
+            ("", " ", "#"),
+            ("", "\n #", ""),
+        ),
+    ),
+    "semmem.interfaces.importers.note_text._NOTE": (
+        link,
+        (("[a](", ".md", ")"), ("[a](", ".md#", ""), ("[a](", "#.md", ")"), ("[a](", ".mdx", ")")),
+    ),
+    "semmem.interfaces.importers.note_text._PLAIN": (
+        link,
+        (
+            ("[a](", ".md#", ""),
+            ("", "[a](b", ""),
+            ("", "[](", ""),
+            ("", "[", "](a.md)"),
+            ("[](<", "a.md>", ""),
+            ("", "![a](b.md#c", ""),
+        ),
+    ),
+    "semmem.interfaces.importers.note_text._TAG": (
+        note_text.tags,
+        (("", "#", ""), ("#", "a", ""), ("", " #a", ""), ("#", "/-", "")),
+    ),
+    "semmem.interfaces.importers.note_text._TICKS": (
+        link,
+        (("", "`", "a"), ("", "` ", ""), ("", "` `` ``` ", ""), ("", "a`", "``")),
+    ),
+    "semmem.interfaces.importers.note_text._WIKI": (
+        link,
+        (
+            ("", "[[", ""),
+            ("[[", "#", ""),
+            ("", "[[a#b|c", ""),
+            ("[[a|", "|", "]"),
+            ("", "![[a", "]]"),
+            ("[[", "a", "]"),
+        ),
+    ),
+    "semmem.interfaces.importers.note_text: '[\\\\dx]+'": (link, (("![[a|", "1", "]]"), ("![[a|", "x1", "y]]"))),
+    "semmem.interfaces.importers.table._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
+    "semmem.interfaces.importers.table: '[;,]'": (
+        partial(table._tags, separator=None),
+        (("", ",", ""), ("", "a;", "")),
+    ),
+    "semmem.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
+    "semmem.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
+    "semmem.searched._CALLED": (
+        encoded,
+        ((",", " ", "A"), (", A", "a", ""), ("", ",Aa ", "!"), (", Aa", " ", "x"), ("", ", A", "")),
+    ),
+    "semmem.searched._OPENING": (
+        encoded,
+        (("", " ", "hi"), ("hey", " ", "x"), ("hi", "!", " "), ("hi A", "a", "!"), ("", "hi ", "")),
+    ),
+    "semmem.text._ABBREVIATION": (
+        text.sentence_spans,
+        (("", "A.", " "), ("", "a. ", ""), ("", "e.g. ", ""), ("", "Dr. ", "")),
+    ),
+    "semmem.text._BOUNDARY": (
+        text.sentence_spans,
+        (
+            ("", ".", ""),
+            ("", ".", " "),
+            (".", "'", "x"),
+            ("", ".'", ""),
+            ("", '.")]', " "),
+            ("", "\u3002", ""),
+            ("", "\n", ""),
+            ("", "?!\u2026", "x"),
+        ),
+    ),
+    "semmem.text._PARAGRAPH": (
+        cut,
+        (("a", "\n", ""), ("a", "\n ", "b"), ("a\n", " ", "b"), ("", "a\n\n", ""), ("", "\n \r", "x")),
+    ),
+    "semmem.text._QUOTED": (
+        text.phrases,
+        (
+            ("", '"', ""),
+            ("", '" "', ""),
+            ("", "\u201c", ""),
+            ("", "\u201ca\u201d", ""),
+            ("", "\u00ab", ""),
+            ("\u00ab", "a", ""),
+        ),
+    ),
+    "semmem.text._SPACE": (cut, (("a", " ", "b"), ("", "a ", ""), ("", "\u3000", "a"), ("", "a", ""))),
+    "semmem.tokens._ASCII_TOKEN": (
+        tokens.tokens,
+        (
+            ("", "a.", ""),
+            ("", "a.", "ab"),
+            ("", "0,000", ""),
+            ("", "a'", ""),
+            ("", "A&", ""),
+            ("", "0.", ""),
+            ("1", ",000", "0"),
+        ),
+    ),
+    "semmem.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
+    "semmem.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
+    "semmem.tokens._TOKEN": (
+        tokens.tokens,
+        (
+            ("", "\u00e9.", ""),
+            ("", "\u00e9.", "\u00e9a"),
+            ("\u00e9", "0,000", ""),
+            ("", "\u00e9\u2019", ""),
+            ("\u00e9", "A&", ""),
+            ("\u00e9", "\u0301", ""),
+        ),
+    ),
+}
+"""The expressions over foreign text, the function through which the text comes, and (begin, repeat, end) of texts."""
+
+
+def expressions() -> Iterator[str]:
+    """Yield "module.NAME", or "module: pattern" of one that has no name, for each use of ``re`` in the package."""
+    root = Path(semmem.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join((root.name, *path.relative_to(root).with_suffix("").parts))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named: set[ast.AST] = set()
+        for node in tree.body:
+            if isinstance(node, ast.Assign):
+                target = node.targets[0]
+                pairs = (
+                    zip(target.elts, node.value.elts, strict=True)
+                    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                    else [(target, node.value)]
+                )
+                for name, value in pairs:
+                    if _is_use(value) and isinstance(name, ast.Name):
+                        named.add(value)
+                        yield f"{module}.{name.id}"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                assert not {"re", "regex"} & ({node.module} if isinstance(node, ast.ImportFrom) else set()), module
+                assert all(alias.name != "regex" and not (alias.name == "re" and alias.asname) for alias in node.names)
+            if _is_use(node) and node not in named:
+                assert isinstance(node, ast.Call)
+                yield f"{module}: {ast.unparse(node.args[0])}"
+
+
+def _is_use(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "re"
+        and node.func.attr != "escape"
+    )
+
+
+def _text(shape: Shape, characters: int) -> str:
+    begin, repeated, end = shape
+    return begin + (repeated * (characters // len(repeated) + 1))[: characters - len(begin) - len(end)] + end
+
+
+def _seconds(work: Callable[[str], Any], whole: str) -> float:
+    """Return the processor's time, so that a busy machine fails nothing; the collector of garbage is left out."""
+    gc.disable()
+    try:
+        began = time.thread_time()
+        work(whole)
+        return time.thread_time() - began
+    finally:
+        gc.enable()
+
+
+def ours(name: str) -> bool:
+    """Return whether an expression, or its module, reads no text of others."""
+    return any(name == one or name.startswith((f"{one}.", f"{one}:")) for one in OURS)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_hundred_thousand_adversarial_characters_take_no_time(name: str) -> None:
+    work, shapes = FOREIGN[name]
+    work(_text(shapes[0], 1_000))  # what is loaded once is no matter
+    for shape in shapes:
+        quarter = _seconds(work, _text(shape, CHARACTERS // 4))
+        assert quarter < 0.5, shape  # before a cubic one is waited for
+        whole = _seconds(work, _text(shape, CHARACTERS))
+        assert whole < 1.0, shape
+        assert whole < 0.1 or whole < 8 * quarter, shape  # a quadratic one takes sixteen times as long
