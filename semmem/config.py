@@ -76,7 +76,9 @@ class Settings(BaseSettings):
 
     url: str | None = Field(None, description="Where the store is; none is the embedded server of the user.")
     home: Path | None = Field(None, description="Folder of the embedded server's data.")
-    embedder: str | None = Field(None, description="minilm, hashing or none; none given: MiniLM where it is installed.")
+    embedder: str | None = Field(
+        None, description="minilm, hashing or none; none given: the one that fills the store, of an empty one MiniLM."
+    )
     model: str | None = Field(None, description="Folder of the embedding model, looked at first.")
     language: str = Field("english", description="Snowball language of stems and stop words.")
     extractor: str = Field("rules", description="rules, spacy, precomputed or llm: what finds concepts in memories.")

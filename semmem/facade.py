@@ -41,10 +41,11 @@ def connect(
 
     ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
     another folder; ``postgresql://…`` a server of yours; ``sqlite:notes.db`` one file, with the lexical leg alone and
-    the other two degraded. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for MiniLM
-    where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an object, or None
-    for ``rules``. ``legs`` are your own, as in ``register_leg``. ``settings`` override ``semmem.toml`` and the
-    environment (see semmem.Settings), which also choose the recipe where none is given.
+    the other two degraded. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for
+    the one that fills the store, in an empty store MiniLM where it is installed. ``extractor``: a name (``rules``,
+    ``spacy``, ``precomputed``, ``llm``), an object, or None for ``rules``. ``legs`` are your own, as in
+    ``register_leg``. ``settings`` override ``semmem.toml`` and the environment (see semmem.Settings), which also
+    choose the recipe where none is given.
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.

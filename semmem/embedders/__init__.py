@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from semmem.errors import InvalidInput
+from semmem.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.protocols import Embedder
 
-__all__ = ["NAMES", "identity", "load"]
+__all__ = ["NAMES", "identity", "load", "load_recorded"]
 
 NAMES = ("minilm", "hashing")
+_MODELS = {"minilm": "all-MiniLM-L6-v2"}
+"""What an embedder calls itself, where that is not its name here."""
 
 
 def identity(embedder: Embedder) -> dict[str, Any]:
@@ -33,3 +36,20 @@ def load(name: str, *, path: str | None = None) -> Embedder:
 
         return Hashing()
     raise InvalidInput(f"There is no embedder named {name!r}; choose one of {', '.join(NAMES)}, or pass an object.")
+
+
+def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
+    """Return the embedder of the identity ``recorded`` without loading its model.
+
+    Raises EmbedderUnavailable, or MissingExtra, when it is none that has a name here or its model is not there.
+    """
+    for name in NAMES:
+        try:
+            found = load(name, path=path)
+        except (EmbedderUnavailable, MissingExtra):
+            if recorded["name"] in (name, _MODELS.get(name)):
+                raise
+            continue
+        if found.name == recorded["name"] and identity(found) == dict(recorded):  # without reading weights in vain
+            return found
+    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is that one, with these weights.")

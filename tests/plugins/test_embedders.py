@@ -189,6 +189,54 @@ def test_another_embedder_is_refused_with_both_names_and_the_command(tea: Semmem
     semmem.connect(store_url, embedder=Tiny()).close()
 
 
+def test_who_chooses_no_embedder_gets_the_one_that_fills_the_store(store_url: str) -> None:
+    with semmem.connect(store_url) as early, semmem.connect(store_url, embedder=Tiny()) as mem:
+        assert early.recall("tea").degraded == {}  # nobody fills the store yet, and a question does not decide it
+        mem.remember("green tea", id="a")
+        mem.rebuild(embedder="hashing")
+        early.remember("black tea", id="b")
+        for asked in (early, semmem.connect(store_url)):
+            found = asked.recall("green tea", recipe="dense")
+            assert (found.degraded, [hit.memory.id for hit in found]) == ({}, ["a", "b"])
+        asked.close()
+    with pytest.raises(
+        EmbedderMismatch, match=r"filled by hashing .* connected with all-MiniLM.* leave the embedder out"
+    ):
+        semmem.connect(store_url, embedder="minilm")
+
+
+def test_who_chose_no_embedder_goes_on_with_the_one_that_takes_over(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem, semmem.connect(store_url) as elsewhere:
+        mem.remember("green tea", id="a")
+        assert elsewhere.recall("tea", recipe="dense").degraded == {}
+        mem.rebuild(embedder="minilm")
+        assert elsewhere.recall("a hot drink", recipe="dense").degraded == {}
+        elsewhere.remember("black tea", id="b")
+        mem.rebuild(embedder="hashing")
+        elsewhere.remember("white tea", id="c")
+        assert (elsewhere.stats().vectors, elsewhere.stats().embedder) == (3, "hashing")
+    semmem.connect(store_url, embedder="hashing").close()
+
+
+def test_where_the_stores_embedder_has_no_name_the_other_legs_answer_and_say_what_to_do(
+    tea: Semmem, store_url: str
+) -> None:
+    with semmem.connect(store_url) as mem:
+        found = mem.recall("green tea")
+        assert [hit.memory.id for hit in found] == ["a"]
+        assert found.degraded == {
+            "dense": "This store was filled by tiny (2 dimensions, 1), which cannot be loaded here: Neither minilm nor "
+            "hashing is that one, with these weights. Pass that embedder to semmem.connect(), or make all vectors "
+            "anew: semmem rebuild --embedder NAME"
+        }
+        report = mem.remember_many([{"text": "black tea", "id": "b"}])
+        assert (report.remembered, report.degraded) == (1, found.degraded)
+        with pytest.raises(EmbedderUnavailable, match="cannot be loaded here"):
+            mem.rebuild()
+        assert mem.rebuild(embedder="hashing").embedded == 2
+        assert mem.recall("green tea").degraded == {}
+
+
 def test_a_given_vector_is_refused_where_an_embedder_fills_the_store(tea: Semmem) -> None:
     with pytest.raises(EmbedderMismatch, match=r"filled by tiny \(2 dim.* this vector is external:2; .*rebuild"):
         tea.remember("rum", vector=[1, 0])
