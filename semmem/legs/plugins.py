@@ -21,8 +21,8 @@ __all__ = ["GROUP", "Legs"]
 
 GROUP = "semmem.legs"
 """The entry point group in which a package declares its legs."""
-_TAKEN = frozenset({"exact", "reserve", "rerank", "recall"})
-"""Names that mean something else in components, in what is degraded, or to ``mem.leg``."""
+_TAKEN = frozenset({"exact", "reserve", "rerank", "recall", "settings", "total"})
+"""Names that mean something else in components, in timings, in what is degraded, or to ``mem.leg``."""
 
 
 class Legs(MutableMapping[str, Leg]):
@@ -42,8 +42,13 @@ class Legs(MutableMapping[str, Leg]):
         """Let ``factory`` make the leg ``name`` when a recipe first asks it. Raises InvalidInput for a name in use."""
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidInput(f"A leg needs a name of letters, digits and underscores, such as regex, not {name!r}.")
-        if name in self._ours or name in self._given or name in _TAKEN:
+        if name in self._ours or name in self._given:
             raise InvalidInput(f"The name {name!r} is taken; give the leg another one.")
+        if name in _TAKEN:
+            raise InvalidInput(
+                f"The name {name!r} is taken: it means something else where a recall says what a leg did; give the leg "
+                "another one."
+            )
         if not callable(factory):
             raise InvalidInput(f"The leg {name!r} needs a factory that takes a reader, not {type(factory).__name__}.")
         self._given[name] = factory

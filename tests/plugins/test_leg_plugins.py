@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "regex_leg"
 
 
+TAKEN = ("exact", "reserve", "rerank", "recall", "settings", "total")
+
+
 class Tagged:
     """Finds memories by a mark in their metadata that the query names; keeps what it was asked."""
 
@@ -238,7 +241,12 @@ def test_a_name_that_nobody_knows_is_one_sentence_that_names_what_is_known(mem: 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("lexical", "is taken"), ("exact", "is taken"), ("a leg", "letters, digits"), ("", "letters, digits")],
+    [
+        ("lexical", "is taken"),
+        *((n, "is taken: it means something else") for n in TAKEN),
+        ("a leg", "letters, digits"),
+        ("", "letters, digits"),
+    ],
 )
 def test_a_name_that_is_taken_or_no_name_is_refused(mem: semmem.Semmem, name: str, sentence: str) -> None:
     with pytest.raises(semmem.InvalidInput, match=sentence):
