@@ -18,7 +18,6 @@ __all__ = [
     "Tokens",
     "acronyms",
     "initials",
-    "is_acronym",
     "number_forms",
     "overlap",
     "surnames",
@@ -62,14 +61,6 @@ def initials(name: Sequence[str]) -> set[str]:
     if len(content) < 2:
         return set()
     return {"".join(part[0] for part in content), "".join(part[0] for part in name)}
-
-
-def is_acronym(short: Sequence[str], name: Sequence[str]) -> bool:
-    """Return whether ``short`` is a token of two letters or more that is an acronym of ``name``, a plural s aside."""
-    if len(short) != 1 or len(short[0]) < 2:
-        return False
-    found = initials(name)
-    return short[0] in found or (len(short[0]) > 2 and short[0].endswith("s") and short[0][:-1] in found)
 
 
 def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]]:

@@ -213,7 +213,3 @@ class _Hold:
 def among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
     """Return the parameters of a statement about some ords of some namespaces."""
     return {"namespaces": list(namespaces), "ords": np.fromiter(ords, np.int64, len(ords))}
-
-
-def _sentence(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

@@ -10,7 +10,6 @@ from semmem.extractors.aliases import (
     OVERLAP_THRESHOLD,
     acronyms,
     initials,
-    is_acronym,
     number_forms,
     overlap,
     surnames,
@@ -68,14 +67,6 @@ def test_initials_are_made_with_and_without_connectors() -> None:
     assert initials(("world", "health", "organization")) == {"who"}
     assert initials(("england",)) == set()
     assert initials(()) == set()
-
-
-def test_an_acronym_fits_a_name_whose_initials_it_is() -> None:
-    assert is_acronym(("boe",), ("bank", "of", "england"))
-    assert is_acronym(("ngos",), ("non", "governmental", "organisation"))
-    assert not is_acronym(("imf",), ("bank", "of", "england"))
-    assert not is_acronym(("b",), ("b",))
-    assert not is_acronym(("bank", "england"), ("bank", "england"))
 
 
 def test_the_article_in_front_does_not_count() -> None:
