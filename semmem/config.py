@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from semmem import folders, settings_file
 from semmem.errors import InvalidInput, UnknownRecipe
 from semmem.rerankers import known as known_reranker
+from semmem.setting_errors import wrong
 from semmem.types import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
 
 __all__ = ["RECIPES", "Settings", "check", "recipe"]
@@ -124,11 +125,12 @@ class Settings(BaseSettings):
         try:
             found = cls(**given)
         except ValidationError as error:
-            name = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else "?"
+            first = error.errors()[0]
+            name = str(first["loc"][0]) if first["loc"] else "?"
             where = ""
             if name not in given and (name in environment or name in in_file):
                 where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
-            raise InvalidInput(f"The setting {name}{where} cannot be used: {error.errors()[0]['msg']}.") from None
+            raise InvalidInput(f"The setting {name}{where} {wrong(name, first)}.") from None
         except ValueError:  # pydantic-settings' own, for a variable that is no JSON
             raise InvalidInput(
                 "The setting recipe (SEMMEM_RECIPE) is neither a recipe's name nor a JSON object."
