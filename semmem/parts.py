@@ -12,7 +12,7 @@ from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.protocols import Extractor, Leg, Store
 from semmem.rank_cap import reach
-from semmem.stores.capabilities import lacking
+from semmem.stores.capabilities import absence, lacking
 from semmem.types import Recipe
 
 __all__ = ["extractor_of", "legs_of", "warn_of_barred_legs"]
@@ -21,7 +21,7 @@ __all__ = ["extractor_of", "legs_of", "warn_of_barred_legs"]
 def legs_of(store: Store, language: str) -> dict[str, Leg]:
     """Return the legs that search ``store``, by name; one whose capability it does not declare says so when asked."""
     legs: tuple[Leg, ...] = (Lexical(store, language), Dense(store), Graph(store, language))
-    absent = {leg.name: why for leg in legs if (why := lacking(store, leg.name)) is not None}
+    absent = {leg.name: absence(store, leg.name) for leg in legs if lacking(store, leg.name) is not None}
     return {leg.name: Absent(leg.name, absent[leg.name]) if leg.name in absent else leg for leg in legs}
 
 

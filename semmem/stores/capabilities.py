@@ -10,7 +10,7 @@ from typing import Any
 
 from semmem.errors import InvalidInput
 
-__all__ = ["lacking", "need"]
+__all__ = ["absence", "lacking", "need"]
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
 
@@ -20,6 +20,11 @@ def lacking(store: Any, capability: str) -> str | None:
     if capability in store.capabilities or capability not in _KEPT:
         return None
     return f"A {store.kind} store keeps no {_KEPT[capability]}; a PostgreSQL store does (embedded: or postgresql://…)."
+
+
+def absence(store: Any, capability: str) -> str:
+    """Return in a few words why a leg cannot answer from ``store``, for what every recall says of itself."""
+    return f"{store.kind} keeps no {_KEPT[capability]}"
 
 
 def need(store: Any, capability: str) -> None:
