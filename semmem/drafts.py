@@ -9,7 +9,8 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from datetime import time as clock
 from hashlib import blake2b
 from reprlib import repr as shown
 from typing import Any
@@ -163,8 +164,10 @@ def _time(value: Any) -> datetime:
             raise InvalidInput(
                 f"created_at must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
             ) from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, clock.min, UTC)
     if not isinstance(value, datetime):
-        raise InvalidInput(f"created_at must be a datetime or an ISO 8601 string, not {type(value).__name__}.")
+        raise InvalidInput(f"created_at must be a datetime, a date or an ISO 8601 string, not {type(value).__name__}.")
     try:
         at = value.replace(tzinfo=UTC) if value.utcoffset() is None else value.astimezone(UTC)
         return datetime.combine(at.date(), at.time(), UTC)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from reprlib import repr as shown
 from typing import Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
-from semmem.errors import NotFound
+from semmem.errors import InvalidInput, NotFound
 from semmem.fusion import Fused
+from semmem.narrowing import string
 from semmem.openings import Opening
 from semmem.protocols import Head
 from semmem.ways import Step, way_line, ways_to
@@ -89,9 +91,13 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
-    """Explain the memory ``id`` of any namespace of the recall. Raises NotFound when no namespace has it."""
-    namespace, heads = _heads(found, id, store)
+def explain(found: Candidates, how: Cut, id: str, store: Any, namespace: str | None = None) -> Explanation:
+    """Explain the memory ``id`` of ``namespace``, or of the one namespace of the recall that has it.
+
+    Raises NotFound when none has it, InvalidInput when several have.
+    """
+    namespace = _namespace(found, id, store, namespace)
+    heads = _heads(namespace, id, store)
     inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in found.ranked}
     kept = cut(found, how)
@@ -99,7 +105,7 @@ def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
     order = [kept[place - 1][0].key] if place is not None else [f.key for f in found.ranked if f.key in heads]
     key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
     fused = ranked.get(key)
-    shown = kept[place - 1][0] if found.reranked and place is not None else None  # with the reranker's terms
+    terms = kept[place - 1][0] if found.reranked and place is not None else None  # the reranker's
     last = how.offset + how.limit
     returned = place is not None and how.offset < place <= last
     folded_into = None
@@ -114,32 +120,44 @@ def explain(found: Candidates, how: Cut, id: str, store: Any) -> Explanation:
         namespace,
         place,
         returned,
-        shown.score if shown else fused.score if fused else 0.0,
+        terms.score if terms else fused.score if fused else 0.0,
         bar,
         how.limit,
         found.regime,
         {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
-        dict(shown.components) if shown else dict(fused.components) if fused else {},
+        dict(terms.components) if terms else dict(fused.components) if fused else {},
         _path(found, store, heads[key].ord) if fused is not None else (),
         folded_into,
         key[1] or None,
     )
 
 
-def _heads(found: Candidates, id: str, store: Any) -> tuple[str, dict[Key, Head]]:
-    """Return the namespace that has ``id``, and the head of each row it is indexed under, by key."""
-    namespaces = found.scope.namespaces
-    for namespace in namespaces:
-        memories = store.get(namespace, [id])
-        if memories:
-            break
-    else:
-        raise NotFound(f"There is no memory {id!r} in {', '.join(namespaces)}; `list` shows what is stored.")
+def _namespace(found: Candidates, id: str, store: Any, given: str | None) -> str:
+    """Return the namespace that has ``id``: the one ``given``, or the only one of the recall."""
+    string("id", id)
+    asked = found.scope.namespaces
+    if given is not None and string("namespace", given) not in asked:
+        raise InvalidInput(f"This recall did not look into namespace {shown(given)}, only into {', '.join(asked)}.")
+    there = store.payloads([(namespace, id) for namespace in ((given,) if given is not None else asked)])
+    having = [namespace for namespace in asked if (namespace, id) in there]
+    if not having:
+        where = given if given is not None else ", ".join(asked)
+        raise NotFound(f"There is no memory {shown(id)} in {where}; `list` shows what is stored.")
+    if len(having) > 1:
+        raise InvalidInput(
+            f"The id {shown(id)} is in several namespaces ({', '.join(having)}); say which: "
+            f"explain({shown(id)}, namespace={shown(having[0])})."
+        )
+    return having[0]
+
+
+def _heads(namespace: str, id: str, store: Any) -> dict[Key, Head]:
+    """Return the head of each row that ``id`` is indexed under, by key."""
     heads = store.heads([namespace], store.locate(namespace, id))
     keys = {(h.id, h.part, h.namespace): h for h in sorted(heads.values(), key=lambda h: h.part)}
     if not keys:
-        raise NotFound(f"The memory {id!r} was forgotten just now; `list` shows what is stored.")
-    return namespace, keys
+        raise NotFound(f"The memory {shown(id)} was forgotten just now; `list` shows what is stored.")
+    return keys
 
 
 def _admitted(found: Candidates, heads: list[Head]) -> list[bool]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
+from os import PathLike
 from types import TracebackType
 from typing import Any, Literal
 
@@ -50,11 +51,12 @@ def connect(
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.
     """
+    where = _url(url)
     chosen = Settings.load(**settings)
     plan = recipe_of(chosen) if recipe is None else find_recipe(recipe)
     warn_of_barred_legs(plan, stacklevel=2)
     store = open_store(
-        url or chosen.url,
+        where or chosen.url,
         home=chosen.home,
         pool_size=chosen.pool_size,
         idle_stop_s=chosen.idle_stop_s,
@@ -66,6 +68,16 @@ def connect(
     except BaseException:
         store.close()  # nobody else can: there is no Semmem to close
         raise
+
+
+def _url(given: Any) -> str | None:
+    """Return the url if it is one. Raises InvalidInput for a path, which does not say which store it is."""
+    if given is None or isinstance(given, str):
+        return given
+    instead = f"'sqlite:{given}' or 'embedded:{given}'" if isinstance(given, PathLike) else "'sqlite:notes.db'"
+    raise InvalidInput(
+        f"The url must be a string that says which store it is, not {type(given).__name__}; write {instead}."
+    )
 
 
 class Semmem(Keeping):
@@ -117,7 +129,7 @@ class Semmem(Keeping):
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         importance: float = 0.5,
-        created_at: datetime | str | None = None,
+        created_at: datetime | date | str | None = None,
         vector: Any = None,
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
@@ -225,6 +237,8 @@ class Semmem(Keeping):
     ) -> int:
         """Remove one memory, or all that ``filters`` match, with everything derived from them; return how many.
 
+        With an id and filters, the memory of that id if it matches.
+
         Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no
         deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when neither id nor filters are
         given.
@@ -237,6 +251,10 @@ class Semmem(Keeping):
         if id is not None:
             string("id", id)
         count: int = self.store.forget(string("namespace", namespace), id, chosen, dry_run=dry_run)
+        if id is not None and count == 0 and chosen and self.store.payloads([(namespace, id)]):
+            raise NotFound(
+                f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
+            )
         if id is not None and count == 0:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
         if count and not dry_run:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
+from reprlib import repr as shown
 from typing import Any
 
 from semmem.errors import InvalidInput
@@ -76,6 +77,8 @@ def _when(name: str, value: Any) -> datetime:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time.min, UTC)
     if not isinstance(value, datetime):
-        raise InvalidInput(f"The filter {name} must be a datetime or an ISO 8601 string.")
+        raise InvalidInput(f"The filter {name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}.")
     return value if value.tzinfo else value.replace(tzinfo=UTC)

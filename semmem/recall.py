@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from reprlib import repr as brief
 from typing import Any
 
 from semmem import conversation
@@ -85,9 +86,12 @@ class Recall(Sequence[Hit]):
         """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
         return reach(self.candidates.recipe, self.limit, scope_size=self.candidates.scope.size)
 
-    def explain(self, id: str) -> Explanation:
-        """Say why the memory ``id`` is where it is, or what would let it in. Raises NotFound for an unknown id."""
-        return explain(self.candidates, self.cut, id, self._store)
+    def explain(self, id: str, namespace: str | None = None) -> Explanation:
+        """Say why the memory ``id`` is where it is, or what would let it in.
+
+        ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
+        """
+        return explain(self.candidates, self.cut, id, self._store, namespace)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -384,9 +388,9 @@ def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
     if not plain.strip():
         raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
-        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit}.")
+        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
-        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {offset}.")
+        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
     if sort_by not in ("relevance", "importance", "created", "updated"):
         raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
     return plain

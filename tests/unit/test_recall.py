@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,30 @@ def test_several_namespaces_are_recalled_together(mem: semmem.Semmem) -> None:
         mem.remember(f"The ferry of {place * 3}", id="ferry", namespace=place)
     found = mem.recall("ferry", namespace=["a", "c", "a"])
     assert [(h.memory.namespace, h.memory.id) for h in found] == [("a", "ferry"), ("c", "ferry")]
+
+
+def test_explain_asks_which_namespace_is_meant_where_several_have_the_id(mem: semmem.Semmem) -> None:
+    mem.remember("The ferry of the north, twice a ferry", id="same", namespace="north")
+    mem.remember("A boat of the south that is no ferry", id="same", namespace="south")
+    mem.remember("ferry", id="lone", namespace="south")
+    found = mem.recall("ferry", namespace=["north", "south"])
+    with pytest.raises(semmem.InvalidInput) as raised:
+        found.explain("same")
+    assert str(raised.value) == (
+        "The id 'same' is in several namespaces (north, south); say which: explain('same', namespace='north')."
+    )
+    hits = {(hit.id, hit.namespace): hit for hit in found}
+    for namespace in ("north", "south"):
+        why = found.explain("same", namespace=namespace)
+        assert (why.namespace, why.score) == (namespace, hits["same", namespace].score)
+    assert found.explain("lone").namespace == "south"
+    with pytest.raises(semmem.NotFound, match="no memory 'lone' in north;"):
+        found.explain("lone", namespace="north")
+    with pytest.raises(semmem.InvalidInput, match="did not look into namespace 'west', only into north, south"):
+        found.explain("same", namespace="west")
+    for odd in (3, None, "a\x00", "\ud800"):
+        with pytest.raises(semmem.InvalidInput, match=r"id (must be a string|contains)"):
+            found.explain(odd)  # type: ignore[arg-type]
 
 
 def test_an_empty_or_unknown_namespace_returns_nothing(mem: semmem.Semmem) -> None:
@@ -630,8 +655,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"limit": 2.0}, "limit must be"),
     ({"limit": True}, "limit must be"),
     ({"limit": None}, "limit must be"),
+    ({"limit": "5"}, "limit must be from 1 to 1000, not '5'"),
     ({"offset": -1}, "offset must be from 0"),
-    ({"offset": "1"}, "offset must be from 0"),
+    ({"offset": "1"}, "offset must be from 0 to 10000, not '1'"),
     ({"sort_by": "score"}, 'sort_by must be "relevance", "importance", "created" or "updated"'),
     ({"recipe": "best"}, "no recipe named 'best'"),
     ({"namespace": ""}, "namespace must be a name"),
@@ -694,6 +720,56 @@ def test_connecting_with_something_unknown_is_refused_and_leaves_no_connection(s
     with pytest.raises(semmem.UnknownRecipe, match="'best'"):
         semmem.connect(store_url, recipe="best")
     assert not [t for t in threading.enumerate() if t.name.startswith("semmem")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"pool_size": "many"}, "The setting pool_size must be a whole number, not 'many'."),
+        ({"pool_size": 0}, "The setting pool_size must be at least 1, not 0."),
+        ({"idle_stop_s": -1}, "The setting idle_stop_s must be above 0, not -1."),
+        ({"llm_timeout_s": 601}, "The setting llm_timeout_s must be at most 600, not 601."),
+        ({"backup_before_migration": "x"}, "The setting backup_before_migration must be true or false, not 'x'."),
+        ({"language": 5}, "The setting language must be a string, not 5."),
+        ({"home": 5}, "The setting home must be a path, not 5."),
+        ({"llm_key": 5}, "The setting llm_key must be a string."),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_used_is_refused_in_words_of_ones_own(setting: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(semmem.InvalidInput) as raised:
+        semmem.connect("sqlite::memory:", **setting)
+    assert str(raised.value) == sentence
+
+
+def test_a_url_that_is_no_string_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(semmem.InvalidInput) as raised:
+        semmem.connect(tmp_path / "a.db")  # type: ignore[arg-type]
+    kind = type(tmp_path).__name__
+    assert str(raised.value) == (
+        f"The url must be a string that says which store it is, not {kind}; write 'sqlite:{tmp_path}/a.db' or "
+        f"'embedded:{tmp_path}/a.db'."
+    )
+    with pytest.raises(semmem.InvalidInput, match=r"not int; write 'sqlite:notes\.db'"):
+        semmem.connect(5)  # type: ignore[arg-type]
+
+
+def test_a_date_is_taken_where_a_string_of_it_is() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        given = mem.remember("ferry", id="a", created_at=date(2026, 1, 2))
+        assert given.created_at == datetime(2026, 1, 2, tzinfo=UTC)
+        assert mem.remember("ferry", id="a", created_at="2026-01-02") == given  # the same again
+        for after, before, count in ((date(2026, 1, 2), date(2026, 1, 3), 1), (None, date(2026, 1, 2), 0)):
+            assert len(mem.recall("ferry", filters={"created_after": after, "created_before": before})) == count
+
+
+def test_forgetting_an_id_that_the_filters_leave_out_says_so_and_forgets_nothing() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("ferry", id="a", tags=["kept"])
+        with pytest.raises(semmem.NotFound, match="'a' in namespace 'default' does not match the filters"):
+            mem.forget("a", filters={"tags": ["old"]})
+        with pytest.raises(semmem.NotFound, match="no memory 'b'"):
+            mem.forget("b", filters={"tags": ["old"]})
+        assert mem.forget("a", filters={"tags": ["kept"]}) == 1
 
 
 def test_connecting_warns_once_a_leg_that_cannot_bring_in_a_memory_of_its_own(store_url: str) -> None:
