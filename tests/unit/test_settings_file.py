@@ -57,10 +57,10 @@ def test_the_environment_wins_over_a_file_and_an_argument_over_both(
 
 def test_a_bad_value_is_blamed_on_the_place_that_won(here: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     here("pool_size = 0\n")
-    with pytest.raises(InvalidInput, match=r"semmem.toml, line 1\) cannot be used"):
+    with pytest.raises(InvalidInput, match=r"semmem.toml, line 1\) must be at least 1"):
         Settings.load()
     monkeypatch.setenv("SEMMEM_POOL_SIZE", "-1")
-    with pytest.raises(InvalidInput, match=r"pool_size \(SEMMEM_POOL_SIZE\) cannot be used"):
+    with pytest.raises(InvalidInput, match=r"pool_size \(SEMMEM_POOL_SIZE\) must be at least 1"):
         Settings.load()
 
 
