@@ -41,11 +41,16 @@ __all__ = [
 ]
 
 
+_LONGEST = 1_000
+"""Characters of a message; an id or a name in it may have any number, and its last sentence says what to do."""
+
+
 class SemmemError(Exception):
     """semmem could not do what was asked."""
 
     def __init__(self, message: str | None = None) -> None:
-        self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        text = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        self.message = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 3 :]}"
         super().__init__(self.message)
 
     def __str__(self) -> str:

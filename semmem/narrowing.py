@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time
 from reprlib import repr as shown
@@ -13,6 +14,10 @@ from semmem.errors import InvalidInput
 from semmem.types import Filters
 
 __all__ = ["checked_filters", "string", "strings"]
+
+_DEEPEST = 100
+_TOO_DEEP = f"The filter metadata is nested deeper than {_DEEPEST} levels, as no stored metadata is; flatten it."
+_STRING, _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r"[][{}]")
 
 
 def string(name: str, value: Any) -> str:
@@ -62,13 +67,26 @@ def checked_filters(given: Filters | Mapping[str, Any] | None) -> Filters:
 def _metadata(value: Any) -> Mapping[str, Any]:
     try:
         raw = json.dumps(dict(value), allow_nan=False) if isinstance(value, Mapping) else None
+    except RecursionError:
+        raise InvalidInput(_TOO_DEEP) from None
     except (TypeError, ValueError):
         raw = None
     if raw is None:
         raise InvalidInput("The filter metadata takes a mapping of JSON values; memories match that contain it.")
+    if _depth(raw) > _DEEPEST:
+        raise InvalidInput(_TOO_DEEP)
     string("The filter metadata", json.dumps(json.loads(raw), ensure_ascii=False).replace("\\u0000", "\x00"))
     contained: Mapping[str, Any] = json.loads(raw)
     return contained
+
+
+def _depth(raw: str) -> int:
+    """Return how many levels of braces and brackets JSON has; counted, for to read it would take as many calls."""
+    level = deepest = 0
+    for sign in _BRACKETS.findall(_STRING.sub("", raw)):
+        level += 1 if sign in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _when(name: str, value: Any) -> datetime:

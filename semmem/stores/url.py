@@ -55,7 +55,15 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
         return Target("postgresql", dsn=text)
     if scheme.startswith(("postgresql", "postgres")):
         raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
-    raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.")
+    meant = "" if re.search("[:@]", text) else f" Did you mean {_meant(text)}?"  # a password stands behind one of these
+    raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.{meant}")
+
+
+def _meant(path: str) -> str:
+    """Return the URL of a store at ``path``, by what is there or what its ending says."""
+    place = Path(path)
+    folder = place.is_dir() or (not place.is_file() and not place.suffix)
+    return f"{'embedded' if folder else 'sqlite'}:{path}"
 
 
 def masked(url: str) -> str:

@@ -208,3 +208,57 @@ def test_the_reach_of_bare_numbers_is_exact() -> None:
 
     graph = reach_of([1, 1, 0.35], [60, 60, 60], 10).regimes["any"].legs["graph"]
     assert graph.value == Fraction(7, 20) / 61
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ("remember text --metadata " + '{"a":' * 3000 + "1" + "}" * 3000, "nested"),
+        ("recall text --metadata " + '{"a":' * 30000 + "1" + "}" * 30000, "--metadata is nested too deeply"),
+        ("recall text --metadata " + '{"a":' * 200 + "1" + "}" * 200, "nested deeper than 100 levels"),
+        ("get " + "x" * 140_000 + " --url sqlite::memory:", "There is no memory 'xxx"),
+        ("explain 3\ud800 --query what --url sqlite::memory:", "id contains a NUL character or half a surrogate pair"),
+        ("export no/such/folder/a.jsonl", "There is no folder no/such/folder; create it first."),
+        ("export a.csv", "export writes JSON lines, not .csv; name the file otherwise, such as a.jsonl."),
+        ("backup no/such/a.semmem", "There is no folder no/such; create it first."),
+        ("restore no.semmem", "There is no file no.semmem."),
+        ("graph --out no/such/a.html", "There is no folder no/such; create it first."),
+        ("remember --file no.txt", "There is no file no.txt."),
+        ("remember --file .", ". is a folder, not a file."),
+        ("recall x --limit a", "Invalid value for '--limit': it must be a whole number. See: semmem recall --help"),
+        ("remember x --importance a", "Invalid value for '--importance': it must be a number."),
+        ("recall x --limit 0 --url sqlite::memory:", "limit must be from 1 to 1000, not 0."),
+        ("stats --url notes.db", "Did you mean sqlite:notes.db?"),
+        ("stats --url notes", "Did you mean embedded:notes?"),
+    ],
+    ids=lambda value: value[:40].encode("ascii", "replace").decode() if isinstance(value, str) else None,
+)
+def test_what_the_inside_would_say_is_told_in_our_words_and_shortly(
+    capfd: pytest.CaptureFixture[str], args: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEMMEM_URL", "sqlite::memory:")
+    got, out, err = call(capfd, *args.split(" "))
+    assert sentence in err
+    assert (got, out) == (4 if args.startswith("get") else 2, "")
+    assert err.count("\n") == 1
+    assert len(err) < 1100
+    assert "valid integer" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_url_of_a_store_is_never_repeated_where_a_password_may_stand_in_it(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for url in ("me:secret@host/db", "mysql://me:secret@host", "secret@host"):
+        code, _, err = call(capfd, "stats", "--url", url)
+        assert code == 2
+        assert "secret" not in err
+
+
+def test_a_number_stands_beside_its_noun() -> None:
+    assert [show.counted(1, "memory"), show.counted(1200, "memory"), show.counted(0, "hit")] == [
+        "1 memory",
+        "1,200 memories",
+        "0 hits",
+    ]

@@ -217,7 +217,9 @@ def test_all_lines_can_go_into_one_namespace(call: Call, tmp_path: Path) -> None
     path.write_text('{"id": "a", "text": "One.", "namespace": "x"}\n{"id": "b", "text": "Two."}\n', encoding="utf-8")
     assert call("import", "jsonl", str(path), "-n", "n")[0] == 0
     assert call("get", "a", "-n", "x")[0] == call("get", "b", "-n", "n")[0] == 0
-    assert call("import", "jsonl", str(path), "--into", "y")[0] == 0
+    code, out, _ = call("import", "jsonl", str(path), "--into", "y")
+    assert code == 0
+    assert "into namespace y in" in out
     assert call("get", "a", "-n", "y")[0] == call("get", "b", "-n", "y")[0] == 0
 
 

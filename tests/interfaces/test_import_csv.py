@@ -139,7 +139,7 @@ def test_a_table_goes_in_from_the_command_line(
     told = json.loads(capfd.readouterr().out)
     assert (told["remembered"], [row["where"] for row in told["rejected"]]) == (1, ["line 3"])
     assert run(how) == 0
-    assert "1 were there already, 1 rows were bad." in " ".join(capfd.readouterr().out.split())
+    assert "1 was there already, 1 row was bad." in " ".join(capfd.readouterr().out.split())
     assert run(["list", "-n", "n", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["memories"][0]["tags"] == ["a", "b"]
     assert run(["import", "csv", path]) == 2

@@ -601,7 +601,7 @@ def test_doctor_says_that_it_is_lexical_alone_and_finds_nothing_bad_about_it(
     capfd.readouterr()
     assert run(["doctor", "--url", "sqlite:notes.db", "--json"]) == 0
     found = {one["what"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
-    assert (found["store"]["state"], found["store"]["detail"][:10]) == ("good", "1 memories")
+    assert (found["store"]["state"], found["store"]["detail"][:10]) == ("good", "1 memory i")
     assert found["server"]["detail"] == "none: SQLite, a file"
     assert (found["legs"]["state"], found["legs"]["detail"]) == ("optional", f"lexical alone; {NO_VECTORS} {NO_GRAPH}")
     assert "vectors" not in found

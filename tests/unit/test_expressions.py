@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem import conversation, passages, probe, searched, text, tokens
+from semmem import conversation, narrowing, passages, probe, searched, text, tokens
 from semmem.extractors import aliases, llm, names
 from semmem.interfaces import controls, graph_files
 from semmem.interfaces.cli import demo_data, importing
@@ -28,6 +28,7 @@ CHARACTERS = 100_000
 Shape = tuple[str, str, str]
 
 OURS = {
+    "semmem.interfaces.cli.app._PHRASES": "a message of the library that reads the options",
     "semmem.interfaces.graph_files._SCRIPT": "our own page",
     "semmem.interfaces.graph_files._STYLE": "our own page",
     "semmem.interfaces.graph_files: '@policy@|@title@|@data@'": "our own page",
@@ -204,6 +205,11 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.interfaces.importers.table: '[;,]'": (
         partial(table._tags, separator=None),
         (("", ",", ""), ("", "a;", "")),
+    ),
+    "semmem.narrowing._BRACKETS": (narrowing._depth, (("", "[", ""), ("", "{", "}"), ("", "]", ""))),
+    "semmem.narrowing._STRING": (
+        narrowing._depth,
+        (("", '"', ""), ('"', "\\", ""), ("", '"\\', ""), ('"', "a", ""), ("", '"a" ', '"')),
     ),
     "semmem.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
     "semmem.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -73,6 +74,14 @@ _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kin
 """The parent of typer's errors about options and arguments, which has no public name."""
 
 
+_PHRASES = re.compile(r"(?<=: )Value error, |, unable to parse string as an? \w+")
+_IN_OUR_WORDS = {
+    "Input should be a valid integer": "it must be a whole number",
+    "Input should be a valid number": "it must be a number",
+}
+"""How the library that reads the options says what is wrong, and how we do."""
+
+
 def run(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
@@ -100,7 +109,9 @@ def run(args: list[str] | None = None) -> int:
 def _tell_usage(error: Any, *, json: bool) -> None:
     where = getattr(error, "ctx", None)
     path = where.command_path if where is not None else "semmem"
-    message = error.format_message().strip()
+    message = _PHRASES.sub("", error.format_message().strip())
+    for phrase, ours in _IN_OUR_WORDS.items():
+        message = message.replace(phrase, ours)
     end = "" if message.endswith((".", "?")) else "."
     Door(json=json).fail("InvalidInput", f"{message}{end} See: {path} --help")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.facade import Semmem
@@ -167,7 +168,8 @@ def _store(door: Door) -> list[Finding]:
             settings = _searched(mem)
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
-    size = f"{counts.memories:,} memories in {counts.namespaces:,} namespaces, {counts.bytes / 2**20:,.1f} MiB"
+    size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
+    size += f", {counts.bytes / 2**20:,.1f} MiB"
     out = [Finding("store", "good", size), *settings]
     if absent:
         out.append(Finding("legs", "optional", f"lexical alone; {' '.join(absent)}"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from semmem.errors import InvalidInput
 from semmem.interfaces import wire
 from semmem.interfaces.controls import as_json
 
@@ -184,7 +185,12 @@ def told(door: Door) -> Iterator[None]:
 
             door.say(traceback.format_exc().rstrip())
         door.fail(type(error).__name__, _sentence(error))
-        raise typer.Exit(wire.answer(error).exit_code) from error
+        wrong_place = isinstance(error, _WRONG_PLACE) and error.filename
+        raise typer.Exit(_EXIT_INPUT if wrong_place else wire.answer(error).exit_code) from error
+
+
+_WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+_EXIT_INPUT = wire.ERRORS[InvalidInput].exit_code
 
 
 def _sentence(error: Exception) -> str:

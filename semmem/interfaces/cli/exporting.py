@@ -12,9 +12,13 @@ import typer
 
 from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
+from semmem.interfaces.cli.places import to_write
+from semmem.interfaces.cli.show import counted
 from semmem.interfaces.controls import as_json
 
 __all__ = ["register"]
+
+_OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".xls", ".md", ".html", ".xml", ".yaml", ".yml", ".toml", ".db", ".zip")
 
 
 def register(app: typer.Typer) -> None:
@@ -47,10 +51,11 @@ def export(
 
     if everything and namespace:
         raise InvalidInput("Give --all or --namespace, not both.")
-    path = None if file == "-" else Path(file)
-    if path is not None and path.exists() and not (force and path.is_file()):
-        what = "is no file" if not path.is_file() else "is there already; --force writes over it"
-        raise InvalidInput(f"{path} {what}.")
+    path = None if file == "-" else to_write(Path(file), force=force)
+    if path is not None and path.suffix.lower() in _OTHER_FORMATS:
+        raise InvalidInput(
+            f"export writes JSON lines, not {path.suffix}; name the file otherwise, such as {path.stem}.jsonl."
+        )
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     wanted = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
@@ -60,8 +65,8 @@ def export(
     if path is None:
         return
     told = {"exported": count, "file": str(path)}
-    what = "1 memory" if count == 1 else f"{count:,} memories"
-    door.give(told, lambda: door.out.print(f"Exported {what} to {path}.", soft_wrap=True))
+    line = f"Exported {counted(count, 'memory')} to {path}."
+    door.give(told, lambda: door.out.print(line, soft_wrap=True))
 
 
 def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.interfaces.cli.door import Door, alone, command
+from semmem.interfaces.cli.places import to_write
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -49,6 +51,8 @@ def graph(
 
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")
+    if out is not None:
+        to_write(out, force=True)
     with door.connect() as mem:
         found = mem.graph(namespace=door.namespace, around=around, hops=hops, limit=limit)
     if out is not None:
@@ -112,9 +116,15 @@ def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
         return
     for tree in _trees(found, door.out.width):
         door.out.print(tree)
-    counts = f"{memories} memories, {len(found) - memories} concepts, {found.number_of_edges()} edges"
+    counts = ", ".join(
+        (
+            counted(memories, "memory"),
+            counted(len(found) - memories, "concept"),
+            counted(found.number_of_edges(), "edge"),
+        )
+    )
     if left_out := found.graph["left_out"]:
-        counts += f"; {left_out} more memories had no room (--limit)"
+        counts += f"; no room for {counted(left_out, 'memory')} more (--limit)"
     door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.show import counted
 from semmem.interfaces.cli.writing import OnError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def import_(
     _there(format, file)
     bad: list[BadRow] = []
     wheres: list[str] = []
+    namespaces: set[str] = set()
     keep: set[str] = set()
     skip = on_error is OnError.skip
 
@@ -97,6 +99,7 @@ def import_(
     def noted() -> Iterator[Any]:
         for row in rows:
             wheres.append(row.where)
+            namespaces.add(str(row.get("namespace", door.namespace)))
             yield row
 
     with door.connect() as mem, counting(door, file.name, None) as advance:
@@ -127,8 +130,9 @@ def import_(
         "pruned": report.pruned,
         "seconds": report.seconds,
         "degraded": report.degraded,
+        "namespaces": sorted(namespaces),
     }
-    door.give(told, lambda: _show(door, report, bad))
+    door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [door.namespace]))
 
 
 def _options(
@@ -174,17 +178,22 @@ def _there(format: Format, file: Path) -> None:
         raise InvalidInput(f"There is no file {file}.")
 
 
-def _show(door: Door, report: BroughtIn, bad: list[BadRow]) -> None:
-    changed = f"{report.replaced:,} have changed, " if report.replaced else ""
+def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str]) -> None:
+    changed = f"{report.replaced:,} {'has' if report.replaced == 1 else 'have'} changed, " if report.replaced else ""
+    were, rows = ("was" if count == 1 else "were" for count in (report.unchanged, len(bad)))
+    into = f"namespace {namespaces[0]}" if len(namespaces) == 1 else f"{len(namespaces):,} namespaces"
     door.out.print(
-        f"Imported {report.remembered:,} memories into namespace {door.namespace} in {report.seconds:.1f} s; "
-        f"{changed}{report.unchanged:,} were there already, {len(bad):,} rows were bad.",
+        f"Imported {counted(report.remembered, 'memory')} into {into} in {report.seconds:.1f} s; "
+        f"{changed}{report.unchanged:,} {were} there already, {counted(len(bad), 'row')} {rows} bad."
     )
+    if len(namespaces) > 1:
+        _listed(door, namespaces, str)
     _listed(door, bad, lambda row: f"{row.where}: {row.reason}")
     if report.gone and report.pruned:
-        door.out.print(f"Forgot {report.pruned:,} whose notes are gone.")
+        door.out.print(f"Forgot {counted(report.pruned, 'memory')} of notes that are gone.")
     elif report.gone:
-        door.say(f"{len(report.gone):,} notes are gone and still remembered; --prune forgets them:")
+        are = "is" if len(report.gone) == 1 else "are"
+        door.say(f"{counted(len(report.gone), 'note')} {are} gone and still remembered; --prune forgets them:")
         _listed(door, report.gone, str)
     for leg, reason in report.degraded.items():
         door.say(f"  {leg} degraded: {reason}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.places import to_read, to_write
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.types import BackupReport, CopyReport
@@ -47,6 +49,7 @@ def backup(
     """Write the whole store into one file, as it is at one moment, while others read and write."""
     from semmem.interfaces.cli.progress import counting
 
+    to_write(file, force=force)
     with door.connect(embedder="none") as mem, counting(door, "rows written", None) as advance:
         report = mem.backup(file, force=force, progress=advance)
     door.give(report, lambda: _show_backup(door, report, "Wrote"))
@@ -56,6 +59,7 @@ def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that b
     """Fill an empty store with a backup: all of it, or nothing where the file is damaged."""
     from semmem.interfaces.cli.progress import counting
 
+    to_read(file)
     with door.connect(embedder="none") as mem, counting(door, "rows restored", None) as advance:
         report = mem.restore(file, progress=advance)
     door.give(report, lambda: _show_backup(door, report, "Restored"))
@@ -65,22 +69,24 @@ def _show_copy(door: Door, report: CopyReport) -> None:
     there = f", {report.found:,} rows were there already" if report.found else ""
     index = ", with its vector index" if report.indexed else ""
     door.out.print(
-        f"Copied {report.memories:,} memories ({sum(report.tables.values()):,} rows{there}) in {report.seconds:.1f} s"
-        f"{index}; counts and hashes are the same.",
+        f"Copied {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows{there}) "
+        f"in {report.seconds:.1f} s{index}; counts and hashes are the same.",
     )
     for name, held in report.namespaces.items():
-        door.out.print(f"  {name}: {held.memories:,} memories, {held.vectors:,} vectors", soft_wrap=True)
+        door.out.print(
+            f"  {name}: {counted(held.memories, 'memory')}, {counted(held.vectors, 'vector')}", soft_wrap=True
+        )
         door.out.print(f"    content {held.content[:24]}  graph {held.graph[:24]}")
     if report.came or report.went:
         door.say(
-            f"Meanwhile {report.came:,} memories came into the source and {report.went:,} went; run the same command "
-            "again to bring the copy up to date."
+            f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} went; run the "
+            "same command again to bring the copy up to date."
         )
 
 
 def _show_backup(door: Door, report: BackupReport, what: str) -> None:
     door.out.print(
-        f"{what} {report.memories:,} memories ({sum(report.tables.values()):,} rows, schema {report.schema}) in "
-        f"{report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
+        f"{what} {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows, schema {report.schema}) "
+        f"in {report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
         soft_wrap=True,
     )

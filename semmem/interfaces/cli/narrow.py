@@ -61,6 +61,8 @@ def pairs(text: str | None) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
+    except RecursionError:
+        raise InvalidInput("--metadata is nested too deeply to be read; flatten it.") from None
     except ValueError:
         value = None
     if not isinstance(value, dict):

@@ -11,6 +11,7 @@ import typer
 
 from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.recall import Recall
@@ -133,7 +134,7 @@ def _show_recall(door: Door, found: Recall) -> None:
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
     regime = "" if found.regime == "any" else f" · {found.regime} question"
-    door.out.print(f"{_count(len(found))} of {total} that a leg matched{regime}", style="dim")
+    door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}", style="dim")
     door.print_lines(degraded_lines(found.degraded))
     if not len(found):
         door.out.print("Nothing was found.")
@@ -143,10 +144,6 @@ def _show_recall(door: Door, found: Recall) -> None:
     for hit in found:
         door.print_lines(hit_lines(hit, full))
     door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
-
-
-def _count(number: int) -> str:
-    return "1 hit" if number == 1 else f"{number} hits"
 
 
 def _show_page(door: Door, page: Page) -> None:
@@ -183,6 +180,6 @@ def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) ->
         shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
         door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}")
     for name, one in held.items():
-        door.out.print(f"{name}: {one.memories:,} memories, {one.vectors:,} vectors", soft_wrap=True)
+        door.out.print(f"{name}: {counted(one.memories, 'memory')}, {counted(one.vectors, 'vector')}", soft_wrap=True)
         for what in ("content", "vector", "graph"):
             door.out.print(f"{what:>10}  {getattr(one, what)}")

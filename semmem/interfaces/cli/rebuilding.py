@@ -9,6 +9,7 @@ import typer
 
 from semmem.interfaces import wire
 from semmem.interfaces.cli.door import Door, command
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.types import Rebuilt
@@ -71,10 +72,10 @@ def rebuild(
 
 def _show(door: Door, made: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:
     if extract:
-        line = f"Found the concepts anew: {made.read:,} memories read, {made.changed:,} changed."
+        line = f"Found the concepts anew: {counted(made.read, 'memory')} read, {made.changed:,} changed."
         before = f" {made.skipped:,} were read by a call that was interrupted." if made.skipped else ""
     else:
-        line = f"Made {made.embedded:,} vectors{f' with {filler}' if filler else ''}."
+        line = f"Made {counted(made.embedded, 'vector')}{f' with {filler}' if filler else ''}."
         before = f" {made.kept:,} were made by a call that was interrupted." if made.kept else ""
     door.out.print(line + before)
     for namespace, found in sorted(hashes.items()):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from semmem.recall import Recall
     from semmem.types import Hit, Memory
 
-__all__ = ["bar", "degraded_lines", "hit_lines", "legend", "memory_lines", "one_line"]
+__all__ = ["bar", "counted", "degraded_lines", "hit_lines", "legend", "memory_lines", "one_line"]
 
 _LOOK = {
     "lexical": ("█", "cyan"),
@@ -65,6 +65,12 @@ def legend() -> Text:
     for name, (glyph, colour) in _LOOK.items():
         text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
     return text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 memory", "1,200 memories"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def one_line(text: str, width: int) -> str:

@@ -13,6 +13,8 @@ import typer
 
 from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters, moment, pairs
+from semmem.interfaces.cli.places import to_read
+from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.types import IngestReport, Memory
@@ -115,7 +117,7 @@ def forget(
         narrow = {"created_before": "9999-12-31"}
     with door.connect() as mem:
         count = mem.forget(id, namespace=door.namespace, filters=narrow, hard=hard, dry_run=not yes)
-    what = f"{count} {'memory' if count == 1 else 'memories'}"
+    what = counted(count, "memory")
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
 
@@ -134,7 +136,7 @@ def _path(text: str | None, file: Path | None) -> Path | None:
     if (text is None) == (file is None):
         raise InvalidInput("Give one text to remember: as the argument, - for standard input, or --file PATH.")
     if file is not None:
-        return file
+        return to_read(file)
     if text and "\n" not in text and len(text) < 1024 and text.lower().endswith(_TEXT + _ITEMS):
         path = Path(text)
         if path.is_file():

@@ -1,0 +1,29 @@
+"""The files that a command reads or writes, looked at before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from semmem.errors import InvalidInput
+
+__all__ = ["to_read", "to_write"]
+
+
+def to_read(path: Path, *, what: str = "file") -> Path:
+    """Return ``path`` where there is a file (or a pipe). Raises InvalidInput."""
+    if not path.exists():
+        raise InvalidInput(f"There is no {what} {path}.")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, not a {what}.")
+    return path
+
+
+def to_write(path: Path, *, force: bool) -> Path:
+    """Return ``path`` where a file may be written. Raises InvalidInput: something is there, or the folder is not."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"There is no folder {path.parent}; create it first.")
+    if path.is_dir() or (path.exists() and not path.is_file()):
+        raise InvalidInput(f"{path} is no file.")
+    if path.exists() and not force:
+        raise InvalidInput(f"{path} is there already; --force writes over it.")
+    return path
