@@ -17,7 +17,7 @@ __all__ = ["checked_filters", "string", "strings"]
 
 _DEEPEST = 100
 _TOO_DEEP = f"The filter metadata is nested deeper than {_DEEPEST} levels, as no stored metadata is; flatten it."
-_STRING, _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r"[][{}]")
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
 
 
 def string(name: str, value: Any) -> str:
@@ -83,8 +83,8 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 def _depth(raw: str) -> int:
     """Return how many levels of braces and brackets JSON has; counted, for to read it would take as many calls."""
     level = deepest = 0
-    for sign in _BRACKETS.findall(_STRING.sub("", raw)):
-        level += 1 if sign in "[{" else -1
+    for piece in _STRING_OR_BRACKET.findall(raw):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(piece, 0)
         deepest = max(deepest, level)
     return deepest
 

@@ -206,10 +206,18 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         partial(table._tags, separator=None),
         (("", ",", ""), ("", "a;", "")),
     ),
-    "semmem.narrowing._BRACKETS": (narrowing._depth, (("", "[", ""), ("", "{", "}"), ("", "]", ""))),
-    "semmem.narrowing._STRING": (
+    "semmem.narrowing._STRING_OR_BRACKET": (
         narrowing._depth,
-        (("", '"', ""), ('"', "\\", ""), ("", '"\\', ""), ('"', "a", ""), ("", '"a" ', '"')),
+        (
+            ("", '"', ""),
+            ('"', "\\", ""),
+            ("", '"\\', ""),
+            ('"', "a", ""),
+            ("", '"a" ', '"'),
+            ("", '"\\', "\\"),
+            ("", "[", ""),
+            ("", "{", "}"),
+        ),
     ),
     "semmem.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
     "semmem.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
