@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         IngestReport,
         LegRank,
         Memory,
+        Namespace,
         NamespaceHash,
         Page,
         Passage,
@@ -79,6 +80,7 @@ __all__ = [
     "LegRank",
     "Memory",
     "MissingExtra",
+    "Namespace",
     "NamespaceHash",
     "NotFound",
     "Page",
@@ -123,7 +125,7 @@ _ELSEWHERE = {
     "recall": ("Recall",),
     "types": (
         *("BackupReport", "Concept", "CopyReport", "Filters", "Hit", "IngestReport", "LegRank", "Memory"),
-        *("NamespaceHash", "Page", "Passage", "Rebuilt", "Recipe", "Rejected", "Stats"),
+        *("Namespace", "NamespaceHash", "Page", "Passage", "Rebuilt", "Recipe", "Rejected", "Stats"),
     ),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}

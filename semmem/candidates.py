@@ -28,7 +28,8 @@ class Candidates:
     """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
 
     ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
-    ``reranked`` has a reranker's terms for the head of the folded list that it saw.
+    ``reranked`` has a reranker's terms for the head of the folded list that it saw, ``best`` the first score of each
+    leg that was asked, of one that only seeds the graph too.
     """
 
     question: Question
@@ -43,6 +44,7 @@ class Candidates:
     degraded: Mapping[str, str]
     ranked: tuple[Fused[Key], ...] = field(default=())
     reranked: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
+    best: Mapping[str, float] = field(default_factory=dict)
 
     def fuse(
         self,
@@ -126,6 +128,7 @@ def gather(
         {names[o]: h for o, h in by_ord.items()},
         frozenset(names[o] for o in full if o in names) if recipe.exact_bonus else frozenset(),
         dict(degraded),
+        best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
     )
     return replace(found, ranked=found.fuse())
 
@@ -203,12 +206,19 @@ def total(found: Candidates) -> tuple[int, bool]:
 
 
 def confidence(found: Candidates) -> float:
-    """Return the mean of what the text legs think of their own first: share of the best BM25 possible, and cosine."""
+    """Return how well the best finds match the question by themselves, in [0, 1]; 0 where nothing was found.
+
+    The mean of what each text leg that was asked, if only to seed the graph, thinks of its own first: of the lexical
+    leg the share of the best BM25 that the question allows, of the dense leg the cosine. Where only legs of one's own
+    were asked, the mean of their first scores. No probability: nothing has been calibrated on questions with answers.
+    """
     parts = []
-    trace = found.traces.get("lexical")
-    if "lexical" in found.rankings:
-        best = found.raw["lexical"][0] if found.raw["lexical"] else 0.0
-        parts.append(min(1.0, best / trace.most) if trace is not None and trace.most > 0 else 0.0)
-    if found.raw.get("dense"):
-        parts.append(min(1.0, max(0.0, found.raw["dense"][0])))
-    return sum(parts) / len(parts) if parts else 0.0
+    if "lexical" in found.best:
+        trace = found.traces.get("lexical")
+        most = trace.most if trace is not None else 0.0
+        parts.append(found.best["lexical"] / most if most > 0 else 0.0)
+    if found.best.get("dense"):
+        parts.append(found.best["dense"])
+    if not parts:
+        parts = [score for leg, score in found.best.items() if leg != "graph"]
+    return sum(min(1.0, max(0.0, part)) for part in parts) / len(parts) if parts else 0.0

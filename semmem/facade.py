@@ -23,7 +23,7 @@ from semmem.protocols import Embedder, Extractor
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
 from semmem.tailoring import recipe_of
-from semmem.types import Filters, IngestReport, Memory, Page, Recipe, SortBy, Stats
+from semmem.types import Filters, IngestReport, Memory, Namespace, Page, Recipe, SortBy, Stats
 from semmem.upkeep import Upkeep
 
 __all__ = ["Semmem", "connect"]
@@ -177,6 +177,7 @@ class Semmem(Keeping):
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
+        min_confidence: float = 0.0,
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
@@ -184,7 +185,9 @@ class Semmem(Keeping):
         act inside every leg, so the limit is still met. Without ``recipe`` it is that of ``connect``, as the settings
         of the namespace change it (see ``configure``; of several namespaces, where all have the same). A "quoted
         phrase" must occur in what the lexical leg returns. ``offset`` and ``limit`` page through what the legs found,
-        each to the depth of the recipe. Raises InvalidInput for an empty query.
+        each to the depth of the recipe. Where the recall's ``confidence``, which is one number for the question, is
+        below ``min_confidence``, no hit is returned and ``withheld`` says how many there were; see Recall for what
+        confidence is and is not. Raises InvalidInput for an empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
@@ -200,6 +203,7 @@ class Semmem(Keeping):
             sort_by=sort_by,
             vector=vector,
             fold_parts=fold_parts,
+            min_confidence=min_confidence,
             tailor=recipe is None,
         )
 
@@ -267,6 +271,11 @@ class Semmem(Keeping):
         """Return counts of the store, or of one namespace."""
         counts: Stats = self.store.stats(namespace)
         return counts
+
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        found: Sequence[Namespace] = self.store.overview()
+        return found
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Written
-from semmem.types import Extraction, Filters, Memory, Page, Recipe, Stats
+from semmem.types import Extraction, Filters, Memory, Namespace, Page, Recipe, Stats
 
 if TYPE_CHECKING:
     import numpy as np
@@ -278,6 +278,10 @@ class Store(Protocol):
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
+        ...
+
+    def overview(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
         ...
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:

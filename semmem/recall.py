@@ -13,6 +13,7 @@ from typing import Any
 
 from semmem import conversation
 from semmem.candidates import Candidates, Cut, Kept, Key, confidence, cut, gather, settle, total
+from semmem.depths import deep_enough, deeper
 from semmem.errors import EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
@@ -29,8 +30,6 @@ __all__ = ["Candidates", "Recall", "Recaller"]
 
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
-_DEEPEST = 1_000
-USUAL_DEPTH = 100
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
@@ -40,9 +39,14 @@ class Recall(Sequence[Hit]):
     """The hits of one question, best first, and how they came about.
 
     ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded``
-    maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds;
-    ``confidence`` in [0, 1] compares across questions, scores do not. ``settings`` are those of the namespace that
-    changed the recipe.
+    maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds. ``settings``
+    are those of the namespace that changed the recipe.
+
+    ``confidence`` in [0, 1] says how well the best finds match the question by themselves: the mean of the lexical
+    leg's share of the best BM25 possible and of the dense leg's cosine. It compares across questions of one store and
+    embedder, which scores do not. It is no probability that the answer is there: it is not calibrated, and a question
+    about something else still gets some. ``withheld`` is how many hits a recall with a ``min_confidence`` above its
+    confidence has not returned.
     """
 
     hits: tuple[Hit, ...]
@@ -56,6 +60,18 @@ class Recall(Sequence[Hit]):
     cut: Cut = field(default_factory=Cut)
     settings: Mapping[str, Any] = field(default_factory=dict)
     _store: Any = field(default=None, repr=False)
+    min_confidence: float = 0.0
+    withheld: int = 0
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
+        more = ", …" if len(self.hits) > 3 else ""
+        said = [f"confidence {self.confidence:.2f}"]
+        if self.withheld:
+            said.append(f"{self.withheld} withheld below {self.min_confidence:g}")
+        if self.degraded:
+            said.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
+        return f"Recall({len(self.hits)} of {self.total}: {first}{more}; {', '.join(said)})"
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -91,7 +107,8 @@ class Recall(Sequence[Hit]):
 
         ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
         """
-        return explain(self.candidates, self.cut, id, self._store, namespace)
+        why = explain(self.candidates, self.cut, id, self._store, namespace)
+        return replace(why, returned=False) if self.withheld else why
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -104,6 +121,8 @@ class Recall(Sequence[Hit]):
             "degraded": dict(self.degraded),
             "regime": self.regime,
             "confidence": self.confidence,
+            "min_confidence": self.min_confidence,
+            "withheld": self.withheld,
             "timings": dict(self.timings),
             "recipe": self.candidates.recipe.name,
             "settings": dict(self.settings),
@@ -146,29 +165,33 @@ class Recaller:
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
+        min_confidence: float = 0.0,
         tailor: bool = False,
     ) -> Recall:
         """Answer one question; see Semmem.recall. ``tailor`` lets the settings of the namespaces change the recipe."""
         started = time.perf_counter()
-        text = _checked(query, limit, offset, sort_by)
+        text = _checked(query, limit, offset, sort_by, min_confidence)
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         scope = replace(self._store.scope(namespaces, filters, exclude), filters=filters, exclude=tuple(exclude))
         recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings if tailor else None)
-        found = self.candidates(text, scope, _deep_enough(recipe, limit + offset), vector, timings)
+        found = self.candidates(text, scope, deep_enough(recipe, limit + offset), vector, timings)
         kept = cut(found, how)
-        if len(kept) < limit + offset and (deeper := _deeper(found)) is not None:
-            found = self.candidates(text, scope, deeper, vector, timings)
+        if len(kept) < limit + offset and (again := deeper(found)) is not None:
+            found = self.candidates(text, scope, again, vector, timings)
             kept = cut(found, how)
         matched, is_exact = total(found)
         if recipe.rerank is not None:
             found = self._reranked(found, how, text, timings)
             kept = cut(found, how)
-        hits = self._hits(found, how, kept[offset : offset + limit], terms(text, self._language))
+        sure = confidence(found)
+        shown = kept[offset : offset + limit]
+        withheld = len(shown) if sure < min_confidence else 0
+        hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
-        sure = confidence(found)
-        return Recall(hits, matched, is_exact, bad, found.regime, timings, sure, found, how, settings, self._store)
+        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, how, settings, self._store)
+        return Recall(*known, min_confidence=min_confidence, withheld=withheld)
 
     def candidates(
         self,
@@ -354,33 +377,7 @@ def _reason(error: Exception) -> str:
     return " ".join(message.split())[:500]
 
 
-def _deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
-
-    A recipe with headroom wants a multiple of them, of every leg.
-    """
-    legs = recipe.legs if recipe.headroom else tuple(_full_depths(recipe))
-    least = dict.fromkeys(legs, max(recipe.headroom, 1) * wanted)
-    raised = {leg: n for leg, n in least.items() if recipe.depths.get(leg, USUAL_DEPTH) < n}
-    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
-
-
-def _deeper(found: Candidates) -> Recipe | None:
-    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
-
-    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
-    """
-    depths = _full_depths(found.recipe)
-    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
-    short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
-    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None
-
-
-def _full_depths(recipe: Recipe) -> dict[str, int]:
-    return {leg: n for leg in recipe.legs if (n := recipe.depths.get(leg, USUAL_DEPTH)) >= USUAL_DEPTH}
-
-
-def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
+def _checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
     """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
     if not isinstance(query, str):
         raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
@@ -393,4 +390,6 @@ def _checked(query: str, limit: int, offset: int, sort_by: str) -> str:
         raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
     if sort_by not in ("relevance", "importance", "created", "updated"):
         raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
+    if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")
     return plain

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
+from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
 
+from semmem.reports import BackupReport, CopyReport, Namespace, NamespaceHash, Rebuilt, Stats
 from semmem.search_settings import (
     ConversationSettings,
     Fusion,
@@ -38,6 +40,7 @@ __all__ = [
     "LexicalSettings",
     "LinkType",
     "Memory",
+    "Namespace",
     "NamespaceHash",
     "Page",
     "Passage",
@@ -54,6 +57,10 @@ SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
 LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 """What one memory can be to another."""
+_short = Repr()
+_short.maxstring = 60
+shown = _short.repr
+"""Writes a text of any length in at most 60 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,10 @@ class Hit:
         if self.part is None:
             object.__setattr__(self, "passage", Passage(self.memory.text, 0, len(self.memory.text)))
 
+    def __repr__(self) -> str:
+        text = " ".join((self.snippet or self.passage.text).split())
+        return f"Hit({self.rank}, {shown(self.id)}, score={self.score:.3f}, {shown(text)})"
+
     @property
     def id(self) -> str:
         """The id of the memory, as it was given."""
@@ -248,87 +259,6 @@ class IngestReport:
     def read(self) -> int:
         """Items read from the input."""
         return self.remembered + self.unchanged + len(self.rejected)
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What ``rebuild`` did. ``embedded``: vectors made now; ``kept``: made by an interrupted call of the same kind.
-
-    ``dropped`` is another embedder or extractor whose half-done rebuild was thrown away. ``read`` memories were read
-    again to find their concepts, ``skipped`` were read by an interrupted call, and ``changed`` hold something else now.
-    """
-
-    embedded: int = 0
-    kept: int = 0
-    dropped: str | None = None
-    read: int = 0
-    skipped: int = 0
-    changed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Counts of a store, or of one namespace of it. ``bytes`` is the space on disk of the whole store."""
-
-    memories: int
-    parts: int
-    namespaces: int
-    concepts: int
-    mentions: int
-    vectors: int
-    pending: int
-    bytes: int
-    embedder: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceHash:
-    """What a namespace holds, in counts and hashes that do not depend on the order in which it came.
-
-    ``content`` is of the memories as they were given, with times and version; ``vector`` of their vectors, bit by bit;
-    ``graph`` of what was found in them.
-    """
-
-    memories: int
-    parts: int
-    vectors: int
-    content: str
-    vector: str
-    graph: str
-
-
-@dataclass(frozen=True, slots=True)
-class CopyReport:
-    """What ``copy`` did; every count and hash was the same on both sides.
-
-    ``tables`` are rows by table, ``found`` how many of them were there from an earlier run. ``came`` and ``went`` are
-    memories that were remembered and forgotten in the source meanwhile: the copy is as the source was when it began.
-    """
-
-    memories: int
-    tables: Mapping[str, int]
-    namespaces: Mapping[str, NamespaceHash]
-    found: int
-    came: int
-    went: int
-    indexed: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class BackupReport:
-    """What is in a backup: rows by table, and each namespace in counts and hashes where its schema is this one.
-
-    ``schema`` is the number of the schema in it, ``bytes`` the size of the file.
-    """
-
-    file: str
-    bytes: int
-    schema: int
-    memories: int
-    tables: Mapping[str, int]
-    namespaces: Mapping[str, NamespaceHash]
-    seconds: float
 
 
 class Kind(IntEnum):

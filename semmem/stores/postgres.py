@@ -22,7 +22,7 @@ from semmem.stores.postgres_pool import among, session_setting
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.postgres_vectors import VectorTables
 from semmem.stores.statements import statements
-from semmem.types import Filters, Memory, Page, Stats
+from semmem.types import Filters, Memory, Namespace, Page, Stats
 
 __all__ = ["PostgresStore"]
 
@@ -121,6 +121,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
         name = identity["name"] if identity else None
         return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
+
+    def overview(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        return [Namespace(*row) for row in self._rows("namespace_list", {})]
 
     def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
         """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""

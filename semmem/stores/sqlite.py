@@ -14,7 +14,7 @@ from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.sqlite_legs import LexicalReads
 from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
 from semmem.stores.statements import statements
-from semmem.types import Extraction, Filters, Memory, Page, Stats
+from semmem.types import Extraction, Filters, Memory, Namespace, Page, Stats
 
 __all__ = ["SqliteStore"]
 
@@ -129,6 +129,10 @@ class SqliteStore(LexicalReads, LexicalOnly):
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
         return [namespace for (namespace,) in self._rows("namespaces", {})]
+
+    def overview(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        return [Namespace(name, count, at_microsecond(at)) for name, count, at in self._rows("namespace_list", {})]
 
     def locate(self, namespace: str, id: str) -> tuple[int, ...]:
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""

@@ -184,3 +184,19 @@ def test_an_embedded_server_that_never_ran_is_not_started_by_a_look(call: Call, 
     assert told["running"] is False
     assert loaded(call("server", "stop", "--url", f"embedded:{tmp_path}/none", "--json")) == {"stopped": False}
     assert not (tmp_path / "none").exists()
+
+
+def test_namespaces_lists_what_there_is(call: Call) -> None:
+    assert call("namespaces")[1].strip() == "The store holds no memories."
+    call("remember", "The key is under the pot.", "-n", "house", "--created-at", "2026-01-02T03:04:00Z")
+    call("remember", "The boat is blue.", "-n", "harbour")
+    found = loaded(call("namespaces", "--json"))["namespaces"]
+    assert [(one["name"], one["memories"]) for one in found] == [("harbour", 1), ("house", 1)]
+    assert found[1]["updated_at"] == "2026-01-02T03:04:00+00:00"
+    assert "house" in call("namespaces")[1]
+
+
+def test_a_recall_below_the_least_confidence_shows_no_hit(call: Call) -> None:
+    call("remember", "The key is under the pot.")
+    code, out, _ = call("recall", "key", "--min-confidence", "1")
+    assert (code, "is below 1: no hit is shown." in out, "under the pot" in out) == (0, True, False)

@@ -262,6 +262,18 @@ class StoreConformance:
         assert [store.get(name, ["a"])[0].text for name in names] == [f"in {name}" for name in names]
         assert store.stats(None).namespaces == len(names)
 
+    def test_the_namespaces_are_listed_with_their_memories_and_last_change(self, store: Store) -> None:
+        assert list(store.overview()) == []
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))  # of several parts, and one memory
+        write(store, {"id": "a", "text": text, "created_at": NOON}, {"id": "b", "created_at": NOON - timedelta(days=1)})
+        for name in ("b", "B", "\uffff", "🦊"):
+            write(store, {"id": "a", "created_at": NOON + timedelta(microseconds=1)}, namespace=name)
+        found = [(one.name, one.memories, one.updated_at) for one in store.overview()]
+        later = NOON + timedelta(microseconds=1)
+        assert found == [("B", 1, later), ("b", 1, later), ("n", 2, NOON), ("\uffff", 1, later), ("🦊", 1, later)]
+        store.forget("b", "a", ANY, dry_run=False)
+        assert [one.name for one in store.overview()] == ["B", "n", "\uffff", "🦊"]
+
     # ------------------------------------------------------------------ what recall asks for
 
     def test_excluding_a_memory_excludes_its_parts_and_not_what_is_called_like_one(self, store: Store) -> None:

@@ -159,7 +159,7 @@ def test_a_bad_value_of_the_environment_is_named_with_its_variable(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(f"SEMMEM_{name.upper()}", value)
-    with pytest.raises(InvalidInput, match=rf"setting {name} \(SEMMEM_{name.upper()}\) cannot be used") as caught:
+    with pytest.raises(InvalidInput, match=rf"setting {name} \(SEMMEM_{name.upper()}\) must be") as caught:
         Settings.load()
     assert "\n" not in str(caught.value)
 

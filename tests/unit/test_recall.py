@@ -679,6 +679,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"filters": {"created_before": 5}}, "created_before must be a datetime"),
     ({"filters": semmem.Filters(sessions=(5,))}, "filter sessions must be a string"),  # type: ignore[arg-type]
     ({"vector": "east"}, "vector must be a list of numbers"),
+    ({"min_confidence": 1.5}, "min_confidence must be a number from 0 to 1, not 1.5"),
+    ({"min_confidence": "high"}, "min_confidence must be a number from 0 to 1, not 'high'"),
 ]
 
 
@@ -784,6 +786,44 @@ def test_a_closed_one_says_so(store_url: str) -> None:
     mem.close()
     with pytest.raises(semmem.StoreClosed, match="closed"):
         mem.recall("ferry")
+
+
+def test_a_recall_below_the_least_confidence_returns_no_hit_and_says_so(mem: semmem.Semmem) -> None:
+    mem.remember_many(fleet(30))
+    plain = mem.recall("ferry tide", limit=5)
+    assert (plain.withheld, plain.min_confidence) == (0, 0.0)
+    sure = plain.confidence
+    kept = mem.recall("ferry tide", limit=5, min_confidence=sure)
+    assert (ids(kept), kept.withheld) == (ids(plain), 0)
+    unsure = mem.recall("ferry tide", limit=5, min_confidence=min(1.0, sure + 0.01))
+    assert (len(unsure), unsure.withheld, unsure.total, unsure.confidence) == (0, 5, plain.total, sure)
+    assert (unsure.as_dict()["hits"], unsure.as_dict()["withheld"]) == ([], 5)
+    assert not unsure.explain(plain[0].id).returned
+    assert "5 withheld below" in repr(unsure)
+
+
+def test_a_recipe_of_one_leg_has_a_confidence_too(mem: semmem.Semmem) -> None:
+    mem.remember("The ferry leaves at dawn.", id="ferry")
+    mem.remember("Bread is baked with yeast and flour.", id="bread")
+    for name in ("lexical", "dense", "graph"):
+        near, far = (mem.recall(query, recipe=name).confidence for query in ("ferry at dawn", "quantum chromodynamics"))
+        assert 0 <= far < near <= 1, name
+
+
+def test_the_text_of_a_recall_and_of_a_hit_is_short(mem: semmem.Semmem) -> None:
+    for n in range(12):
+        mem.remember(f"The ferry {n} leaves. " * 90, id=f"{n}-" + "x" * 900, title="A title " * 200)
+    found = mem.recall("ferry leaves")
+    assert len(repr(found)) < 300
+    assert all(len(repr(hit)) < 300 for hit in found)
+    assert repr(found).startswith(f"Recall(10 of {found.total}: '")
+    assert f"confidence {found.confidence:.2f}" in repr(found)
+    assert "\n" not in repr(found[0])
+    for leg in ("dense", "graph"):
+        legs(mem)[leg] = Broken(leg, ValueError("no " * 400))
+    assert repr(mem.recall("ferry leaves")).endswith("degraded: dense, graph)")
+    assert len(repr(mem.recall("ferry leaves"))) < 300
+    assert repr(mem.recall("ferry", filters={"tags": ["none"]})).startswith("Recall(0 of 0: ; confidence 0.00")
 
 
 def test_a_recall_is_a_sequence_with_times_reach_and_plain_values(mem: semmem.Semmem) -> None:

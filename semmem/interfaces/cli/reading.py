@@ -1,9 +1,9 @@
-"""The commands that only read: recall, explain, get, list and stats."""
+"""The commands that only read: recall, explain, get, list, stats and namespaces."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.recall import Recall
-    from semmem.types import NamespaceHash, Page, Stats
+    from semmem.types import Namespace, NamespaceHash, Page, Stats
 
 __all__ = ["register"]
 
@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
     command(app, "get", "url", "namespace")(get)
     command(app, "list", "url", "namespace")(list_)
     command(app, "stats", "url")(stats)
+    command(app, "namespaces", "url")(namespaces)
 
 
 def recall(
@@ -56,6 +57,9 @@ def recall(
     created_before: Before = None,
     exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")] = None,
     sort_by: Annotated[Sorting, typer.Option(help="Order of the hits.")] = Sorting.relevance,
+    min_confidence: Annotated[
+        float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
+    ] = 0.0,
 ) -> None:
     """Recall what a question needs, best first, each score with what it is made of."""
     with door.connect() as mem:
@@ -68,6 +72,7 @@ def recall(
             filters=filters(sessions, authors, tags, metadata, created_after, created_before),
             exclude=tuple(exclude or ()),
             sort_by=sort_by.value,
+            min_confidence=min_confidence,
         )
     door.give(found, lambda: _show_recall(door, found))
 
@@ -129,6 +134,28 @@ def stats(
     door.give(told, lambda: _show_stats(door, counts, held))
 
 
+def namespaces(door: Door) -> None:
+    """List the namespaces of a store: how many memories each holds, and when one of them was last changed."""
+    with door.connect() as mem:
+        found = mem.namespaces()
+    door.give({"namespaces": found}, lambda: _show_namespaces(door, found))
+
+
+def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
+    from rich.table import Table
+
+    if not found:
+        door.out.print("The store holds no memories.")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("namespace")
+    table.add_column("memories", justify="right")
+    table.add_column("last changed", style="dim")
+    for one in found:
+        table.add_row(*_plain_cells(one.name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
+    door.out.print(table)
+
+
 def _show_recall(door: Door, found: Recall) -> None:
     from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
 
@@ -136,6 +163,9 @@ def _show_recall(door: Door, found: Recall) -> None:
     regime = "" if found.regime == "any" else f" · {found.regime} question"
     door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}", style="dim")
     door.print_lines(degraded_lines(found.degraded))
+    if found.withheld:
+        door.out.print(f"The confidence {found.confidence:.2f} is below {found.min_confidence:g}: no hit is shown.")
+        return
     if not len(found):
         door.out.print("Nothing was found.")
         return

@@ -204,3 +204,7 @@ SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS N
        (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
         WHERE s.nspname = 'semmem' AND c.relkind = 'r');
+
+-- namespace_list --
+-- What there is, for a person who wants to know: every whole memory is counted.
+SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";

@@ -172,3 +172,7 @@ SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (:namespace IS NULL OR na
        (SELECT count(*) FROM memory WHERE part > 0 AND (:namespace IS NULL OR namespace = :namespace)),
        (SELECT count(*) FROM tally WHERE :namespace IS NULL OR namespace = :namespace),
        (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);
+
+-- namespace_list --
+-- What there is, for a person who wants to know: every whole memory is counted.
+SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace;
