@@ -16,7 +16,7 @@ from semmem.stores import open_store
 from semmem.stores.url import parse_url
 from semmem.types import BackupReport, CopyReport, NamespaceHash
 
-__all__ = ["backup", "copy", "hashes", "restore"]
+__all__ = ["backup", "check", "copy", "hashes", "restore"]
 
 Progress = Callable[[int], None] | None
 _OTHER_WAY = (
@@ -69,6 +69,13 @@ def restore(store: Any, file: str | os.PathLike[str], *, progress: Progress) -> 
     from semmem.stores.postgres_backup import restore as restore_store
 
     return restore_store(_postgres(store, "restore"), _path(file), progress=progress)
+
+
+def check(file: str | os.PathLike[str]) -> None:
+    """Raise InvalidInput or SchemaTooNew, before any store is opened, for a file that ``restore`` would refuse."""
+    from semmem.stores import postgres_backup
+
+    postgres_backup.check(_path(file))
 
 
 def hashes(store: Any, namespace: str | None) -> Mapping[str, NamespaceHash]:

@@ -39,7 +39,9 @@ def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, 
             passes = starting(error) or (callable(conninfo) and gone(error))
             if not passes or time.monotonic() >= end:
                 told = told_at_connect(error, where) if error.sqlstate is None else told_at_work(error)
-                raise told or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from error
+                raise told or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from _quoted(
+                    error, where
+                )
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -63,7 +65,16 @@ def _connected(conninfo: str, before: Before | None) -> int:
     except psycopg.ProgrammingError as error:
         if error.sqlstate is not None:
             raise
-        raise InvalidInput(without(f"The store URL cannot be used: {_reason(error)}.", conninfo)) from error
+        sentence = without(f"The store URL cannot be used: {_reason(error)}.", conninfo)
+        raise InvalidInput(sentence) from _quoted(error, conninfo)
+
+
+def _quoted(error: Any, conninfo: str) -> BaseException:
+    """Return the error as the cause to show in a traceback: without the password, which libpq quotes with the URL."""
+    words = without(str(error), conninfo)
+    if words == str(error):
+        return error  # type: ignore[no-any-return]
+    return type(error)(words).with_traceback(error.__traceback__)  # type: ignore[no-any-return]
 
 
 def _reason(error: BaseException) -> str:

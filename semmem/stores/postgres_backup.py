@@ -157,6 +157,11 @@ def _report(file: Path, manifest: Mapping[str, Any], started: float) -> BackupRe
 # ---------------------------------------------------------------------- back again
 
 
+def check(file: Path) -> None:
+    """Read the whole file, and raise what ``restore`` would: so that no server is started for one that is refused."""
+    _checked(file)
+
+
 def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupReport:
     """Fill ``store``, which must be empty, with what is in ``file``, in one transaction; return what that is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 from semmem import folders
 from semmem.errors import InvalidInput
 
-__all__ = ["Target", "masked", "parse_url"]
+__all__ = ["Target", "check_file", "masked", "parse_url"]
 
 _FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
 
@@ -64,6 +65,17 @@ def _meant(path: str) -> str:
     place = Path(path)
     folder = place.is_dir() or (not place.is_file() and not place.suffix)
     return f"{'embedded' if folder else 'sqlite'}:{path}"
+
+
+def check_file(target: Target) -> None:
+    """Raise InvalidInput for a SQLite file that is not there, for whoever only reads: opening it would make it."""
+    path = target.path
+    if target.kind != "sqlite" or path is None or path.exists():
+        return
+    beside = [file.name for file in path.parent.iterdir() if file.is_file()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, beside, 1)
+    hint = f"; did you mean {near[0]}?" if near else "; correct the path."
+    raise InvalidInput(f"There is no file {path}{hint} The first memory that is remembered there makes it.")
 
 
 def masked(url: str) -> str:

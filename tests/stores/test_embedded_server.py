@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from semmem.errors import StoreUnavailable
+from semmem.interfaces.cli.app import run
 from semmem.stores import cluster, postmaster
 from semmem.stores.embedded import EmbeddedServer
 
@@ -298,6 +299,16 @@ def test_stop_stops_and_the_next_call_starts_again(own: EmbeddedServer, table: s
     assert not own.status().running
     assert own.stop() is False
     assert query(own, f"SELECT n FROM {table}") == [(7,)]
+
+
+def test_the_command_that_stops_waits_as_long_as_the_setting_says(
+    own: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_START_TIMEOUT_S", "0.3")
+    with psycopg.connect(own.ensure_running()):  # whom smart waits for
+        assert run(["server", "stop", "--mode", "smart", "--url", f"embedded://{own.data}"]) != 0
+        assert "has not stopped within 0.3 s" in capfd.readouterr().err
+    eventually(lambda: postmaster.free(str(own.data / "postgresql" / "alive")))
 
 
 def test_an_idle_server_stops_by_itself_and_leaves_no_process(own: EmbeddedServer) -> None:

@@ -56,12 +56,21 @@ class Door:
     """Whether the namespace was given."""
 
     @contextmanager
-    def connect(self, **settings: Any) -> Iterator[Semmem]:
-        """Open the store for the length of the command."""
+    def connect(self, *, create: bool = False, **settings: Any) -> Iterator[Semmem]:
+        """Open the store for the length of the command; only with ``create`` does it make a SQLite file."""
         import semmem
 
+        if not create:
+            self._check_file()
         with semmem.connect(self.url, **settings) as memory:
             yield memory
+
+    def _check_file(self) -> None:
+        from semmem.config import Settings
+        from semmem.stores.url import check_file, parse_url
+
+        settings = Settings.load(**({} if self.url is None else {"url": self.url}))
+        check_file(parse_url(settings.url, home=settings.home))
 
     @property
     def out(self) -> Terminal:

@@ -102,7 +102,7 @@ def import_(
             namespaces.add(str(row.get("namespace", door.namespace)))
             yield row
 
-    with door.connect() as mem, counting(door, file.name, None) as advance:
+    with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
         try:
             report = mem.bring_in(
                 noted(),

@@ -37,14 +37,15 @@ def server_of(url: str | None) -> EmbeddedServer:
     target = parse_url(url or settings.url, home=settings.home)
     if target.kind != "embedded" or target.path is None:
         raise InvalidInput("Only the embedded server can be looked at or stopped here; this URL names another store.")
-    return EmbeddedServer(target.path)
+    return EmbeddedServer(target.path, start_timeout_s=settings.start_timeout_s)
 
 
 def stop_server(folder: Path) -> bool:
     """Stop the embedded server of ``folder``; False when none ran."""
+    from semmem.config import Settings
     from semmem.stores.embedded import EmbeddedServer
 
-    return EmbeddedServer(folder).stop()
+    return EmbeddedServer(folder, start_timeout_s=Settings.load().start_timeout_s).stop()
 
 
 def status(door: Door) -> None:

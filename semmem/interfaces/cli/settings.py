@@ -47,7 +47,7 @@ def set_(
     """Change how one namespace is searched, in every process from its next recall on."""
     from semmem.tailoring import value_of
 
-    with door.connect() as mem:
+    with door.connect(create=True) as mem:
         found = mem.configure(namespace=door.namespace, **{name: value_of(value)})
     line = f"{name} is {json.dumps(found[name])} in namespace {door.namespace}, from the next recall on."
     door.give({"namespace": door.namespace, "settings": found}, lambda: door.out.print(line))

@@ -75,7 +75,7 @@ def remember(
         return
     whole, extra, numbers = _read(text, path), pairs(metadata), _vector(vector)
     when = moment(created_at, "--created-at")
-    with door.connect() as mem:
+    with door.connect(create=True) as mem:
         memory = mem.remember(
             whole,
             namespace=door.namespace,
@@ -192,7 +192,7 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
         with path.open("rb") as lines:
             total = sum(1 for line in lines if line.strip())
     skip = on_error is OnError.skip
-    with door.connect() as mem, counting(door, path.name, total) as advance:
+    with door.connect(create=True) as mem, counting(door, path.name, total) as advance:
         report = mem.remember_many(
             items(path),
             namespace=door.namespace,
