@@ -8,6 +8,8 @@ from collections import OrderedDict
 from contextlib import closing
 from pathlib import Path
 
+from semmem.new_file import claimed
+
 __all__ = ["Answers"]
 
 _MOST_IN_MEMORY = 10_000
@@ -59,7 +61,7 @@ class Answers:
         assert self._path is not None
         if not self._made:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)  # it holds names out of people's memories
+            claimed(self._path)  # for its owner alone: it holds names out of people's memories
         file = sqlite3.connect(self._path, timeout=_WAIT_S)
         if not self._made:
             try:

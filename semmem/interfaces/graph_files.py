@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.errors import InvalidInput
+from semmem.new_file import new_file
 
 if TYPE_CHECKING:
     import networkx
@@ -89,12 +90,20 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 """How a graph is written, by the ending of the file's name."""
 
 
-def write(graph: networkx.Graph, path: Path) -> None:
-    """Write the graph as the ending of ``path`` says. Raises InvalidInput for another ending."""
+def write(graph: networkx.Graph, path: Path, *, force: bool = False) -> None:
+    """Write the graph as the ending of ``path`` says, for its owner alone.
+
+    Raises InvalidInput for another ending, for a file that is there already (unless ``force``), and where it cannot be
+    written.
+    """
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         raise InvalidInput(f"A graph is written as {', '.join(FORMATS)}; {path.name!r} ends in none of them.")
-    path.write_text(form(graph), encoding="utf-8", errors="replace", newline="\n")
+    try:
+        with new_file(path, force=force) as out:
+            out.write(form(graph).encode("utf-8", "replace"))
+    except OSError as error:
+        raise InvalidInput(f"The graph cannot be written to {path}: {error.strerror or error}.") from error
 
 
 def _harmless(value: Any) -> str:

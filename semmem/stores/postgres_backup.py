@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.new_file import new_file
 from semmem.stores import migrate, postgres_tables
 from semmem.stores.postgres_copy import alone
 from semmem.stores.postgres_pool import Pooled
@@ -54,55 +53,19 @@ def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress
 def write_backup(connection: Any, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
     """Write the store of an open connection into ``file``, closed to other users, and return what is in it.
 
-    The file appears when it is whole and on the disk; until then it is ``file`` with ``.part`` behind. ``progress`` is
-    called with the number of rows done. Raises InvalidInput when ``file`` is there and not ``force``, OSError when it
-    cannot be written.
+    The file appears when it is whole and on the disk. ``progress`` is called with the number of rows done. Raises
+    InvalidInput when ``file`` is there and not ``force``, OSError when it cannot be written.
     """
     started = time.monotonic()
-    if not force and file.exists():
-        raise InvalidInput(f"{file} exists already; choose another name, or overwrite it with --force (force=True).")
-    part = file.with_name(file.name + ".part")
-    with _written(part) as out:
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(zipfile.ZipInfo(_MARK), f"{_FORMAT}\n")
-            with postgres_tables.snapshot(connection):
-                manifest = _write_tables(connection, archive, progress)
-            archive.writestr(_MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
-        out.flush()
-        os.fsync(out.fileno())
-        if not force and file.exists():
-            raise InvalidInput(f"{file} was written by somebody else meanwhile; choose another name.")
-        part.replace(file)
-    _sync_folder(file.parent)
+    with (
+        new_file(file, force=force) as out,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        archive.writestr(zipfile.ZipInfo(_MARK), f"{_FORMAT}\n")
+        with postgres_tables.snapshot(connection):
+            manifest = _write_tables(connection, archive, progress)
+        archive.writestr(_MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
     return _report(file, manifest, started)
-
-
-@contextlib.contextmanager
-def _written(part: Path) -> Iterator[Any]:
-    """Open ``part`` for writing, alone; it is gone afterwards unless it was renamed."""
-    out = os.fdopen(os.open(part, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
-    with out:
-        try:
-            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidInput(
-                f"Another backup is being written to {part}; wait for it, or choose another name."
-            ) from None
-        try:
-            out.truncate()
-            os.fchmod(out.fileno(), 0o600)  # one that was left there may have been open to others
-            yield out
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:

@@ -13,12 +13,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from semmem.contract import contains
 from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
+from semmem.new_file import claimed
 from semmem.stores.sqlite_errors import is_busy, sentence
 from semmem.stores.sqlite_migrate import migrate
 from semmem.stores.statements import statements
@@ -164,6 +165,7 @@ class Filed:
                 raise InvalidInput(f"There is no folder {self._path.parent} for the SQLite file; create it first.")
             if self._path.is_dir():
                 raise InvalidInput(f"{self._path} is a folder; name a file in it after sqlite:.")
+            self._claim(self._path)
         connection = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
             timeout=_BUSY_S,
@@ -178,6 +180,12 @@ class Filed:
             connection.close()
             raise
         return connection
+
+    def _claim(self, path: Path) -> None:
+        """Make a file that is not there yet for its owner alone; what SQLite puts beside it has the same rights."""
+        with suppress(OSError):  # SQLite says what is wrong
+            if not path.exists() and not claimed(path) and path.is_symlink() and not path.exists():
+                raise InvalidInput(f"{path} is a link to a file that is not there; name that file after sqlite:.")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Bring the file up to date, and let readers and a writer work side by side from now on."""

@@ -67,15 +67,20 @@ def test_a_restored_store_is_the_one_that_was_backed_up(filled: Semmem, empty: S
 
 def test_the_file_is_closed_to_others_and_appears_whole(filled: Semmem, tmp_path: Path) -> None:
     file = tmp_path / "mine.semmem"
-    (tmp_path / "mine.semmem.part").write_text("left by one that was killed")
+    (tmp_path / "secret").write_text("precious")
+    (tmp_path / "mine.semmem.part").symlink_to(tmp_path / "secret")
     seen: set[bool] = set()
+    modes: set[int] = set()
 
     def look(done: int) -> None:
         seen.add(file.exists())
-        with pytest.raises(InvalidInput, match=r"Another backup is being written to .*mine\.semmem\.part"):
-            filled.backup(file)
+        modes.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.glob(".*"))
 
     filled.backup(file, progress=look)
+    assert modes == {0o600}
+    assert (tmp_path / "secret").read_text() == "precious"
+    (tmp_path / "secret").unlink()
+    (tmp_path / "mine.semmem.part").unlink()
     assert seen == {False}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [found.name for found in tmp_path.iterdir()] == ["mine.semmem"]
@@ -89,6 +94,21 @@ def test_a_file_is_overwritten_only_when_that_is_asked_for(filled: Semmem, tmp_p
     assert file.read_text() == "precious"
     assert filled.backup(file, force=True).memories == 88
     assert zipfile.is_zipfile(file)
+
+
+def test_of_two_backups_under_one_name_the_first_stays(filled: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "mine.semmem"
+
+    def another(done: int) -> None:
+        if not file.exists():
+            filled.backup(file)
+
+    with pytest.raises(
+        InvalidInput, match=r"mine\.semmem (exists already|was written by somebody else); choose another"
+    ):
+        filled.backup(file, progress=another)
+    assert zipfile.ZipFile(file).testzip() is None
+    assert [found.name for found in tmp_path.iterdir()] == ["mine.semmem"]
 
 
 def test_a_backup_holds_one_moment_while_others_write(filled: Semmem, empty: Semmem, tmp_path: Path) -> None:

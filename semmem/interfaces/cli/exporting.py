@@ -60,7 +60,7 @@ def export(
     wanted = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
         rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors)
-        with _sink(path) as sink:
+        with _sink(path, force) as sink:
             count = _written(rows, sink, advance)
     if path is None:
         return
@@ -79,21 +79,17 @@ def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -
 
 
 @contextmanager
-def _sink(path: Path | None) -> Iterator[IO[bytes]]:
-    """Yield where the lines go: standard output, or a file beside ``path`` that takes its name once it is whole."""
-    import os
+def _sink(path: Path | None, force: bool) -> Iterator[IO[bytes]]:
+    """Yield where the lines go: standard output, or a new file."""
+    from semmem.errors import InvalidInput
+    from semmem.new_file import new_file
 
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    part = path.with_name(f"{path.name}.part")
     try:
-        with part.open("wb") as sink:
+        with new_file(path, force=force) as sink:
             yield sink
-            sink.flush()
-            os.fsync(sink.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise InvalidInput(f"The export cannot be written to {path}: {error.strerror or error}.") from error

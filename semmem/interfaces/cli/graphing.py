@@ -44,6 +44,7 @@ def graph(
     out: Annotated[
         Path | None, typer.Option(help="Also write it here: .html (a page to explore), .graphml, .dot or .json.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --out write over a file that is there.")] = False,
 ) -> None:
     """Show what the graph holds around a name or a memory as a tree; --out also writes it to a file."""
     from semmem.errors import InvalidInput
@@ -52,11 +53,11 @@ def graph(
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")
     if out is not None:
-        to_write(out, force=True)
+        to_write(out, force=force)
     with door.connect() as mem:
         found = mem.graph(namespace=door.namespace, around=around, hops=hops, limit=limit)
     if out is not None:
-        graph_files.write(found, out)
+        graph_files.write(found, out, force=force)
     door.give(graph_files.as_plain(found), lambda: _show(door, found, out))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from semmem.errors import InvalidInput
@@ -24,6 +25,6 @@ def to_write(path: Path, *, force: bool) -> Path:
         raise InvalidInput(f"There is no folder {path.parent}; create it first.")
     if path.is_dir() or (path.exists() and not path.is_file()):
         raise InvalidInput(f"{path} is no file.")
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:  # a link counts, whether it leads somewhere or not
         raise InvalidInput(f"{path} is there already; --force writes over it.")
     return path

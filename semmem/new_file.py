@@ -1,0 +1,91 @@
+"""A new file: whole under its name or not there at all, for its owner alone, and never written through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from semmem.errors import InvalidInput
+
+__all__ = ["claimed", "must_be_free", "new_file"]
+
+_PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+
+
+def must_be_free(path: Path, *, force: bool) -> None:
+    """Raise InvalidInput for a name that another file has, unless ``force``, and for what is no file in any case."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        raise InvalidInput(f"{path} is no file.")
+    if not force:
+        raise InvalidInput(f"{path} exists already; choose another name, or overwrite it with --force (force=True).")
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file to write; it takes the name ``path`` at the end, when it is whole and on the disk.
+
+    Until then it lies beside ``path`` under a name that nobody can foresee. After an error there is nothing. With
+    ``force`` it takes the place of a file, or of a link, never of what a link leads to. Raises InvalidInput where
+    ``path`` is taken, at the beginning or meanwhile, and OSError where it cannot be written.
+    """
+    must_be_free(path, force=force)
+    part = path.parent / f".{secrets.token_hex(8)}.part"
+    with os.fdopen(os.open(part, _PRIVATE, 0o600), "w+b") as out:
+        try:
+            os.fchmod(out.fileno(), 0o600)  # whatever the umask
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+            must_be_free(path, force=force)
+            if force:
+                part.replace(path)
+            else:
+                _named(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    _sync(path.parent)
+
+
+def claimed(path: Path) -> bool:
+    """Make ``path`` an empty file for its owner alone; False where that name is taken."""
+    try:
+        os.close(os.open(path, _PRIVATE, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _named(part: Path, path: Path) -> None:
+    """Give ``part`` the name ``path`` unless somebody has just taken that."""
+    try:
+        os.link(part, path, follow_symlinks=False)
+    except FileExistsError:
+        raise InvalidInput(f"{path} was written by somebody else meanwhile; choose another name.") from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        part.replace(path)  # a file system without links: the look a moment ago has to do
+    else:
+        part.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Have the name on the disk too, where the file system can do that for a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

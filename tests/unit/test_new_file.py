@@ -1,0 +1,154 @@
+"""A new file is whole or not there, its owner's alone, and never written through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.errors import InvalidInput
+from semmem.interfaces.cli.app import run
+from semmem.new_file import claimed, must_be_free, new_file
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def open_umask() -> object:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_has_its_name_when_it_is_whole(force: bool, tmp_path: Path) -> None:
+    path = tmp_path / "x" if force else tmp_path / ("n" * 255)
+    with new_file(path, force=force) as out:
+        out.write(b"one")
+        assert not path.exists()
+        assert [mode(found) for found in tmp_path.iterdir()] == [0o600]
+        out.seek(0)
+        assert out.read() == b"one"
+    assert path.read_bytes() == b"one"
+    assert mode(path) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_after_an_error_there_is_nothing_and_what_was_there_stays(kind: type[BaseException], tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("before")
+
+    def half() -> None:
+        with new_file(path, force=True) as out:
+            out.write(b"half")
+            raise kind
+
+    with pytest.raises(kind):
+        half()
+    assert [found.read_text() for found in tmp_path.iterdir()] == ["before"]
+
+
+def test_a_file_is_written_over_only_by_force_also_when_it_comes_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+
+    def meanwhile() -> None:
+        with new_file(path) as out:
+            out.write(b"mine")
+            path.write_text("theirs")
+
+    with pytest.raises(InvalidInput, match=r"x exists already; .*--force"):
+        meanwhile()
+    assert path.read_text() == "theirs"
+    with pytest.raises(InvalidInput, match=r"x exists already"), new_file(path):
+        raise AssertionError("it was opened")
+    with new_file(path, force=True) as out:
+        out.write(b"mine")
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_last_moment_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    real = os.link
+
+    def late(*given: object, **more: object) -> None:
+        path.write_text("theirs")
+        real(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(InvalidInput, match=r"x was written by somebody else meanwhile"), new_file(path) as out:
+        out.write(b"mine")
+    assert [found.read_text() for found in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*given: object, **more: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    with new_file(tmp_path / "x") as out:
+        out.write(b"one")
+    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("x", "one")]
+
+
+def test_what_a_link_leads_to_is_never_written(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("precious")
+    for target in (secret, tmp_path / "nowhere"):
+        link = tmp_path / "link"
+        link.symlink_to(target)
+        with pytest.raises(InvalidInput, match="link exists already"), new_file(link):
+            raise AssertionError("it was opened")
+        with new_file(link, force=True) as out:
+            out.write(b"one")
+        assert (link.is_symlink(), link.read_text()) == (False, "one")
+        link.unlink()
+    assert secret.read_text() == "precious"
+    assert [found.name for found in tmp_path.iterdir()] == ["secret"]
+
+
+def test_what_is_no_file_is_refused_by_force_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(InvalidInput, match=r" is no file\.$"):
+            must_be_free(path, force=True)
+    with pytest.raises(FileNotFoundError), new_file(tmp_path / "none" / "x"):
+        raise AssertionError("it was opened")
+
+
+def test_a_claimed_file_is_its_owners_alone_and_claimed_once(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert [claimed(tmp_path / name) for name in ("x", "x", "link")] == [True, False, False]
+    assert mode(tmp_path / "x") == 0o600
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_stores_exports_and_pages_are_closed_to_others(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with semmem.connect(f"sqlite:{tmp_path / 'notes.db'}", embedder="none") as mem:
+        mem.remember("Petra Lindqvist came.", id="a")
+        found = {path.name: mode(path) for path in tmp_path.iterdir()}
+        assert found == {"notes.db": 0o600, "notes.db-wal": 0o600, "notes.db-shm": 0o600}
+    where = ["--url", f"sqlite:{tmp_path / 'notes.db'}"]
+    (tmp_path / "secret").write_text("precious")
+    (tmp_path / "out.jsonl.part").symlink_to(tmp_path / "secret")
+    assert run(["export", str(tmp_path / "out.jsonl"), *where]) == 0
+    assert mode(tmp_path / "out.jsonl") == 0o600
+    assert (tmp_path / "secret").read_text() == "precious"
+    assert (tmp_path / "out.jsonl.part").is_symlink()
+    assert run(["export", str(tmp_path / "none" / "out.jsonl"), *where]) == 2
+    told = capfd.readouterr().err
+    assert told.endswith(f"There is no folder {tmp_path}/none; create it first.\n")
+
+
+def test_a_link_to_nothing_is_no_sqlite_store(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "nowhere.db")
+    with pytest.raises(InvalidInput, match=r"link\.db is a link to a file that is not there; name that file"):
+        semmem.connect(f"sqlite:{tmp_path / 'link.db'}", embedder="none")
+    assert not (tmp_path / "nowhere.db").exists()
