@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from eval.making import Desk, Question
 from semmem.errors import NotFound
 
-__all__ = ["GRADES", "label_all", "take_paraphrases"]
+__all__ = ["GRADES", "beginning", "label_all", "take_paraphrases"]
 
 GRADES = {"n": 0, "y": 1, "g": 2}
-HELP = "y answers it · g answers it fully · n does not · s later · q stop"
+HELP = "y answers it · g answers it fully · n does not · b back: takes the last key back · s later · q stop"
+
+
+def beginning(namespace: str, memories: int, recipes: Sequence[str], folder: Path) -> str:
+    """Return what a person reads before anything is asked of them."""
+    return (
+        f"This makes questions for the memories of namespace {namespace!r}, and you judge what answers them.\n"
+        f"1. You are shown {memories} memories drawn by chance. Type a question that each answers, in other words than "
+        "its own; an empty line goes on. Some questions are proposed besides, from codes and names.\n"
+        f"2. Each question is asked of {', '.join(recipes)}. The first 20 of each are mixed, so that you cannot see "
+        "who brought what, and you say by one key whether a memory answers the question.\n"
+        "3. Questions that are judged to the end are written down for --data. Stop with q at any time: the same "
+        "command goes on where you stopped. b takes a wrong key back.\n"
+        f"Your store is only read. All that you type lies in {folder}, on this machine."
+    )
 
 
 def take_paraphrases(
@@ -36,25 +52,37 @@ def take_paraphrases(
 def label_all(
     mem: Any, desk: Desk, pools: Mapping[str, Sequence[str]], key: Callable[[], str], say: Callable[[str], None]
 ) -> int:
-    """Ask for a key for every memory still open; return how many were judged. Nothing says which recipe found it."""
+    """Ask for a key for every memory still open; return how many more are judged now than before.
+
+    Nothing says which recipe brought it.
+    """
     judged, total = 0, sum(len(p) for p in pools.values())
     shown: Question | None = None
-    for question, id in desk.open(pools):
+    waiting = deque(desk.open(pools))
+    while waiting:
+        question, id = waiting.popleft()
         try:
             memory = mem.get(id, namespace=desk.namespace)
         except NotFound:
-            desk.label(question.id, id, 0)
+            desk.label(question.id, id, 0, by_hand=False)
             continue
         if shown is not question:
             say(f"\n=== {question.text}\n    {HELP}")
             shown = question
-        done = sum(len(labels) for labels in desk.labels.values())
+        done = sum(len(desk.labels[of]) for of in pools)
         say(f"\n[{done}/{total}] {memory.title + ': ' if memory.title else ''}{memory.text}")
-        while (pressed := key().lower()) not in (*GRADES, "s", "q"):
+        while (pressed := key().lower()) not in (*GRADES, "b", "s", "q"):
             say(HELP)
         if pressed == "q":
             break
         if pressed in GRADES:
             desk.label(question.id, id, GRADES[pressed])
             judged += 1
+        elif pressed == "b":
+            waiting.appendleft((question, id))
+            if (last := desk.take_back()) is None:
+                say("There is no key to take back.")
+            else:
+                waiting.appendleft(last)
+                judged -= 1
     return judged

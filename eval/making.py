@@ -50,8 +50,9 @@ class Desk:
             r["id"]: Question(**{**r, "about": tuple(r["about"])}) for r in _rows(folder / "questions.jsonl")
         }
         self.labels: dict[str, dict[str, int]] = defaultdict(dict)
+        self._pressed: dict[tuple[str, str], None] = {}
         for row in _rows(folder / "labels.jsonl"):
-            self.labels[row["question"]][row["memory"]] = row["grade"]
+            self._take(row["question"], row["memory"], row["grade"], row.get("by_hand", True))
 
     def ask(self, text: str, stratum: str, about: Sequence[str]) -> Question:
         """Add a question, unless the same one is there already."""
@@ -63,10 +64,29 @@ class Desk:
         _append(self.folder / "questions.jsonl", asdict(question))
         return question
 
-    def label(self, question: str, memory: str, grade: int) -> None:
+    def label(self, question: str, memory: str, grade: int, *, by_hand: bool = True) -> None:
         """Record one judgement; a later one of the same pair replaces it."""
+        self._take(question, memory, grade, by_hand)
+        row = {"question": question, "memory": memory, "grade": grade}
+        _append(self.folder / "labels.jsonl", row if by_hand else {**row, "by_hand": False})
+
+    def take_back(self) -> tuple[Question, str] | None:
+        """Take back the last judgement by hand, of today or of an earlier day; return what is open again, or None."""
+        if not self._pressed:
+            return None
+        question, memory = next(reversed(self._pressed))
+        self._take(question, memory, None, True)
+        _append(self.folder / "labels.jsonl", {"question": question, "memory": memory, "grade": None})
+        return self.questions[question], memory
+
+    def _take(self, question: str, memory: str, grade: int | None, by_hand: bool) -> None:
+        self._pressed.pop((question, memory), None)
+        if grade is None:
+            self.labels[question].pop(memory, None)
+            return
         self.labels[question][memory] = grade
-        _append(self.folder / "labels.jsonl", {"question": question, "memory": memory, "grade": grade})
+        if by_hand and question in self.questions:
+            self._pressed[question, memory] = None
 
     def open(self, pools: Mapping[str, Sequence[str]]) -> Iterator[tuple[Question, str]]:
         """Yield what is still to be judged, question by question."""

@@ -27,8 +27,11 @@ def make(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Make questions for your own store: proposed, pooled blind, labelled by single keys; stop and resume at will."""
-    from eval.labelling import label_all, take_paraphrases
+    """Make questions for your own store: proposed, pooled blind, labelled by single keys; stop and resume at will.
+
+    It says what it will do and waits for Enter before it starts. The store is only read.
+    """
+    from eval.labelling import beginning, label_all, take_paraphrases
     from eval.making import Desk, needed, pool, propose, sample
 
     with error_line(), opened(None, own, embedder) as mem:
@@ -37,9 +40,13 @@ def make(
         drawn = sample(mem, namespace, items, seed=seed)
         if not drawn:
             raise DatasetError(f"There are no memories in namespace {namespace!r}; name another with --namespace.")
+        typer.echo(beginning(namespace, len(drawn), names, folder))
+        if input("Enter starts, q leaves: ").strip().lower() == "q":
+            return
         for text, stratum, about in propose(drawn):
             desk.ask(text, stratum, about)
         take_paraphrases(desk, drawn, input, typer.echo)
+        typer.echo(f"\nAsking {len(desk.questions)} questions of {len(names)} recipes.")
         pools = {id: pool(mem, namespace, question, names, seed=seed) for id, question in desk.questions.items()}
         label_all(mem, desk, pools, typer.getchar, typer.echo)
         done = desk.queries(pools)

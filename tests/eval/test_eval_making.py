@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import semmem
+from eval.cli import app
 from eval.datasets import load
 from eval.labelling import label_all, take_paraphrases
 from eval.making import Desk, needed, pool, propose, sample
@@ -88,6 +91,42 @@ def test_a_person_goes_through_by_single_keys(store_url: str, tmp_path: Path) ->
         assert kept.stored
         assert kept.queries[0].grades == {"t08": 2}
         assert json.loads((tmp_path / "queries.jsonl").read_text())["gold_ids"] == ["t08"]
+
+
+def test_a_wrong_key_is_taken_back_now_or_another_day(store_url: str, tmp_path: Path) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, load(TOY))
+        desk = Desk(tmp_path, "toy")
+        one = desk.ask("Who wakes at night?", "paraphrase", ["t08"])
+        pools = {one.id: ["gone", "t08", "t09", "t10"]}
+        said: list[str] = []
+        keys = iter("bnybgq")  # nothing to take back; n for t08, y for t09; y is taken back and g given; t10 stays open
+        assert label_all(mem, desk, pools, lambda: next(keys), said.append) == 2
+        assert said.count("There is no key to take back.") == 1
+        assert desk.labels[one.id] == {"gone": 0, "t08": 0, "t09": 2}
+        again = Desk(tmp_path, "toy")
+        assert again.labels == desk.labels
+        keys = iter("bbgnq")  # the keys of t09 and of t08 are taken back; t08 is g, t09 is n
+        assert label_all(mem, again, pools, lambda: next(keys), said.append) == 0
+        assert Desk(tmp_path, "toy").labels == {one.id: {"gone": 0, "t08": 2, "t09": 0}}
+        rest = Desk(tmp_path, "toy")
+        assert label_all(mem, rest, pools, lambda: "n", said.append) == 1
+        assert rest.queries(pools)[0].grades == {"t08": 2}
+
+
+def test_make_says_what_it_will_do_before_it_starts_and_may_be_left(store_url: str, tmp_path: Path) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        ingest(mem, load(TOY))
+    given = ["make", "--own", store_url, "--namespace", "toy", "--embedder", "hashing", "--out", str(tmp_path / "mine")]
+    left = CliRunner().invoke(app, [*given, "--items", "2"], input="q\n")
+    assert left.exit_code == 0, left.output
+    for words in ("2 memories drawn by chance", "b takes a wrong key back", "Your store is only read", "Enter starts"):
+        assert words in left.output
+    assert not (tmp_path / "mine" / "questions.jsonl").exists()
+    stopped = CliRunner().invoke(app, [*given, "--items", "2"], input="\nWho wakes?\nq\nyq")
+    assert stopped.exit_code == 0, stopped.output
+    assert "Who wakes?" in (tmp_path / "mine" / "questions.jsonl").read_text(encoding="utf-8")
+    assert len((tmp_path / "mine" / "labels.jsonl").read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_how_many_more_are_needed_is_said_from_five_on(store_url: str) -> None:
