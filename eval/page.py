@@ -22,11 +22,49 @@ h1{font-size:1.4rem;margin:0 0 .6rem}h2{font-size:1.15rem;margin:2.2rem 0 .5rem;
 .verdict{font-size:1.25rem;line-height:1.4;padding:1rem 1.2rem;border-left:6px solid #5f6368;background:#f4f5f6}
 .helps{border-color:#1a7f4b;background:#e8f5ee}.hurts{border-color:#b3261e;background:#fbeae9}
 .refused{border-color:#b58900;background:#fdf6e3}
+.how{font-size:.92rem;border:1px solid #dadce0;border-radius:6px;padding:.2rem 1.2rem .8rem;margin:1.2rem 0}
+.how h2{border:0;margin:.7rem 0 .3rem;font-size:1rem}.how dl{margin:0}.how dt{font-weight:600;margin-top:.45rem}
+.how dd{margin:0 0 0 1.2rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.6rem 0}
 th,td{padding:.25rem .6rem;border-bottom:1px solid #e8eaed;text-align:left;vertical-align:top}
 td{font-variant-numeric:tabular-nums}th{background:#f8f9fa}svg{max-width:100%;height:auto}
 .row{display:flex;flex-wrap:wrap;gap:1rem}code{background:#f1f3f4;padding:0 .25rem;overflow-wrap:anywhere}
 """
+
+
+_HOW = (
+    (
+        "The sentence above",
+        "The answer for the first metric over all questions. Green: helps; red: hurts; grey: no difference that these "
+        "questions can show; yellow: the question could not be asked, and no number of it is shown.",
+    ),
+    (
+        "R@10",
+        "Of the memories that answer a question, the share that is among the first ten. 1 is all of them. AllGold@10 "
+        "asks for every one of them; nDCG@10 also counts how far up they stand.",
+    ),
+    (
+        "A difference and its interval",
+        "The mean over the same questions, asked twice. The interval holds the true difference 95 times in 100, for "
+        "questions like these. Where it has 0 in it, chance alone would do.",
+    ),
+    (
+        "Minimum detectable effect",
+        "A smaller difference than this would hardly have shown with so few questions. No difference larger than X is all "
+        "that can be said then: it is not a proof that there is none. More questions are the remedy.",
+    ),
+    (
+        "Boost-only, possible, guaranteed",
+        "What arithmetic lets a leg do with the first k, before anything is measured: only move what others "
+        "brought in; bring in its own with some lists; bring in its own first whatever the others do.",
+    ),
+    (
+        "What to do with it",
+        "Read the strata: a leg may win one kind of question and lose another. Then look at private/moved.md, which "
+        "shows the questions that moved most. What holds on this corpus need not hold on yours: ask it of your own "
+        "notes with python -m eval make.",
+    ),
+)
 
 
 def write_reports(out: Path) -> tuple[Path, Path]:
@@ -47,10 +85,17 @@ def page(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequence[fl
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
         f'<h1>{escape(title)}</h1><p class="verdict {_tone(result)}">{escape(headline(result))}</p>'
+        + _how_to_read()
         + "".join(_drawings(result, values or {}))
         + _html(markdown(result))
         + "</body></html>\n"
     )
+
+
+def _how_to_read() -> str:
+    """Return the box that explains what a report shows, for somebody who meets one for the first time."""
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in _HOW)
+    return f'<aside class="how"><h2>How to read this</h2><dl>{rows}</dl></aside>'
 
 
 def _tone(result: Mapping[str, Any]) -> str:

@@ -1,0 +1,52 @@
+"""What the harness's README lets a reader paste runs in a fresh clone, and its report says how to read it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer
+
+from eval import robustness, scale, second_day, speed
+from eval.cli import app
+from eval.page import page
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
+COMMANDS = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^ {4}(python -m eval[ .].*)$", README)]
+OTHERS = {"eval.robustness": robustness, "eval.scale": scale, "eval.second_day": second_day, "eval.speed": speed}
+OF_YOURS = "eval/data/private/"
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_of_the_readme_is_one_and_its_data_are_in_the_clone(words: list[str]) -> None:
+    module, args = words[2], words[3:]
+    if module == "eval":
+        command = typer.main.get_command(app)
+        name, chosen, rest = command.resolve_command(command.make_context("eval", args), args)  # type: ignore[attr-defined]
+        chosen.make_context(name, rest)  # raises for an option that is none
+    else:
+        assert hasattr(OTHERS[module], "main")
+    for flag, value in pairwise(args):
+        if flag in ("--data", "--foreign"):
+            assert value.startswith(OF_YOURS) or (ROOT / value).is_dir(), value
+
+
+def test_the_readme_shows_the_commands_and_how_to_judge_ones_own_notes() -> None:
+    assert len(COMMANDS) >= 15
+    assert any(words[3:4] == ["make"] for words in COMMANDS)
+    assert "Every other set you must bring" in README
+
+
+def test_a_report_says_how_to_read_it_behind_the_verdict_and_before_the_numbers() -> None:
+    result = json.loads((ROOT / "eval" / "results" / "locomo3-graph.json").read_text(encoding="utf-8"))
+    shown = page(result)
+    assert shown.count("How to read this") == 1
+    places = [shown.index(text) for text in ('<p class="verdict', "How to read this", "Differences in R@10", "<table>")]
+    assert places == sorted(places)
+    for word in ("Minimum detectable effect", "95 times in 100", "Boost-only", "AllGold@10", "private/moved.md"):
+        assert word in shown
