@@ -50,8 +50,8 @@ _HOW = (
     ),
     (
         "Minimum detectable effect",
-        "A smaller difference than this would hardly have shown with so few questions. No difference larger than X is all "
-        "that can be said then: it is not a proof that there is none. More questions are the remedy.",
+        "A smaller difference than this would hardly have shown with so few questions. No difference larger than X is "
+        "all that can be said then: it is not a proof that there is none. More questions are the remedy.",
     ),
     (
         "Boost-only, possible, guaranteed",
