@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -284,7 +285,11 @@ def check(recipe: Recipe) -> None:
         raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:
         if leg not in recipe.rank_constants:
-            raise InvalidInput(f"The leg {leg} has a weight but no rank constant; pass rank_constants={{{leg!r}: 60}}.")
+            meant = difflib.get_close_matches(leg, recipe.rank_constants, 1, 0.7)
+            hint = f" Did you mean {meant[0]}?" if meant else ""
+            raise InvalidInput(
+                f"The leg {leg} has a weight but no rank constant; pass rank_constants={{{leg!r}: 60}}.{hint}"
+            )
     regimes = {r for c in recipe.rank_constants.values() if isinstance(c, Mapping) for r in c}
     for leg, constant in recipe.rank_constants.items():
         if isinstance(constant, Mapping) and set(constant) != regimes:

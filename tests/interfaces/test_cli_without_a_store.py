@@ -225,7 +225,7 @@ def test_the_reach_of_bare_numbers_is_exact() -> None:
         ("graph --out no/such/a.html", "There is no folder no/such; create it first."),
         ("remember --file no.txt", "There is no file no.txt."),
         ("remember --file .", ". is a folder, not a file."),
-        ("recall x --limit a", "Invalid value for '--limit': it must be a whole number. See: semmem recall --help"),
+        ("recall x --offset a", "Invalid value for '--offset': it must be a whole number. See: semmem recall --help"),
         ("remember x --importance a", "Invalid value for '--importance': it must be a number."),
         ("recall x --limit 0 --url sqlite::memory:", "limit must be from 1 to 1000, not 0."),
         ("stats --url notes.db", "Did you mean sqlite:notes.db?"),

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["compared", "show_compared"]
 
 _K = 10
+_NEEDED = 96
+"""Columns that the whole table takes; in a narrower terminal it does without the fusion."""
 _LEGS = ("lexical", "dense", "graph")
 _COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
 
@@ -57,11 +59,12 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
         f"Every recipe on the story of sixty notes: k = {_K}, five questions that need two notes", style="bold"
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("recipe", "fusion", "answers at rank", "of 5", "regime", *_LEGS):
-        table.add_column(name, no_wrap=True)
+    narrow = door.out.width < _NEEDED
+    for name in ("recipe", *(() if narrow else ("fusion",)), "answers at rank", "of 5", "regime", *_LEGS):
+        table.add_column(name, no_wrap=name not in ("answers at rank", "of 5"), min_width=9 if "rank" in name else None)
     for row in rows:
         found = " ".join("-" if rank is None else str(rank) for rank in row["ranks"])
-        head = [row["recipe"], row["fusion"], found, str(row["answered"])]
+        head = [row["recipe"], *([] if narrow else [row["fusion"]]), found, str(row["answered"])]
         before: dict[str, str] | None = None
         for regime, legs in row["reach"].items():
             if legs == before:
@@ -69,7 +72,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
             same = all(other == legs for other in row["reach"].values())
             classes = [Shown(legs[leg], _COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
             table.add_row(*head, "any" if same else regime, *classes)
-            head, before = ["", "", "", ""], legs
+            head, before = [""] * len(head), legs
     door.out.print(table)
     door.out.print(
         "- not among the first ten. The classes are proven from the recipe alone: semmem reach.", style="dim"

@@ -74,10 +74,8 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     if out[-1].state == "bad":  # what follows goes by them
         return out
     out.append(_model())
-    out.append(_server(door))
-    if connect:
-        out.extend(_store(door))
-    return out
+    store = _store(door) if connect else []  # first, for it starts the server
+    return [*out, _server(door), *store]
 
 
 def _version(package: str) -> str | None:

@@ -18,7 +18,7 @@ from semmem.interfaces import wire
 from semmem.interfaces.controls import as_json
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
     from semmem.facade import Semmem
     from semmem.interfaces.cli.terminal import Terminal
@@ -94,7 +94,7 @@ class Door:
         else:
             show()
 
-    def print_lines(self, lines: Iterable[Text]) -> None:
+    def print_lines(self, lines: Iterable[RenderableType]) -> None:
         """Print lines of text as they are, wrapped to the width."""
         for line in lines:
             self.out.print(line)

@@ -65,7 +65,7 @@ def graph(
 def concepts(
     door: Door,
     like: Annotated[str | None, typer.Option(help="Only names that have this in them, in any case.")] = None,
-    limit: Annotated[int, typer.Option(help="At most this many, the most mentioned first.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="At most this many, the most mentioned first.")] = 50,
 ) -> None:
     """List the names that memories mention, or correct them: merge two that are one, split one that is not another."""
     with door.connect() as mem:

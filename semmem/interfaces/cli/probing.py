@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
+"""The longest word that stands in a column: where the terminal is narrow, headings and lists take more lines."""
+
 
 def register(app: typer.Typer) -> None:
     """Add probe to the program."""
@@ -23,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 def probe(
     door: Door,
-    k: Annotated[int, typer.Option("-k", "--k", help="The cut-off: the first k hits.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", "--limit", help="The cut-off: the first k hits.")] = 10,
     leg: Annotated[str | None, typer.Option(help="Only this leg.")] = None,
     question: Annotated[str | None, typer.Option(help="A question of your own, with --text and --leg.")] = None,
     text: Annotated[str | None, typer.Option(help="A memory of your own that the leg finds with --question.")] = None,
@@ -68,7 +71,7 @@ def _show(door: Door, told: Probe) -> None:
     door.out.print(f"Probe of recipe {told.recipe} at k = {told.k}, in {told.seconds:.1f} s", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("regime", "leg", "came back", "dropped at", "rank in leg", "place", "reach there", "also listed by"):
-        table.add_column(name, no_wrap=True)
+        table.add_column(name, no_wrap=name in ("regime", "leg"), min_width=_WIDTHS.get(name))
     for one in told:
         table.add_row(
             one.regime,

@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def reach(
     door: Door,
-    k: Annotated[int, typer.Option("-k", "--k", help="The cut-off: the first k hits.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", "--limit", help="The cut-off: the first k hits.")] = 10,
     weights: Annotated[
         str | None, typer.Option(help="Weights instead of a recipe: 1,1,.35 or lexical=1,dense=1,graph=.35.")
     ] = None,
@@ -115,7 +115,7 @@ def show_reach(door: Door, told: Reach) -> None:
     for name in ("regime", "leg", "class"):
         table.add_column(name, no_wrap=True)
     for name in ("1st earns", "lower bar", "upper bar", "may enter", "must enter"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", min_width=6)  # in a narrow terminal the heading takes two lines
     changes: dict[str, list[str]] = {}
     for row in describe(told):
         table.add_row(

@@ -22,6 +22,9 @@ __all__ = ["register"]
 Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
 
 
+Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
+
+
 class Sorting(StrEnum):
     """What `--sort-by` accepts."""
 
@@ -47,7 +50,7 @@ def recall(
     namespace: Annotated[
         list[str] | None, typer.Option("--namespace", "-n", help="Where to look; give it again for more than one.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="How many hits.")] = 10,
+    limit: Limit = 10,
     offset: Annotated[int, typer.Option(help="How many hits to pass over first.")] = 0,
     sessions: Sessions = None,
     authors: Authors = None,
@@ -60,6 +63,7 @@ def recall(
     min_confidence: Annotated[
         float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
     ] = 0.0,
+    full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
     """Recall what a question needs, best first, each score with what it is made of."""
     with door.connect() as mem:
@@ -74,14 +78,14 @@ def recall(
             sort_by=sort_by.value,
             min_confidence=min_confidence,
         )
-    door.give(found, lambda: _show_recall(door, found))
+    door.give(found, lambda: _show_recall(door, found, full))
 
 
 def explain(
     door: Door,
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question it is asked about.")],
-    limit: Annotated[int, typer.Option(help="How many hits the question may have.")] = 10,
+    limit: Limit = 10,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
@@ -107,7 +111,7 @@ def list_(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    limit: Annotated[int, typer.Option(help="How many memories a page.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="The cursor that the page before ended with.")] = None,
 ) -> None:
     """Print a page of memories, newest first."""
@@ -156,12 +160,13 @@ def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
     door.out.print(table)
 
 
-def _show_recall(door: Door, found: Recall) -> None:
+def _show_recall(door: Door, found: Recall, whole: bool) -> None:
     from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
     regime = "" if found.regime == "any" else f" · {found.regime} question"
-    door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}", style="dim")
+    sure = f" · confidence {found.confidence:.2f}"
+    door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}{sure}", style="dim")
     door.print_lines(degraded_lines(found.degraded))
     if found.withheld:
         door.out.print(f"The confidence {found.confidence:.2f} is below {found.min_confidence:g}: no hit is shown.")
@@ -172,7 +177,7 @@ def _show_recall(door: Door, found: Recall) -> None:
     door.out.print(legend())
     full = full_score([found])
     for hit in found:
-        door.print_lines(hit_lines(hit, full))
+        door.print_lines(hit_lines(hit, full, door.out.width, whole=whole))
     door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
 
 

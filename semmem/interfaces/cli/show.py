@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from semmem.interfaces.controls import visible
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
     from semmem.recall import Recall
     from semmem.types import Hit, Memory
 
-__all__ = ["bar", "counted", "degraded_lines", "hit_lines", "legend", "memory_lines", "one_line"]
+__all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line"]
 
 _LOOK = {
     "lexical": ("█", "cyan"),
@@ -24,6 +25,9 @@ _LOOK = {
 }
 _OTHER = ("▪", "white")
 _WIDTH = 18
+_INDENT = 6
+_LEAST = 12
+"""Characters that a title or an id has at the least."""
 
 
 def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH) -> Text:
@@ -79,16 +83,45 @@ def one_line(text: str, width: int) -> str:
     return flat if len(flat) <= width else flat[: max(1, width - 1)].rstrip() + "…"
 
 
-def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
-    """Return a hit in three lines: score, bar and title; each component with the leg's rank; the best sentence."""
+def excerpt(text: str, sentence: str, most: int = 320) -> str:
+    """Return ``sentence`` of ``text`` with the one or two beside it that still fit into ``most`` characters, on a line.
+
+    What follows comes before what precedes: after a heading or a greeting stands what it is about.
+    """
+    from semmem.text import sentence_spans
+
+    spans = sentence_spans(text)
+    start = max(0, text.find(sentence))
+    at = next((place for place, (_, end) in enumerate(spans) if end > start), 0)
+    begin, end = (start, start + len(sentence)) if sentence else spans[0] if spans else (0, 0)
+    end = max(end, min(spans[at][1], begin + most)) if spans else end
+    first = last = at
+    for _ in range(2):
+        if last + 1 < len(spans) and spans[last + 1][1] - begin <= most:
+            last, end = last + 1, spans[last + 1][1]
+        elif first > 0 and end - spans[first - 1][0] <= most:
+            first, begin = first - 1, spans[first - 1][0]
+    before = "… " if text[:begin].strip() else ""
+    return before + " ".join(text[begin:end].split()) + (" …" if text[end:].strip() else "")
+
+
+def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list[RenderableType]:
+    """Return a hit: score, bar, title and id; each component with the leg's rank; what it says around the match.
+
+    ``whole`` gives the whole text instead. What is longer than a line goes on below itself, not at the margin.
+    """
+    from rich.padding import Padding
+
     from semmem.interfaces.cli.terminal import Shown
 
-    head = Shown(f"{mark}{hit.rank:>2}  {hit.score:.3f} ")
+    head = Shown(f" {hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
+    room = max(2 * _LEAST, width - len(head) - 4)
+    id = one_line(hit.memory.id, max(_LEAST, min(36, room - (_LEAST if hit.memory.title else 0))))
     if hit.memory.title:
-        head.append(f"  {one_line(hit.memory.title, 32)}", style="bold")
-    head.append(f"  {one_line(hit.memory.id, 36)}", style="dim")
-    shares = Shown("      ")
+        head.append(f"  {one_line(hit.memory.title, max(_LEAST, min(48, room - len(id))))}", style="bold")
+    head.append(f"  {id}", style="dim")
+    shares = Shown()
     for name, value in hit.components.items():
         place = hit.legs.get(name)
         colour = _LOOK.get(name, _OTHER)[1]
@@ -96,8 +129,8 @@ def hit_lines(hit: Hit, full: float, *, mark: str = " ") -> list[Text]:
         shares.append(f" (rank {place.rank})   " if place else "   ", style="dim")
     if hit.duplicates:
         shares.append(f"and {len(hit.duplicates)} of the same text", style="dim")
-    body = Shown("      " + one_line(hit.snippet or hit.memory.text, 92))
-    return [head, shares, body]
+    text = hit.memory.text if whole else excerpt(hit.passage.text, hit.snippet)
+    return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, Shown(text)))]
 
 
 def memory_lines(memory: Memory) -> list[Text]:
