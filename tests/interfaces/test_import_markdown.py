@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -161,6 +162,42 @@ def test_hidden_folders_other_files_and_links_to_outside_are_left_out(tmp_path: 
     assert bad == [BadRow("leak.md", "it is a link to outside the folder, which is not followed.")]
     with pytest.raises(InvalidInput, match="is no folder"):
         read(folder / "a.md")
+
+
+def test_links_to_themselves_pipes_sockets_and_devices_are_told_and_not_waited_for(tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="One.", **{"sub__b": "Two."})
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "one.md").symlink_to("other.md")
+    (folder / "other.md").symlink_to("one.md")
+    (folder / "sub" / "round").symlink_to(folder)
+    (folder / "gone.md").symlink_to("nothing.md")
+    (folder / "null.md").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "folder.md").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(folder / "socket.md"))
+        items, bad = read(folder)
+    assert list(items) == ["a.md", "sub/b.md"]
+    reasons = {row.where: row.reason for row in bad}
+    assert reasons.pop("socket.md").startswith("it cannot be read: No such device")
+    assert reasons == {
+        "gone.md": "it cannot be read: No such file or directory.",
+        "loop.md": "it cannot be read: Too many levels of symbolic links.",
+        "null.md": "it is a link to outside the folder, which is not followed.",
+        "one.md": "it cannot be read: Too many levels of symbolic links.",
+        "other.md": "it cannot be read: Too many levels of symbolic links.",
+        "pipe.md": "it is no regular file.",
+    }
+
+
+@pytest.mark.parametrize("format", ["chat", "csv", "jsonl", "locomo", "longmemeval", "mcp", "mem0"])
+def test_a_pipe_or_a_device_is_no_file_of_any_format(format: str, tmp_path: Path) -> None:
+    for name in ("pipe.jsonl", "pipe.json"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(InvalidInput, match=rf"{name} is no regular file; save what it gives in one"):
+            list(reader(format)(tmp_path / name))
+    with pytest.raises(InvalidInput, match="/dev/zero is no regular file"):
+        list(reader(format)(Path("/dev/zero")))
 
 
 def test_odd_files_are_read_or_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from unicodedata import normalize
 
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers import front_matter, note_text
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, refuse
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, opened, refuse
 from semmem.interfaces.importers.vault import Vault, vault_name
 
 __all__ = ["read"]
@@ -69,7 +69,7 @@ def read(folder: Path, *, reject: Reject | None = None) -> Iterator[Item]:
 
 def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
     """Yield (id, path) of every note: its path from the folder, composed (NFC) as on every system."""
-    inside = folder.resolve()
+    inside = os.path.realpath(folder)  # which takes a link to itself as it stands
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for file in sorted(files):
@@ -77,7 +77,7 @@ def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
                 continue
             path = Path(place) / file
             id = normalize("NFC", os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
                 bad(BadRow(id, "it is a link to outside the folder, which is not followed."))
             else:
                 yield id, path
@@ -89,20 +89,25 @@ def _note(id: str, path: Path, bad: Reject) -> _Note | None:
     A bad row that carries the id is about a note that is there and could not be read, so that it is not pruned.
     """
     try:
-        if path.stat().st_size > _LARGEST:
+        with opened(path) as file:
+            raw = file.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
             bad(BadRow(id, f"it has more than {_LARGEST // 1_000_000} MB; it is no note.", id))
             return None
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except InvalidInput:
+        bad(BadRow(id, "it is no regular file.", id))
+        return None
     except UnicodeDecodeError as error:
         bad(BadRow(id, f"it is not UTF-8 (byte {error.start}).", id))
         return None
     except OSError as error:
         bad(BadRow(id, f"it cannot be read: {error.strerror}.", id))
         return None
-    raw, body = front_matter.split(text)
+    written, body = front_matter.split(text)
     front: dict[str, Any] = {}
     try:
-        front = front_matter.read(raw)
+        front = front_matter.read(written)
     except front_matter.BadFrontMatter as error:
         bad(BadRow(f"{id}:{error.line}", f"of its front matter, {error.reason}; the note goes in without it.", id))
     if not body.strip():

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from semmem.errors import BadItem, InvalidInput
 
-__all__ = ["BadRow", "Item", "Reject", "RowError", "document", "item", "lines", "moment", "plain_text", "refuse"]
+__all__ = [
+    "BadRow",
+    "Item",
+    "Reject",
+    "RowError",
+    "document",
+    "item",
+    "lines",
+    "moment",
+    "opened",
+    "plain_text",
+    "refuse",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +65,18 @@ def refuse(row: BadRow) -> None:
     raise BadItem(f"{row.where}: {row.reason}")
 
 
+def opened(path: Path) -> BinaryIO:
+    """Open a regular file to read. Raises InvalidInput for a pipe, a device or a socket, which may have no end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise InvalidInput(f"{path} is no regular file; save what it gives in one.")
+    return os.fdopen(handle, "rb")
+
+
 def lines(path: Path, reject: Reject) -> Iterator[tuple[str, Any]]:
     """Yield ("line 1", value) for each line of a JSONL file; a line that is not JSON goes to ``reject``."""
-    with path.open("rb") as raw:
+    with opened(path) as raw:
         for number, line in enumerate(raw, 1):
             if not line.strip():
                 continue
@@ -71,7 +94,8 @@ def lines(path: Path, reject: Reject) -> Iterator[tuple[str, Any]]:
 def document(path: Path) -> Any:
     """Return the JSON in a file. Raises InvalidInput where it is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        with opened(path) as raw:
+            return json.loads(raw.read().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}); convert it.") from error
     except (ValueError, RecursionError) as error:

@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, refuse
+from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, opened, refuse
 
 __all__ = ["FIELDS", "column_map", "read"]
 
@@ -58,7 +59,7 @@ def read(
     """
     bad = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+    with TextIOWrapper(opened(path), encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         sample = file.read(_SAMPLE)
         file.seek(0)
         rows = csv.reader(file, delimiter=delimiter or _delimiter(sample), strict=True)
