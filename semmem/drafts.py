@@ -7,7 +7,7 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from datetime import time as clock
@@ -18,7 +18,7 @@ from typing import Any
 from semmem.errors import InvalidInput
 from semmem.types import Memory
 
-__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "uuid7"]
+__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "uuid7"]
 
 KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
@@ -38,14 +38,32 @@ _UNIT = 1e-6
 class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
 
-    ``named`` says that its id was given too, so that it may be stored already.
+    ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, and ``kept`` the
+    vector of that one and who made it, where what is embedded has not changed.
     """
 
     at: int
     memory: Memory
     payload: bytes
     vector: Any
-    named: bool = False
+    given: frozenset[str] = frozenset()
+    replaces: Memory | None = None
+    kept: tuple[Any, Mapping[str, Any]] | None = None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Namespace and id."""
+        return self.memory.namespace, self.memory.id
+
+    @property
+    def named(self) -> bool:
+        """Whether its id was given, so that it may be stored already."""
+        return "id" in self.given
+
+    @property
+    def timed(self) -> bool:
+        """Whether its time was given, so that it is part of the content."""
+        return "created_at" in self.given
 
 
 def check_namespace(name: Any) -> None:
@@ -81,7 +99,6 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         raise InvalidInput(f"importance must be a number from 0 to 1, not {shown(importance)}.")
     tags, metadata = _tags(values.get("tags", ())), _metadata(values.get("metadata", {}))
     created_at = _time(values["created_at"]) if "created_at" in values else None
-    payload = _payload(text, strings, position, tags, metadata, importance, created_at)
     now = datetime.now(UTC)
     memory = Memory(
         id=strings["id"] or uuid7(),
@@ -98,7 +115,9 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         created_at=created_at or now,
         updated_at=created_at or now,
     )
-    return Draft(at, memory, payload, _vector(values.get("vector")), strings["id"] is not None)
+    given = frozenset(item) - {name for name in ("id", "created_at") if values.get(name) is None}
+    payload = payload_of(memory, timed=created_at is not None)
+    return Draft(at, memory, payload, _vector(values.get("vector")), given)
 
 
 def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:
@@ -198,14 +217,15 @@ def _vector(value: Any) -> Any:
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
-def _payload(
-    text: str, strings: Mapping[str, str | None], position: int | None, tags: Sequence[str],
-    metadata: Mapping[str, Any], importance: float, created_at: datetime | None,
-) -> bytes:  # fmt: skip
-    """Return the hash of all that was given, except what names the memory and its vector."""
+def payload_of(memory: Memory, *, timed: bool) -> bytes:
+    """Return the hash of all that was given for a memory, except what names it and its vector.
+
+    ``timed``: its time was given too; one that the clock gave is no content.
+    """
+    at = memory.created_at.isoformat() if timed and memory.created_at is not None else None
     given = [
-        text, *(strings[k] or None for k in ("title", "author", "session", "source")), position, list(tags), metadata,
-        float(importance), created_at.isoformat() if created_at else None,
+        memory.text, memory.title, memory.author, memory.session, memory.source, memory.position, list(memory.tags),
+        memory.metadata, memory.importance, at,
     ]  # fmt: skip
     return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
 

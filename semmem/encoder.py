@@ -34,8 +34,8 @@ class Encoder:
     def found(self) -> Embedder | str:
         """Return the embedder, or in one sentence why there is none; found once, when first needed.
 
-        A question must not decide who fills an empty store, so nothing is recorded here; until something is, each call
-        looks whether another process did meanwhile.
+        Who fills an empty store is recorded with its first vector, so nothing is recorded here; until something is,
+        each call looks whether another process did meanwhile.
         """
         with self._lock:
             if self._found is None:
@@ -46,15 +46,10 @@ class Encoder:
                     self._use(recorded)
             return self._found
 
-    def filler(self) -> Embedder | str:
-        """Return the embedder, recorded as the one that fills the store."""
-        found = self.found()
-        if not isinstance(found, str) and not self._recorded:
-            recorded = self._store.claim_embedder(identity(found))
-            with self._lock:
-                self._use(recorded)
-            return self.found()
-        return found
+    def filled(self) -> None:
+        """Be told that a vector of the embedder was stored, so that it is the one recorded."""
+        with self._lock:
+            self._recorded = self._recorded or not (self._found is None or isinstance(self._found, str))
 
     def named(self, wanted: str | Embedder) -> Embedder:
         """Return the embedder ``wanted`` without using it. Raises EmbedderUnavailable."""

@@ -102,7 +102,7 @@ class Semmem(Keeping):
         usual = settings.extractor if "graph" in store.capabilities else "rules"
         chosen = extractor_of(extractor or usual, settings)
         self._upkeep = Upkeep(store, chosen)
-        self._ingest = Ingest(store, chosen, self._encoder.filler, self._encoder.renewed)
+        self._ingest = Ingest(store, chosen, self._encoder.found, self._encoder.renewed, self._encoder.filled)
         self._concepts = Concepts(store, self._upkeep, language)
         self._legs = Legs(store, legs_of(store, language), legs)
         self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)

@@ -1,31 +1,49 @@
-"""The write pipeline: check, split, extract, embed, store. Streams in bounded memory, one transaction a batch."""
+"""The write pipeline: check, plan, split, extract, embed, store. Streams in bounded memory, one transaction a batch.
+
+``remember``, ``remember_many``, ``update`` and what imports bring in are all of them a batch: compared with the store
+in one query, and then written with what it replaces in one transaction. What is done after the commit never raises.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from reprlib import repr as shown
 from typing import Any, Literal
 
 from semmem.drafts import Draft, check_namespace, drafted
 from semmem.embedders import identity
-from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput
-from semmem.protocols import Embedder, Extractor, Row, Store, Written
+from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
+from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
+from semmem.protocols import Embedder, Extractor, Row, Store, Stored, Written
 from semmem.reembedding import embed_texts
 from semmem.searched import embedded_text, encoded_text, other_names
+from semmem.stores.capabilities import need
 from semmem.text import content_key, split
 from semmem.types import IngestReport, Memory, Rejected
 from semmem.upkeep import Knowledge, Upkeep
 
-__all__ = ["MAX_CHARS", "Ingest", "batches"]
+__all__ = ["MAX_CHARS", "Ingest", "Outcome", "batches", "check_batches"]
 
 MAX_CHARS = 1_400
 """A longer text is split; each part is remembered by itself and found as its parent."""
 _MOST_BATCH_CHARS = 20_000_000
 """A batch of long texts ends before its number of items is reached."""
 OnError = Literal["abort", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one batch."""
+
+    remembered: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
 
 
 class Ingest:
@@ -37,11 +55,13 @@ class Ingest:
         extractor: Extractor,
         embedder: Callable[[], Embedder | str],
         renewed: Callable[[], bool] = lambda: False,
+        filled: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._upkeep = Upkeep(store, extractor)
         self._embedder = embedder
         self._renewed = renewed
+        self._filled = filled
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
         """Return the same pipeline with another way to find the embedder."""
@@ -53,12 +73,23 @@ class Ingest:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
         draft = drafted(0, item, "default")
         self._check_vector(draft, None)
-        if self._unchanged([draft]) and (stored := self._store.get(draft.memory.namespace, [draft.memory.id])):
-            return stored[0]
-        rows, knowledge, _, written = self._written([draft], "abort")
-        self._upkeep.written(rows, written, knowledge)
-        stored = self._store.get(draft.memory.namespace, [draft.memory.id])
-        return stored[0] if stored else draft.memory
+        plan = self.plan([draft], REMEMBERING)
+        for refused in plan.refused:
+            raise Conflict(refused.reason, names=frozenset((refused.name,)))
+        if plan.new:
+            try:
+                rows, knowledge, _, written = self._written(plan.new, "abort")
+            except Conflict as error:
+                raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
+            self._upkeep.written(rows, written, knowledge)
+        return self._as_stored(draft.memory)
+
+    def _as_stored(self, memory: Memory) -> Memory:
+        """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""
+        try:
+            return next(iter(self._store.get(memory.namespace, [memory.id])), memory)
+        except SemmemError:
+            return memory
 
     def remember_many(
         self,
@@ -70,17 +101,14 @@ class Ingest:
         progress: Callable[[IngestReport], None] | None,
     ) -> IngestReport:
         """Store a stream of items, one transaction a batch; ``progress`` is called after each with what is stored."""
-        if on_error not in ("abort", "skip"):
-            raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 100_000:
-            raise InvalidInput(f"batch_size must be a whole number from 1 to 100000, not {shown(batch_size)}.")
+        check_batches(batch_size, on_error)
         check_namespace(namespace)
         if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
             raise InvalidInput(f"remember_many takes a list or a stream of items, not one {type(items).__name__}.")
         started = time.monotonic()
         report = IngestReport()
         for batch in batches(enumerate(items), batch_size):
-            done = self._batch(batch, namespace, on_error)
+            done = self.batch(batch, namespace, on_error)
             report = IngestReport(
                 report.remembered + done.remembered,
                 report.unchanged + done.unchanged,
@@ -92,63 +120,109 @@ class Ingest:
                 progress(report)
         return replace(report, seconds=time.monotonic() - started)
 
-    def _batch(self, batch: Sequence[tuple[int, Any]], namespace: str, on_error: OnError) -> IngestReport:
-        drafts: dict[tuple[str, str], Draft] = {}
+    def batch(
+        self,
+        batch: Sequence[tuple[int, Any]],
+        namespace: str,
+        on_error: OnError,
+        policy: Policy = REMEMBERING,
+        met: Collection[tuple[str, str]] = (),
+    ) -> Outcome:
+        """Write a batch of (position, item) in one transaction: what is new, and what may replace something."""
         rejected: list[Rejected] = []
+
+        def refuse(refused: Refused) -> None:
+            if on_error == "skip":
+                rejected.append(Rejected(refused.at, refused.name[1] or None, refused.reason))
+            elif refused.kind is Conflict:
+                raise Conflict(f"Item {refused.at}: {refused.reason}", names=frozenset((refused.name,)))
+            else:
+                id = f" (id {refused.name[1]!r})" if refused.name[1] else ""
+                reason = f"Item {refused.at}{id}: {refused.reason}"
+                raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
+
+        drafts: list[Draft] = []
         recorded: Mapping[str, Any] | None = None
-        repeats: dict[tuple[str, str], list[int]] = {}
-
-        def refuse(at: int, id: str | None, reason: str) -> None:
-            if on_error == "abort":
-                raise BadItem(f"Item {at}{f' (id {id!r})' if id else ''}: {reason}", position=at, id=id)
-            rejected.append(Rejected(at, id, reason))
-
         for at, item in batch:
             try:
                 draft = drafted(at, item, namespace)
                 recorded = self._check_vector(draft, recorded)
             except (InvalidInput, EmbedderMismatch) as error:
-                refuse(at, _id_of(item), error.message)
+                refuse(Refused(at, ("", _id_of(item) or ""), error.message, BadItem))
                 continue
-            name = (draft.memory.namespace, draft.memory.id)
-            earlier = drafts.setdefault(name, draft)
-            if earlier is not draft:
-                if earlier.payload == draft.payload:
-                    repeats.setdefault(name, []).append(at)
-                else:
-                    refuse(at, draft.memory.id, _conflict(draft, f"item {earlier.at} of the same batch"))
-        there = self._unchanged(drafts.values())
+            drafts.append(draft)
+        plan = self.plan(drafts, policy, met)
+        for refused in sorted(plan.refused, key=lambda one: one.at):
+            refuse(refused)
+        fresh = {draft.name: draft for draft in (*plan.new, *plan.changed)}
         try:
-            fresh = [draft for name, draft in drafts.items() if name not in there]
-            rows, knowledge, degraded, written = self._written(fresh, on_error)
+            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error)
         except Conflict as error:
-            first = min((drafts[n] for n in error.names), key=lambda d: d.at, default=None)
-            if first is None:
+            late = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
+            if not late:
                 raise
-            raise Conflict(f"Item {first.at}: {_conflict(first, 'the store')}", names=error.names) from error
-        self._upkeep.written(rows, written, knowledge)
+            raise Conflict(f"Item {late[0].at}: {no_longer(late[0], policy).reason}", names=error.names) from error
+        degraded |= self._upkeep.written(rows, written, knowledge)
         for name in written.conflicts:
-            for at in (drafts[name].at, *repeats.pop(name, ())):
-                refuse(at, name[1], _conflict(drafts[name], "the store"))
-        rejected.sort(key=lambda r: r.position)
-        unchanged = len(there) + len(written.unchanged) + sum(map(len, repeats.values()))
-        return IngestReport(len(written.new), unchanged, tuple(rejected), degraded=degraded)
+            refused = no_longer(fresh[name], policy)
+            for at in (refused.at, *plan.repeats.pop(name, ())):
+                refuse(replace(refused, at=at))
+        rejected.sort(key=lambda row: row.position)
+        unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values()))
+        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded)
 
-    def _unchanged(self, drafts: Iterable[Draft]) -> set[tuple[str, str]]:
-        """Return which of ``drafts`` are stored just so: there is no need to read and embed them again."""
-        given = {(draft.memory.namespace, draft.memory.id): draft.payload for draft in drafts if draft.named}
-        stored = self._store.payloads(given) if given else {}
-        return {name for name, payload in stored.items() if payload == given[name]}
+    def plan(self, drafts: Sequence[Draft], policy: Policy, met: Collection[tuple[str, str]] = ()) -> Plan:
+        """Compare drafts with the store; a query for all, and one more where vectors are given or may be kept."""
+        named = {draft.name: draft for draft in drafts if draft.named}
+        stored: Mapping[tuple[str, str], Stored] = {}
+        if named and policy.partial:
+            stored = self._store.stored(named)
+        elif named:  # only whether the content is the same
+            payloads = self._store.payloads(named)
+            stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
+        given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
+        vectors = self._store.stored_vectors(given) if given else {}
+        plan = planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), met=met)
+        return self._with_kept(plan) if plan.changed else plan
+
+    def _with_kept(self, plan: Plan) -> Plan:
+        """Keep the vectors of changed memories of which the embedder would see the same as before.
+
+        A vector that was given stands for the text it was given with, so a new text needs a new one.
+        """
+        recorded = self._store.embedder()
+        bare = [draft for draft in plan.changed if draft.vector is None]
+        if recorded is None or not bare:
+            return plan
+        vectors = self._store.stored_vectors([draft.name for draft in bare])
+        changed: list[Draft] = []
+        refused = list(plan.refused)
+        for draft in plan.changed:
+            vector = None if draft.vector is not None else vectors.get((*draft.name, 0))
+            if vector is None:
+                changed.append(draft)
+            elif draft.replaces is not None and embedded_text(draft.replaces) == embedded_text(draft.memory):
+                changed.append(replace(draft, kept=(vector, recorded)))
+            elif recorded["name"].startswith("external:"):
+                reason = (
+                    f"The vector of {draft.memory.id!r} was given with its old text; give one with the new text too."
+                )
+                refused.append(Refused(draft.at, draft.name, reason, BadItem))
+            else:
+                changed.append(draft)
+        return replace(plan, changed=changed, refused=refused)
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Refuse a given vector in a store that an embedder fills, or of another length; return who fills the store.
 
-        ``recorded`` is what an earlier item of the batch has found out, so that a batch asks the store once.
+        ``recorded`` is what an earlier item of the batch has found out, so that a batch asks the store once. Where
+        nobody fills it, the first vector decides; that is recorded with the write.
         """
         if draft.vector is None:
             return recorded
+        need(self._store, "dense")
         offered = _giver(draft.vector)
-        recorded = recorded or self._store.claim_embedder(offered)
+        recorded = recorded or self._store.embedder() or offered
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
                 f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
@@ -166,9 +240,11 @@ class Ingest:
         except EmbedderReplaced:
             if not self._renewed():
                 raise
-            rows, knowledge, degraded = self._rows(drafts)
+            rows, knowledge, degraded = self._rows([replace(draft, kept=None) for draft in drafts])
             written = self._store.write(rows, on_conflict=on_conflict)
-        return rows, knowledge, degraded, written
+        if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
+            self._filled()
+        return rows, knowledge, {**degraded, **written.degraded}, written
 
     def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], Knowledge, dict[str, str]]:
         """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
@@ -184,46 +260,52 @@ class Ingest:
                 id = f"{draft.memory.id}#{number}"
                 pieces.append((draft, replace(draft.memory, text=text, id=id, parent_id=draft.memory.id), number, 0))
         indexed = [i for i, piece in enumerate(pieces) if piece[3] == 0]
-        knowledge = self._upkeep.knowledge(pieces[i][1] for i in indexed)
-        vectors = {i: pieces[i][0].vector for i in indexed if pieces[i][0].vector is not None}
-        bare = [i for i in indexed if i not in vectors]
+        memories = [pieces[i][1] for i in indexed]
+        self._upkeep.prepare(memories)
+        knowledge = self._upkeep.knowledge(memories)
+        made = {i: found for i in indexed if (found := _at_hand(pieces[i][0])) is not None}
+        bare = [i for i in indexed if i not in made]
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
-            vectors |= dict(zip(bare, embed_texts(embedder, texts), strict=True))
-        made_by = None if embedder is None else identity(embedder)
+            by = identity(embedder)
+            made |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = content_key(memory.text)
-            vector = vectors.get(i)
-            by = None if vector is None else made_by if draft.vector is None else _giver(vector)
-            rows.append(Row(memory, part, parts_, extraction, vector, content, draft.payload, arrivals, by))
+            vector, maker = made.get(i, (None, None))
+            before = draft.replaces.version if draft.replaces is not None and part == 0 else None
+            rows.append(Row(memory, part, parts_, extraction, vector, content, draft.payload, arrivals, maker, before))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 
     def _split(self, draft: Draft, embedder: Embedder | None) -> list[str]:
         """Return the parts of a text, each of which is embedded behind the title within the embedder's limit.
 
-        A given vector stands for the whole of a text, so such a text is never split.
+        A vector that is at hand stands for the whole of a text, so such a text is not split.
         """
         text = draft.memory.text
-        if draft.vector is not None:
+        if _at_hand(draft) is not None:
             return [text]
         most = embedder.max_tokens if embedder is not None else None
         if embedder is None or most is None:
             return split(text, max_chars=MAX_CHARS)
         names = (*draft.memory.tags, *other_names(draft.memory.metadata))
         title = encoded_text(draft.memory.title, "", None, names)
-        if len(text) + len(title) <= most - 2 and text.isascii() and title.isascii():  # no token is less than a letter
+        short = len(text) <= MAX_CHARS and len(text) + len(title) <= most - 2
+        if short and text.isascii() and title.isascii():  # no token is less than a letter
             return [text]
         room = max(most // 2, most - embedder.count_tokens(title)) if title else most
         return split(text, max_chars=MAX_CHARS, max_tokens=room, count_tokens=embedder.count_tokens)
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
-        """Return the embedder for texts without a given vector, or why there is none."""
-        if all(d.vector is not None for d in drafts):
+        """Return the embedder for texts without a vector, or why there is none."""
+        given = next((draft.vector for draft in drafts if draft.vector is not None), None)
+        if all(_at_hand(draft) is not None for draft in drafts):
             return None, None
+        if given is not None:  # of one batch all vectors are of one maker
+            return None, f"This store holds given vectors ({_giver(given)['name']}); give one with every memory."
         found = self._embedder()
         if isinstance(found, str):
             return None, found
@@ -234,8 +316,17 @@ def _giver(vector: Any) -> dict[str, Any]:
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
-def _conflict(draft: Draft, where: str) -> str:
-    return f"The id {draft.memory.id!r} is already in {where} with other content; call update to change it."
+def _at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return the vector that need not be made, given or kept, and who made it."""
+    return draft.kept if draft.vector is None else (draft.vector, _giver(draft.vector))
+
+
+def check_batches(batch_size: Any, on_error: Any) -> None:
+    """Raise InvalidInput unless a stream can be written in batches of this size, with this answer to bad items."""
+    if on_error not in ("abort", "skip"):
+        raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 100_000:
+        raise InvalidInput(f"batch_size must be a whole number from 1 to 100000, not {shown(batch_size)}.")
 
 
 def _id_of(item: Any) -> str | None:

@@ -129,7 +129,7 @@ class Keeping:
         afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
         """
         plan = self.recipe if recipe is None else find_recipe(recipe)
-        prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.filler)
+        prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.found)
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
     def export(
@@ -168,14 +168,17 @@ class Keeping:
         """
         check_namespace(namespace)
         return bring_in(
-            self.store, self._ingest, self._upkeep, self._encoder.filler, items, namespace=namespace,
+            self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=checked_filters(owned), replace_changed=replace,
             prune=prune, keep=keep, progress=progress,
         )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:
-        """Let late names reach older memories, fold, join segments, index vectors; return how much of each."""
-        return {"renewed": self._upkeep.maintain(), **self.store.maintain()}
+        """Let late names reach older memories, fold, join segments, index vectors; return how much of each.
+
+        ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
+        """
+        return {**self._upkeep.maintain(), **self.store.maintain()}
 
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None

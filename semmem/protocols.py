@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Written
+from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
 from semmem.types import Extraction, Filters, Memory, Namespace, Page, Recipe, Stats
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "Row",
     "Scope",
     "Store",
+    "Stored",
     "Written",
 ]
 
@@ -72,11 +73,24 @@ class Store(Protocol):
         ...
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
-        """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
+        """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back.
+
+        A row that ``replaces`` a version takes the place of the stored memory in the same transaction. Where nobody
+        fills the store with vectors yet, who made those of ``rows`` does from now on. Once the rows are committed
+        nothing is raised.
+        """
         ...
 
     def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
+        ...
+
+    def stored(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+        """Return the whole memory of each (namespace, id) that is stored; a part has no name of its own here."""
+        ...
+
+    def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
+        """Return the vectors of each (namespace, id), by (namespace, id, part)."""
         ...
 
     def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:

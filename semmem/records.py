@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Written"]
+__all__ = ["Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Row:
     ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
     None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
     that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is who made
-    ``vector``: it is refused where another one fills the store.
+    ``vector``: it is refused where another one fills the store, and fills the store from now on where nobody did.
+    ``replaces`` is the version of the stored memory whose place a whole takes, None for a new one.
     """
 
     memory: Memory
@@ -38,6 +39,20 @@ class Row:
     payload: bytes
     arrivals: tuple[int, ...] = ()
     embedder: Mapping[str, Any] | None = None
+    replaces: int | None = None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Namespace and id of the whole memory."""
+        return self.memory.namespace, self.memory.parent_id or self.memory.id
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A whole memory as it is stored, and the hash of what was given for it."""
+
+    memory: Memory
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +79,9 @@ class Corrections:
 class Written:
     """What became of the whole memories of a batch, by (namespace, id).
 
-    ``ords`` are those of the new rows, by (namespace, id, part), and ``changes`` the number under which the arrivals of
-    each namespace were noted.
+    ``replaced`` took the place of others. In ``conflicts`` are ids that hold other content, or another version than the
+    one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and ``changes`` the number
+    under which the arrivals of each namespace were noted. ``degraded`` is what is left to ``maintain``, and why.
     """
 
     new: frozenset[tuple[str, str]]
@@ -73,6 +89,8 @@ class Written:
     conflicts: frozenset[tuple[str, str]]
     ords: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
+    replaced: frozenset[tuple[str, str]] = frozenset()
+    degraded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def fill_in(store: Store, encoder: Encoder, progress: Progress = None) -> Rebuil
 
     Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
     """
-    embedder = encoder.filler()
+    embedder = encoder.found()
     if isinstance(embedder, str):
         raise EmbedderUnavailable(embedder)
     with store.rebuilding():

@@ -11,6 +11,7 @@ What was brought is noted in the same transaction, so that after a crash ``maint
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,27 +19,21 @@ from importlib.metadata import version
 from typing import Any
 
 from semmem.extractors.corrections import corrected
-from semmem.extractors.other_subjects import keys_of_other_names, with_other_names
-from semmem.extractors.spelling import accented, required, spelling
+from semmem.extractors.other_subjects import with_other_names
+from semmem.mentions import AT_ONCE, Mentions, read_text
 from semmem.protocols import Corrections, Extractor, Row, Store, Written
-from semmem.searched import other_names, searched_text
+from semmem.searched import other_names
 from semmem.types import Extraction, Memory, Rebuilt
 
-__all__ = ["MOST_RENEWED", "Knowledge", "Upkeep"]
+__all__ = ["Knowledge", "Upkeep"]
 
-MOST_RENEWED = 200
-"""Memories that one write reads again at most; what is left waits for maintain."""
-_MOST_SUSPECTS = 400
-_RARE = 30
-"""A name that more memories may mention is left to maintain: the walk does not use it anyway."""
-_AT_ONCE = 256
 _NAMES_AT_ONCE = 500
 _ROUNDS = 8
+_LOG = logging.getLogger(__name__)
 _PLACE = "reextract"
 """Under which a store notes how far reading everything again has come."""
 _TOO_LATE = timedelta(hours=12)
 """After which an interrupted call is not gone on with: what came and went meanwhile is noted for a day."""
-_WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +58,35 @@ class Upkeep:
         self._extractor = self.extractor = extractor
         self._graph = "graph" in store.capabilities
         self._language: str = getattr(extractor, "language", "english")
+        self._mentions = Mentions(store, extractor)
 
     # ------------------------------------------------------------------ reading memories
 
-    def knowledge(self, memories: Iterable[Memory], *, new: bool = True) -> Knowledge:
-        """Return what ``memories`` are to be read with; two round trips. ``new``: they are not in the store yet."""
+    def knowledge(
+        self, memories: Iterable[Memory], *, new: bool = True, unread: list[Memory] | None = None
+    ) -> Knowledge:
+        """Return what ``memories`` are to be read with; two round trips. ``new``: they are not in the store yet.
+
+        Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
+        """
         if not self._graph:  # what is found in a memory then depends on its text alone
             spaces = {memory.namespace for memory in memories}
             return Knowledge("", {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         wanted: dict[str, set[int]] = {}
         own: dict[str, set[int]] = {}
         for memory in memories:
-            wanted.setdefault(memory.namespace, set()).update(
-                self._extractor.candidates(_searched(memory), memory.title)
-            )
-            own.setdefault(memory.namespace, set()).update(self._subjects(memory))
+            try:
+                candidates, subjects = (
+                    self._extractor.candidates(read_text(memory), memory.title),
+                    self._mentions.subjects(memory),
+                )
+            except Exception:
+                if unread is None:
+                    raise
+                unread.append(memory)
+                continue
+            wanted.setdefault(memory.namespace, set()).update(candidates)
+            own.setdefault(memory.namespace, set()).update(subjects)
         if not wanted:
             return Knowledge("", {}, {}, {}, {})
         moment, corrections = self._store.moment(wanted)
@@ -93,10 +102,16 @@ class Upkeep:
             arrivals[namespace] = brought - stored
         return Knowledge(moment, known, own, arrivals, corrections)
 
+    def prepare(self, memories: Collection[Memory]) -> None:
+        """Let an extractor that asks a model ask about all of ``memories`` together."""
+        ask = getattr(self._extractor, "prepare", None)
+        if ask is not None and len(memories) > 1:
+            ask([(read_text(memory), memory.title) for memory in memories])
+
     def extraction(self, memory: Memory, knowledge: Knowledge) -> Extraction:
         """Return what is found in one memory with what its namespace knows."""
         known = knowledge.known.get(memory.namespace, ())
-        found = self._extractor.extract(_searched(memory), memory.title, known)
+        found = self._extractor.extract(read_text(memory), memory.title, known)
         found = with_other_names(found, other_names(memory.metadata), self._language)
         return corrected(found, knowledge.corrections[memory.namespace])
 
@@ -109,10 +124,35 @@ class Upkeep:
 
     # ------------------------------------------------------------------ after a write
 
-    def written(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
-        """Let the names that ``rows`` brought reach older memories, and those that came meanwhile reach ``rows``."""
+    def written(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> dict[str, str]:
+        """Let the names that ``rows`` brought reach older memories, and those that came meanwhile reach ``rows``.
+
+        The rows are committed, so nothing is raised: what could not be done is noted for ``maintain``, and returned by
+        the leg that misses it.
+        """
         if not self._graph:
-            return
+            return {}
+        try:
+            self._reach(rows, written, knowledge)
+            for namespace in sorted({namespace for namespace, _ in written.replaced}):
+                self._settle(namespace, bounded=True)
+        except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything, and so may a store
+            return {"graph": self._left(written, knowledge, error)}
+        return {}
+
+    def _left(self, written: Written, knowledge: Knowledge, error: Exception) -> str:
+        """Note what came meanwhile, so that ``maintain`` looks; return in a sentence what is left, and why."""
+        said = " ".join(str(error).split()) or type(error).__name__
+        try:
+            for namespace in sorted({namespace for namespace, _ in written.new | written.replaced}):
+                if changed := self._store.alias_changes(namespace, knowledge.moment):
+                    self._store.note_aliases(namespace, changed)
+        except Exception:  # noqa: BLE001  # the store is not there; what the rows brought was noted with them
+            pass
+        _LOG.info("Left to maintain: %s", said)
+        return f"Names have not reached other memories yet; `semmem maintain` does it. {said}"
+
+    def _reach(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
         ours: dict[str, dict[int, Row]] = {}
         for row in rows:
             ord = written.ords.get((row.memory.namespace, row.memory.parent_id or row.memory.id, row.part))
@@ -135,7 +175,7 @@ class Upkeep:
             again = {
                 ord
                 for ord, row in ours.items()
-                if row.extraction is not None and self._mentions(row.memory, row.extraction, forms)
+                if row.extraction is not None and self._mentions.named(row.memory, row.extraction, forms)
             }
             lost = changed & set(own)  # taken for known, but forgotten meanwhile: now they come with us
             if lost:
@@ -149,26 +189,40 @@ class Upkeep:
                 for at, name in zip(row.extraction.keys, row.extraction.names, strict=True)
                 if at in came
             }
-            sure, suspects, left = self._mentioning(namespace, names, came, into, bounded=True)
-            again |= self._verified(namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left)
-        self._renew(namespace, sorted(again))
+            sure, suspects, left = self._mentions.mentioning(namespace, names, came, into, bounded=True)
+            again |= self._mentions.verified(
+                namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left
+            )
+        _, unread = self._renew(namespace, sorted(again))
         if note is not None:
-            self._store.settle_aliases(namespace, [note], left if came else ())
+            self._store.settle_aliases(namespace, [note], came if unread else left if came else ())
 
     def forgotten(self, namespace: str) -> None:
-        """Bring memories up to date with the names that went with forgotten ones, a bounded number of them."""
-        self._settle(namespace, bounded=True)
+        """Bring memories up to date with the names that went with forgotten ones, a bounded number of them.
+
+        Nothing is raised, for these are forgotten: what could not be done is noted for ``maintain``.
+        """
+        try:
+            self._settle(namespace, bounded=True)
+        except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
+            _LOG.info("Left to maintain: %s", error)
 
     def corrected(self, namespace: str) -> None:
         """Bring all memories up to date with what was just corrected by hand."""
         self._settle(namespace, bounded=False)
 
-    def maintain(self) -> int:
-        """Do what writers have left; return how many memories were changed."""
-        return sum(self._settle(namespace, bounded=False) for namespace in self._store.alias_namespaces())
+    def maintain(self) -> dict[str, int]:
+        """Do what writers have left; return how many memories were changed, and how many could not be read, if any."""
+        done = [self._settle(namespace, bounded=False) for namespace in self._store.alias_namespaces()]
+        unread = sum(failed for _, failed in done)
+        return {"renewed": sum(changed for changed, _ in done), **({"unread": unread} if unread else {})}
 
-    def _settle(self, namespace: str, *, bounded: bool) -> int:
-        changed = 0
+    def _settle(self, namespace: str, *, bounded: bool) -> tuple[int, int]:
+        """Read again what mentions the names that wait; return how many changed, and how many could not be read.
+
+        A memory that cannot be read holds what it held, and its names wait on: the extractor may be better next time.
+        """
+        changed = failed = 0
         for _ in range(1 if bounded else _ROUNDS):
             notes = self._store.waiting_aliases(namespace, all=not bounded)
             if not notes:
@@ -181,130 +235,59 @@ class Upkeep:
             some = sorted(keys)
             for start in range(0, len(some), _NAMES_AT_ONCE):
                 chunk = set(some[start : start + _NAMES_AT_ONCE])
-                sure, suspects, late = self._mentioning(namespace, names, chunk, into, bounded=bounded)
+                sure, suspects, late = self._mentions.mentioning(namespace, names, chunk, into, bounded=bounded)
                 left |= late
                 if bounded:
-                    again |= self._verified(namespace, sure, suspects - sure, chunk, into, left)
+                    again |= self._mentions.verified(namespace, sure, suspects - sure, chunk, into, left)
                 else:
                     again |= sure | suspects
-            changed += self._renew(namespace, sorted(again))
-            self._store.settle_aliases(namespace, [number for number, _ in notes], left)
-        return changed
+            renewed, unread = self._renew(namespace, sorted(again))
+            changed += renewed
+            failed += unread
+            self._store.settle_aliases(namespace, [number for number, _ in notes], keys if unread else left)
+            if unread:
+                break
+        return changed, failed
 
-    # ------------------------------------------------------------------ which memories
+    # ------------------------------------------------------------------ reading them again
 
-    def _subjects(self, memory: Memory) -> set[int]:
-        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
-        found = self._extractor.subjects(_searched(memory), memory.title)
-        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
-
-    def _mentions(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
-        if not set(forms).isdisjoint(self._extractor.candidates(_searched(memory), memory.title)):
-            return True
-        return found is not None and not set(forms).isdisjoint(found.keys)
-
-    def _mentioning(
-        self, namespace: str, names: Mapping[int, str], keys: Collection[int], into: Corrections, *, bounded: bool
-    ) -> tuple[set[int], set[int], set[int]]:
-        """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
-
-        One look at the postings for all of them. ``bounded``: a key that more than a few memories may mention is left.
-        """
-        sought: dict[int, list[frozenset[int]]] = {}
-        spelled: set[str] = set()
-        unsure = False
-        left: set[int] = set()
-        slow = accented(self._language)
-        for at in keys:
-            written = {at: names.get(at), **{form: into.names[form] for form in into.forms([at]) if form in into.names}}
-            for form, name in written.items():
-                if name is None:
-                    continue
-                needed = required(name, form, self._language, bigrams=self._extractor.name in _WITH_BIGRAMS)
-                if needed:
-                    sought.setdefault(at, []).append(needed)
-                else:
-                    spelled.add(spelling(name, form, self._language))
-                if slow or not needed:
-                    unsure = True
-                    left.add(at)
-        asked = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
-        postings = self._store.postings([namespace], asked, max_df=_RARE if bounded else None)[namespace]
-        held = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
-        sure: set[int] = set()
-        suspects: set[int] = set()
-        for at in keys:
-            found: set[int] = set()
-            for needed in sought.get(at, ()):
-                parts = [held[k] for k in needed if k in held]
-                if bounded and not parts:
-                    left.add(at)
-                elif bounded or len(parts) == len(needed):
-                    found |= set.intersection(*parts)
-            if at not in held and (bounded and at not in sought):
-                left.add(at)
-            sure |= held.get(at, set())
-            suspects |= found
-        if bounded:
-            return sure, suspects, left
-        sure |= set(self._store.tying(namespace, keys).tolist())
-        if unsure:
-            suspects |= self._spelled(namespace, spelled, into.forms(keys))
-        return sure, suspects, set()
-
-    def _spelled(self, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
-        """Return the memories whose text spells one of ``forms``, by reading all that hold one of ``words``."""
-        ords = self._store.spelled(namespace, words).tolist()
-        found: set[int] = set()
-        for start in range(0, len(ords), _AT_ONCE):
-            memories = self._store.memories([namespace], ords[start : start + _AT_ONCE])
-            found.update(ord for ord, memory in memories.items() if self._mentions(memory, None, forms))
-        return found
-
-    def _verified(
-        self,
-        namespace: str,
-        sure: set[int],
-        suspects: set[int],
-        keys: Collection[int],
-        into: Corrections,
-        left: set[int],
-    ) -> set[int]:
-        """Return ``sure`` and the suspects that do mention one of ``keys``; what is too much goes to ``left``."""
-        if len(sure) > MOST_RENEWED or len(suspects) > _MOST_SUSPECTS:
-            left.update(keys)
-        again = set(sorted(sure)[:MOST_RENEWED])
-        forms = into.forms(keys)
-        some = sorted(suspects)[:_MOST_SUSPECTS]
-        memories = self._store.memories([namespace], some) if some else {}
-        for ord, memory in sorted(memories.items()):
-            if self._mentions(memory, None, forms):
-                if len(again) >= MOST_RENEWED:
-                    left.update(keys)
-                    break
-                again.add(ord)
-        return again
-
-    def _renew(self, namespace: str, ords: Sequence[int]) -> int:
-        """Read memories again until nothing changed while they were read; return how many were changed."""
-        changed = 0
-        for start in range(0, len(ords), _AT_ONCE):
-            todo = list(ords[start : start + _AT_ONCE])
+    def _renew(self, namespace: str, ords: Sequence[int]) -> tuple[int, int]:
+        """Read memories again until nothing changed meanwhile; return how many changed, and how many cannot be read."""
+        changed = failed = 0
+        for start in range(0, len(ords), AT_ONCE):
+            todo = list(ords[start : start + AT_ONCE])
             for _ in range(_ROUNDS):
                 memories = self._store.memories([namespace], todo)
-                knowledge = self.knowledge(memories.values(), new=False)
-                if not memories:
+                self.prepare(memories.values())
+                unread: list[Memory] = []
+                knowledge = self.knowledge(memories.values(), new=False, unread=unread)
+                found = self._extractions(memories, knowledge, unread)
+                failed += len(memories) - len(found)
+                if not found:
                     break
-                found = [(ord, self.extraction(memory, knowledge)) for ord, memory in sorted(memories.items())]
                 changed += self._store.reindex(namespace, found)
                 meanwhile = self._store.alias_changes(namespace, knowledge.moment)
                 forms = knowledge.corrections[namespace].forms(meanwhile)
-                todo = [ord for ord, e in found if meanwhile and self._mentions(memories[ord], e, forms)]
+                todo = [ord for ord, e in found if meanwhile and self._mentions.named(memories[ord], e, forms)]
                 if not todo:
                     break
             else:
                 self._store.note_aliases(namespace, meanwhile)
-        return changed
+        return changed, failed
+
+    def _extractions(
+        self, memories: Mapping[int, Memory], knowledge: Knowledge, unread: Sequence[Memory]
+    ) -> list[tuple[int, Extraction]]:
+        """Return what is found in each memory, by ord; those that the extractor cannot read are left out."""
+        found = []
+        for ord, memory in sorted(memories.items()):
+            if memory in unread:
+                continue
+            try:
+                found.append((ord, self.extraction(memory, knowledge)))
+            except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
+                _LOG.info("%s cannot be read again: %s", memory.id, error)
+        return found
 
     # ------------------------------------------------------------------ everything
 
@@ -335,9 +318,11 @@ class Upkeep:
                     if progress is not None:
                         progress(read)
                 self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
-                changed += self._settle(namespace, bounded=False)
+                changed += self._settle(namespace, bounded=False)[0]
             self._store.note_fact(_PLACE, None)
-            return Rebuilt(dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain())
+            return Rebuilt(
+                dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain()["renewed"]
+            )
 
     def _place(self) -> tuple[dict[str, Any], str | None]:
         """Return where an interrupted call with this extractor stopped, if it did, and whose call is thrown away."""
@@ -357,15 +342,10 @@ class Upkeep:
         about: set[int] = set()
         for batch in self._batches(namespace, 0):
             for _, memory in batch:
-                about.update(into.key(at) for at in self._subjects(memory))
+                about.update(into.key(at) for at in self._mentions.subjects(memory))
         return {namespace: into.forms(about)}
 
     def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Any]]]:
-        while rows := self._store.indexed_after(namespace, after, _AT_ONCE):
+        while rows := self._store.indexed_after(namespace, after, AT_ONCE):
             yield rows
             after = rows[-1][0]
-
-
-def _searched(memory: Memory) -> str:
-    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
-    return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))

@@ -51,6 +51,10 @@ class LexicalOnly:
 
         return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
 
+    def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
+        """Return nothing: no memory has a vector."""
+        return {}
+
     def missing_vectors(
         self, after: tuple[str, int], limit: int, *, shadow: bool = False
     ) -> Sequence[tuple[int, Memory]]:

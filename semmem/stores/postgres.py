@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import psycopg
+from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
-from semmem.errors import StoreUnavailable
-from semmem.protocols import Head, Row, Scope, Written
+from semmem.errors import SemmemError, StoreUnavailable
+from semmem.protocols import Head, Row, Scope, Stored, Written
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
 from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
@@ -43,13 +46,26 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
         written = self._transaction(lambda c: postgres_write.write(c, rows, on_conflict))
-        for namespace in sorted({n for n, _ in written.new}):
-            self.tidy(namespace)
+        try:
+            for namespace in sorted({n for n, _ in written.new | written.replaced}):
+                self.tidy(namespace)
+        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer folds, or maintain
+            return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
         return written
 
     def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
         return self._run(lambda c: postgres_write.payloads(c, names))
+
+    def stored(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+        """Return the whole memory of each (namespace, id) that is stored."""
+        rows = self._rows("memory_stored", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
+        return {(row[0], row[1]): Stored(memory_of(row[:-1]), bytes(row[-1])) for row in rows}
+
+    def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
+        """Return the vectors of each (namespace, id), by (namespace, id, part)."""
+        rows = self._rows("memory_vectors", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
+        return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
 
     def tidy(self, namespace: str) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments."""

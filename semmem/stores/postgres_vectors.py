@@ -24,7 +24,7 @@ from semmem.stores.postgres_rows import memory_of
 from semmem.stores.statements import statements
 from semmem.types import Memory
 
-__all__ = ["VectorTables", "agree"]
+__all__ = ["VectorTables", "agree", "claim_or_agree"]
 
 _SQL = statements("postgres")
 _TABLE, _SHADOW = "embedding", "embedding_next"
@@ -49,6 +49,23 @@ def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) ->
         f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
         "rebuild has replaced that embedder since you connected; call semmem.connect() again."
     )
+
+
+def claim_or_agree(connection: Any, recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+    """Record ``mine`` as who fills the store where nobody does, in the transaction that stores the first vector.
+
+    Raises EmbedderReplaced where it is another by now.
+    """
+    if recorded is not None or mine is None:
+        agree(recorded, mine)
+        return
+    connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(mine))})
+    now = _fact(connection, "embedder")
+    if now is not None and dict(now) != dict(mine):
+        raise EmbedderReplaced(
+            f"Another process has just begun to fill this store, with {now['name']} ({now['dimensions']} dimensions), "
+            f"and this vector is of {mine['name']} ({mine['dimensions']} dimensions); use the first, or another store."
+        )
 
 
 class VectorTables(Pooled):
@@ -100,7 +117,10 @@ class VectorTables(Pooled):
 
         def work(connection: Any) -> None:
             _add(connection, rows, table, "FOR KEY SHARE OF m")
-            agree(_fact(connection, "embedder_next" if shadow else "embedder") if by else None, by)
+            if shadow:
+                agree(_fact(connection, "embedder_next") if by else None, by)
+            elif rows:
+                claim_or_agree(connection, _fact(connection, "embedder"), by)
 
         self._transaction(work)
 

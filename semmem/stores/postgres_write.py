@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
-from semmem.conversation import author_key
 from semmem.errors import Conflict
 from semmem.protocols import Row, Written
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
-from semmem.stores.postgres_vectors import agree
+from semmem.stores.postgres_rows import columns_of
+from semmem.stores.postgres_vectors import claim_or_agree
 from semmem.stores.statements import statements
 from semmem.types import Extraction, Filters
 
@@ -67,9 +67,12 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment."""
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
-    ords = _insert(connection, wholes)
+    replaced, stale, removed = _take_place(connection, ordered)
+    fresh = [r for r in wholes if r.name not in stale]
+    ords = _insert(connection, fresh)
     new = {(namespace, id) for namespace, id, _ in ords}
-    unchanged, conflicts = _compare(connection, [r for r in wholes if _name(r) not in new])
+    unchanged, conflicts = _compare(connection, [r for r in fresh if r.name not in new])
+    conflicts |= stale
     if conflicts and on_conflict == "abort":
         first = min(conflicts)
         raise Conflict(
@@ -77,50 +80,57 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
             "change it.",
             names=frozenset(conflicts),
         )
-    ords |= _insert(connection, [r for r in ordered if r.part > 0 and _name(r) in new])
+    ords |= _insert(connection, [r for r in ordered if r.part > 0 and r.name in new])
     by_namespace: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in ordered:
-        if row.extraction is not None and _name(row) in new:
-            by_namespace[row.memory.namespace].append((ords[(*_name(row), row.part)], row))
+        if row.extraction is not None and row.name in new:
+            by_namespace[row.memory.namespace].append((ords[(*row.name, row.part)], row))
     changes = {}
     for namespace, stored in by_namespace.items():
         _index(connection, namespace, sorted(stored, key=lambda pair: pair[0]))
         if arrivals := {at for _, row in stored for at in row.arrivals}:
             changes[namespace] = note_aliases(connection, namespace, arrivals)
-    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts), ords, changes)
+    for namespace, forgotten in removed.items():  # last, so that a name the successor has too is none that went
+        entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
+        if gone := _subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
+            note_aliases(connection, namespace, gone)
+    return Written(
+        frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, changes, frozenset(replaced)
+    )
 
 
-def _name(row: Row) -> tuple[str, str]:
-    return row.memory.namespace, row.memory.parent_id or row.memory.id
+def _take_place(
+    connection: Any, rows: Sequence[Row]
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, list[bytes]]]:
+    """Remove what ``rows`` replace, if it is still of that version.
+
+    Returns the names removed, those that are of another version or gone, and what the removed held, by namespace.
+    """
+    replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
+    if not replaces:
+        return set(), set(), {}
+    for namespace in sorted({namespace for namespace, _ in replaces}):
+        connection.execute(_SQL["postings_share"], {"namespace": namespace})
+    names = {"namespaces": [n for n, _ in replaces], "ids": [i for _, i in replaces]}
+    found = connection.execute(_SQL["replace_select"], names).fetchall()
+    same = {(n, i) for n, i, part, version, _ in found if part == 0 and version == replaces[n, i]}
+    ords: dict[str, list[int]] = defaultdict(list)
+    for namespace, id, _, _, ord in found:
+        if (namespace, id) in same:
+            ords[namespace].append(ord)
+    removed = {}
+    for namespace, some in ords.items():
+        indexed = sum(r.memory.namespace == namespace and r.extraction is not None for r in rows)
+        which = {"namespace": namespace, "ords": some}
+        forwards = _forget_some(connection, which, segments=indexed >= FOLD_AT)
+        total = {"namespace": namespace, "memories": -len(forwards), "length": -sum(n for _, n, _ in forwards)}
+        connection.execute(_SQL["tally_add"], total)
+        removed[namespace] = [raw for _, _, raw in forwards]
+    return same, replaces.keys() - same, removed
 
 
 def _insert(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str, int], int]:
-    if not rows:
-        return {}
-    columns: dict[str, list[Any]] = defaultdict(list)
-    for row in rows:
-        memory = row.memory
-        for field in (
-            "namespace",
-            "text",
-            "title",
-            "author",
-            "session",
-            "position",
-            "source",
-            "importance",
-            "created_at",
-        ):
-            columns[field].append(getattr(memory, field))
-        columns["id"].append(memory.parent_id or memory.id)
-        columns["author_key"].append((author_key(memory.author) or None) if memory.author else None)
-        columns["part"].append(row.part)
-        columns["parts"].append(row.parts)
-        columns["tags"].append(Jsonb(list(memory.tags)))
-        columns["metadata"].append(Jsonb(dict(memory.metadata)))
-        columns["content"].append(row.content)
-        columns["payload"].append(row.payload)
-    found = connection.execute(_SQL["memory_insert"], columns).fetchall()
+    found = connection.execute(_SQL["memory_insert"], columns_of(rows)).fetchall() if rows else []
     return {(namespace, id, part): ord for namespace, id, part, ord in found}
 
 
@@ -133,11 +143,11 @@ def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[
 def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     if not rows:
         return set(), set()
-    names = [_name(r) for r in rows]
+    names = [r.name for r in rows]
     stored = payloads(connection, names)
     if len(stored) < len(rows):  # forgotten after our insert had found it: nothing is wrong, so try again
         raise SerializationFailure("A memory was forgotten while it was remembered again.")
-    same = {_name(r) for r in rows if stored[_name(r)] == r.payload}
+    same = {r.name for r in rows if stored[r.name] == r.payload}
     return same, set(names) - same
 
 
@@ -165,7 +175,7 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
         write_relationships(connection, namespace, [(o, r.extraction) for o, r in stored if r.extraction is not None])
     total = {"namespace": namespace, "memories": len(stored), "length": sum(e.length for e in extractions)}
     filled_by = connection.execute(_SQL["tally_add"], total).fetchone()[0]
-    agree(filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
+    claim_or_agree(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
     if len(stored) < FOLD_AT:
         pending = [(name, int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)]
         copy_rows(connection, "pending", ("namespace", "ord", "names"), pending)
@@ -284,13 +294,18 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
     return sum(part == 0 for part, _ in selected)
 
 
-def _forget_some(connection: Any, which: Mapping[str, Any]) -> list[tuple[int, int, bytes]]:
-    """Remove the memories of some ords; return (ord, length, entries) of those that were indexed."""
+def _forget_some(connection: Any, which: Mapping[str, Any], *, segments: bool = False) -> list[tuple[int, int, bytes]]:
+    """Remove the memories of some ords; return (ord, length, entries) of those that were indexed.
+
+    ``segments``: the same transaction writes a segment later, so its lock is taken in the order of a fold.
+    """
     pending = {ord for (ord,) in connection.execute(_SQL["forget_pending"], which)}
     forwards: list[tuple[int, int, bytes]] = connection.execute(_SQL["forget_forward"], which, binary=True).fetchall()
     connection.execute(_SQL["forget_embedding"], which)
     connection.execute(_SQL["forget_shadow"], which)
     connection.execute(_SQL["forget_memory"], which)
+    if segments:
+        connection.execute(_SQL["segments_own"], which)
     folded = {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
     clear_postings(connection, which["namespace"], folded)
     connection.execute(_SQL["relationship_forget"], which)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from semmem.errors import StoreUnavailable
-from semmem.protocols import Head, Row, Scope, Written
+from semmem.protocols import Head, Row, Scope, Stored, Written
 from semmem.stores import sqlite_write
 from semmem.stores.lexical_only import LexicalOnly
 from semmem.stores.paging import cursor_after, read_cursor
@@ -36,6 +36,11 @@ class SqliteStore(LexicalReads, LexicalOnly):
         """Return the hash of what was given for each (namespace, id) that is stored."""
         wanted = {"names": json.dumps([list(name) for name in names])}
         return {(n, i): p for n, i, p in self._rows("memory_payloads", wanted)}
+
+    def stored(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+        """Return the whole memory of each (namespace, id) that is stored."""
+        rows = self._rows("memory_stored", {"names": json.dumps([list(name) for name in names])})
+        return {(row[0], row[1]): Stored(_memory(row[:-1]), row[-1]) for row in rows}
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""

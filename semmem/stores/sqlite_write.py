@@ -57,11 +57,17 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
 
 def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch; see Store.write."""
-    wholes = {_name(r): r for r in rows if r.part == 0}
+    wholes = {r.name: r for r in rows if r.part == 0}
     ords: dict[tuple[str, str, int], int] = {}
     unchanged: set[tuple[str, str]] = set()
     conflicts: set[tuple[str, str]] = set()
+    replaced: set[tuple[str, str]] = set()
     for name, row in wholes.items():
+        if row.replaces is not None:
+            if not _take_out(connection, name, row.replaces):
+                conflicts.add(name)
+                continue
+            replaced.add(name)
         ord = _insert(connection, row)
         if ord is not None:
             ords[(*name, 0)] = ord
@@ -77,11 +83,11 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         )
     new = {(namespace, id) for namespace, id, _ in ords}
     for row in rows:
-        if row.part > 0 and _name(row) in new:
+        if row.part > 0 and row.name in new:
             ord = _insert(connection, row)
             assert ord is not None
-            ords[(*_name(row), row.part)] = ord
-    indexed = [(ords[(*_name(r), r.part)], r) for r in rows if r.extraction is not None and _name(r) in new]
+            ords[(*row.name, row.part)] = ord
+    indexed = [(ords[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
     for namespace in sorted({r.memory.namespace for _, r in indexed}):
         connection.execute(_SQL["tally_claim"], {"namespace": namespace})
         number = _number(connection, namespace)
@@ -90,7 +96,26 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             _SQL["lexical_insert"], [{"ord": ord, "tokens": _tokens(number, found)} for ord, found in held]
         )
         _count(connection, namespace, len(held), sum(found.length for _, found in held))
-    return Written(frozenset(new), frozenset(unchanged), frozenset(conflicts), ords)
+    return Written(
+        frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, replaced=frozenset(replaced)
+    )
+
+
+def _take_out(connection: sqlite3.Connection, name: tuple[str, str], version: int) -> bool:
+    """Remove a memory that another takes the place of; False, and nothing is done, unless it is of that version."""
+    rows = connection.execute(_SQL["replace_select"], {"namespace": name[0], "id": name[1]}).fetchall()
+    if not rows or rows[0][:2] != (version, 0):
+        return False
+    _remove(connection, name[0], [row[2:] for row in rows])
+    return True
+
+
+def _remove(connection: sqlite3.Connection, namespace: str, rows: Sequence[tuple[int, int, int]]) -> None:
+    """Remove rows, each (parts, ord, length), and all that was derived from them."""
+    indexed = [(ord, length) for parts, ord, length in rows if parts == 0]
+    connection.executemany(_SQL["lexical_forget"], [{"ord": ord} for ord, _ in indexed])
+    connection.executemany(_SQL["forget_memory"], [{"ord": ord} for _, ord, _ in rows])
+    _count(connection, namespace, -len(indexed), -sum(length for _, length in indexed))
 
 
 def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
@@ -100,10 +125,7 @@ def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filte
     wholes = {i for i, part, *_ in rows if part == 0}
     if dry_run or not rows:
         return len(wholes)
-    indexed = [(ord, length) for _, _, parts, ord, length in rows if parts == 0]
-    connection.executemany(_SQL["lexical_forget"], [{"ord": ord} for ord, _ in indexed])
-    connection.executemany(_SQL["forget_memory"], [{"ord": ord} for *_, ord, _ in rows])
-    _count(connection, namespace, -len(indexed), -sum(length for _, length in indexed))
+    _remove(connection, namespace, [row[2:] for row in rows])
     connection.execute(_SQL["tally_empty"], {"namespace": namespace})
     return len(wholes)
 
@@ -143,6 +165,7 @@ def _insert(connection: sqlite3.Connection, row: Row) -> int | None:
     """Store one row and return its ord; None when its id is there already."""
     memory = row.memory
     assert memory.created_at is not None
+    assert memory.updated_at is not None
     values: dict[str, Any] = {name: getattr(memory, name) for name in _AS_THEY_ARE}
     values |= {
         "id": memory.parent_id or memory.id,
@@ -152,6 +175,8 @@ def _insert(connection: sqlite3.Connection, row: Row) -> int | None:
         "tags": json.dumps(memory.tags),
         "metadata": json.dumps(dict(memory.metadata)),
         "created_at": microsecond(memory.created_at),
+        "updated_at": microsecond(memory.updated_at),
+        "version": memory.version,
         "content": row.content,
         "payload": row.payload,
         "length": row.extraction.length if row.extraction is not None else 0,
@@ -173,7 +198,3 @@ def _number(connection: sqlite3.Connection, namespace: str) -> int:
 def _count(connection: sqlite3.Connection, namespace: str, memories: int, length: int) -> None:
     parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length}
     connection.execute(_SQL["tally_add"], parameters)
-
-
-def _name(row: Row) -> tuple[str, str]:
-    return row.memory.namespace, row.memory.parent_id or row.memory.id

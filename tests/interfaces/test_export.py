@@ -230,6 +230,6 @@ def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
         mem.bring_in([], prune=True)
     with pytest.raises(InvalidInput, match="on_error must be"):
         mem.bring_in([], on_error="stop")  # type: ignore[arg-type]
-    with pytest.raises(BadItem, match="Item 1: The text is empty"):
+    with pytest.raises(BadItem, match=r"Item 1 \(id 'b'\): The text is empty"):
         mem.bring_in([{"text": "a", "id": "a"}, {"text": " ", "id": "b"}], on_error="abort")
     assert list(mem.export()) == []

@@ -13,7 +13,7 @@ from semmem.config import recipe as find_recipe
 from semmem.facade import Semmem
 from semmem.protocols import Store
 
-__all__ = ["BringingConformance", "opened"]
+__all__ = ["BringingConformance", "opened", "texts"]
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -30,6 +30,12 @@ def texts(mem: Semmem, namespace: str = "default") -> dict[str, str]:
 
 class BringingConformance:
     """Subclass it, and give a fixture ``store``: an empty store."""
+
+    @pytest.fixture(autouse=True)
+    def _declared(self, request: pytest.FixtureRequest, store: Store) -> None:
+        for mark in request.node.iter_markers("needs"):
+            if mark.args[0] not in store.capabilities:
+                pytest.skip(f"a {store.kind} store does not declare the capability {mark.args[0]!r}")
 
     @pytest.fixture
     def mem(self, store: Store) -> Iterator[Semmem]:

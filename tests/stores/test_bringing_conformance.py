@@ -1,4 +1,4 @@
-"""Bringing in, over every store there is."""
+"""Bringing in and the properties of writing, over every store there is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from semmem.protocols import Store
 from semmem.stores import open_store
 from tests.stores.bringing import BringingConformance
+from tests.stores.writing import WritingProperties
 
 
-class TestPostgres(BringingConformance):
+class TestPostgres(BringingConformance, WritingProperties):
     """PostgreSQL with pgvector, the embedded server."""
 
     @pytest.fixture
@@ -23,7 +24,7 @@ class TestPostgres(BringingConformance):
         store.close()
 
 
-class TestSqlite(BringingConformance):
+class TestSqlite(BringingConformance, WritingProperties):
     """SQLite, a file."""
 
     @pytest.fixture

@@ -419,7 +419,7 @@ class Nothing(Rules):
 def test_reading_everything_again_goes_on_where_it_was_interrupted(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "_AT_ONCE", 10)
+    monkeypatch.setattr(upkeep, "AT_ONCE", 10)
     with semmem.connect(store_url, embedder="none", extractor=Nothing()) as mem:
         for namespace in ("a", "b"):
             mem.remember_many(people(35), namespace=namespace)

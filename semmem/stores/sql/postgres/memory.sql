@@ -1,16 +1,16 @@
 -- memory_insert --
 -- Rows come sorted by (namespace, id), so that two writers of the same ids wait for each other in one order.
 INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, content, payload)
+                    metadata, importance, created_at, updated_at, version, content, payload)
 SELECT r.namespace, r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
-       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.created_at,
+       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at, r.version,
        r.content, r.payload
 FROM unnest(%(namespace)s::text[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[],
             %(title)s::text[], %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
-            %(content)s::bytea[], %(payload)s::bytea[])
+            %(updated_at)s::timestamptz[], %(version)s::int[], %(content)s::bytea[], %(payload)s::bytea[])
      AS r(namespace, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, content, payload)
+          created_at, updated_at, version, content, payload)
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING namespace, id, part, ord;
 
@@ -19,6 +19,25 @@ RETURNING namespace, id, part, ord;
 SELECT m.namespace, m.id, m.payload
 FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
 WHERE m.part = 0;
+
+-- memory_stored --
+-- What a batch is compared with, before anything is read or embedded.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+WHERE m.part = 0;
+
+-- memory_vectors --
+-- To tell another vector from the same, and to keep it where what was embedded has not changed.
+SELECT m.namespace, m.id, m.part, public.vector_send(e.vector)
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+JOIN embedding e ON e.namespace = m.namespace AND e.ord = m.ord;
+
+-- replace_select --
+-- What others take the place of, locked in the order of every writer; a part goes with its whole.
+SELECT m.namespace, m.id, m.part, m.version, m.ord
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
+ORDER BY m.namespace, m.id, m.part FOR UPDATE OF m;
 
 -- memory_get --
 -- By the caller's ids, whole memories.

@@ -1,9 +1,9 @@
 -- memory_insert --
 -- An id that is there already stays as it is, and changes no row.
 INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, content, payload, length)
+                    metadata, importance, created_at, updated_at, version, content, payload, length)
 VALUES (:namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
-        :metadata, :importance, :created_at, :created_at, :content, :payload, :length)
+        :metadata, :importance, :created_at, :updated_at, :version, :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
@@ -14,6 +14,16 @@ JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part
 -- memory_payload --
 -- To tell "the same again" from a conflict.
 SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
+
+-- memory_stored --
+-- What a batch is compared with, before anything is read.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload
+FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
+
+-- replace_select --
+-- What another takes the place of, with its parts.
+SELECT version, part, parts, ord, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
 
 -- memory_get --
 -- By the caller's ids, whole memories.

@@ -1,0 +1,134 @@
+"""Which memories mention some names: by the postings where these can tell, by reading the texts where they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from semmem.extractors.other_subjects import keys_of_other_names
+from semmem.extractors.spelling import accented, required, spelling
+from semmem.protocols import Corrections, Extractor, Store
+from semmem.searched import other_names, searched_text
+from semmem.types import Extraction, Memory
+
+__all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "read_text"]
+
+MOST_RENEWED = 200
+"""Memories that one write reads again at most; what is left waits for maintain."""
+_MOST_ASKED = 16
+"""The same where an extractor asks a model about each of them."""
+_MOST_SUSPECTS = 400
+_RARE = 30
+"""A name that more memories may mention is left to maintain: the walk does not use it anyway."""
+AT_ONCE = 256
+"""Memories read at a time."""
+_WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
+
+
+class Mentions:
+    """Finds the memories of a store that an extractor reads otherwise once it knows a name, or no longer does."""
+
+    def __init__(self, store: Store, extractor: Extractor) -> None:
+        self._store = store
+        self._extractor = extractor
+        self._language: str = getattr(extractor, "language", "english")
+        self._most = _MOST_ASKED if hasattr(extractor, "prepare") else MOST_RENEWED
+
+    def subjects(self, memory: Memory) -> set[int]:
+        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
+        found = self._extractor.subjects(read_text(memory), memory.title)
+        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
+
+    def named(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
+        try:
+            if not set(forms).isdisjoint(self._extractor.candidates(read_text(memory), memory.title)):
+                return True
+        except Exception:  # noqa: BLE001  # it may: who reads it again finds out that it cannot be read
+            return True
+        return found is not None and not set(forms).isdisjoint(found.keys)
+
+    def mentioning(
+        self, namespace: str, names: Mapping[int, str], keys: Collection[int], into: Corrections, *, bounded: bool
+    ) -> tuple[set[int], set[int], set[int]]:
+        """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
+
+        One look at the postings for all of them. ``bounded``: a key that more than a few memories may mention is left.
+        """
+        sought: dict[int, list[frozenset[int]]] = {}
+        spelled: set[str] = set()
+        unsure = False
+        left: set[int] = set()
+        slow = accented(self._language)
+        for at in keys:
+            written = {at: names.get(at), **{form: into.names[form] for form in into.forms([at]) if form in into.names}}
+            for form, name in written.items():
+                if name is None:
+                    continue
+                needed = required(name, form, self._language, bigrams=self._extractor.name in _WITH_BIGRAMS)
+                if needed:
+                    sought.setdefault(at, []).append(needed)
+                else:
+                    spelled.add(spelling(name, form, self._language))
+                if slow or not needed:
+                    unsure = True
+                    left.add(at)
+        asked = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
+        postings = self._store.postings([namespace], asked, max_df=_RARE if bounded else None)[namespace]
+        held = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
+        sure: set[int] = set()
+        suspects: set[int] = set()
+        for at in keys:
+            found: set[int] = set()
+            for needed in sought.get(at, ()):
+                parts = [held[k] for k in needed if k in held]
+                if bounded and not parts:
+                    left.add(at)
+                elif bounded or len(parts) == len(needed):
+                    found |= set.intersection(*parts)
+            if at not in held and (bounded and at not in sought):
+                left.add(at)
+            sure |= held.get(at, set())
+            suspects |= found
+        if bounded:
+            return sure, suspects, left
+        sure |= set(self._store.tying(namespace, keys).tolist())
+        if unsure:
+            suspects |= self._spelled(namespace, spelled, into.forms(keys))
+        return sure, suspects, set()
+
+    def _spelled(self, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
+        """Return the memories whose text spells one of ``forms``, by reading all that hold one of ``words``."""
+        ords = self._store.spelled(namespace, words).tolist()
+        found: set[int] = set()
+        for start in range(0, len(ords), AT_ONCE):
+            memories = self._store.memories([namespace], ords[start : start + AT_ONCE])
+            found.update(ord for ord, memory in memories.items() if self.named(memory, None, forms))
+        return found
+
+    def verified(
+        self,
+        namespace: str,
+        sure: set[int],
+        suspects: set[int],
+        keys: Collection[int],
+        into: Corrections,
+        left: set[int],
+    ) -> set[int]:
+        """Return ``sure`` and the suspects that do mention one of ``keys``; what is too much goes to ``left``."""
+        if len(sure) > self._most or len(suspects) > _MOST_SUSPECTS:
+            left.update(keys)
+        again = set(sorted(sure)[: self._most])
+        forms = into.forms(keys)
+        some = sorted(suspects)[:_MOST_SUSPECTS]
+        memories = self._store.memories([namespace], some) if some else {}
+        for ord, memory in sorted(memories.items()):
+            if self.named(memory, None, forms):
+                if len(again) >= self._most:
+                    left.update(keys)
+                    break
+                again.add(ord)
+        return again
+
+
+def read_text(memory: Memory) -> str:
+    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
+    return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))

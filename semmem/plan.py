@@ -1,0 +1,162 @@
+"""The plan of a batch: by what the store holds, which items are new, unchanged, changed or refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from semmem.drafts import Draft, payload_of
+from semmem.errors import BadItem, Conflict
+from semmem.protocols import Stored
+from semmem.types import Memory
+
+__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "no_longer", "planned"]
+
+_FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an item is compared with the memory of its id, and whether it may take its place.
+
+    ``partial``: only the fields that the item has are compared and overwritten; otherwise what it leaves out is the
+    default. ``may_replace`` says it of a stored memory, None means never.
+    """
+
+    partial: bool = False
+    may_replace: Callable[[Memory], bool] | None = None
+
+
+REMEMBERING = Policy()
+"""As ``remember`` has it: the whole item is compared, and nothing is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An item that is not written, why, and the class of error that says so."""
+
+    at: int
+    name: tuple[str, str]
+    reason: str
+    kind: type[BadItem | Conflict] = Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of each draft of a batch. A changed one has the memory that is to be, and what it ``replaces``.
+
+    ``repeats`` are the places of items that say the same as an earlier one of the batch, by (namespace, id).
+    """
+
+    new: list[Draft] = field(default_factory=list)
+    changed: list[Draft] = field(default_factory=list)
+    unchanged: list[Draft] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    repeats: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+def planned(
+    drafts: Iterable[Draft],
+    stored: Mapping[tuple[str, str], Stored],
+    vectors: Mapping[tuple[str, str, int], Any],
+    *,
+    policy: Policy,
+    now: datetime,
+    met: Collection[tuple[str, str]] = (),
+) -> Plan:
+    """Return the plan of a batch.
+
+    ``stored`` is what the store holds under the names of the drafts, ``vectors`` those of the drafts with a given one.
+    ``met`` are the names of earlier batches of the same source, which may not say two things of one id.
+    """
+    plan = Plan()
+    firsts: dict[tuple[str, str], Draft] = {}
+    for draft in drafts:
+        first = firsts.setdefault(draft.name, draft)
+        if first is not draft:
+            if first.payload == draft.payload and _same_vector(first.vector, draft.vector):
+                plan.repeats.setdefault(draft.name, []).append(draft.at)
+            else:
+                plan.refused.append(_twice(draft, first, policy))
+            continue
+        there = stored.get(draft.name) if draft.named else None
+        if there is None:
+            plan.new.append(draft)
+        elif _same(there, draft, vectors, policy):
+            plan.unchanged.append(draft)
+        elif policy.partial and draft.name in met:
+            plan.refused.append(_twice(draft, draft, policy))
+        elif policy.may_replace is not None and policy.may_replace(there.memory):
+            plan.changed.append(revised(there, draft, now))
+        else:
+            plan.refused.append(_taken(draft, policy))
+    for refused in [one for one in plan.refused if one.name in plan.repeats]:
+        if firsts[refused.name].at == refused.at:  # what is said again goes with what was said first
+            plan.refused.extend(replace(refused, at=at) for at in plan.repeats.pop(refused.name))
+    return plan
+
+
+def revised(stored: Stored, draft: Draft, now: datetime) -> Draft:
+    """Return ``draft`` as what takes the place of a stored memory: fields that it does not have stay as they are."""
+    timed = draft.timed or payload_of(stored.memory, timed=False) != stored.payload
+    changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
+    memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
+    return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), replaces=stored.memory)
+
+
+def no_longer(draft: Draft, policy: Policy) -> Refused:
+    """Return what is said of a draft whose id somebody else has written since the plan was made."""
+    if draft.replaces is None:
+        return _taken(draft, policy)
+    return Refused(draft.at, draft.name, f"Somebody else has changed {draft.memory.id!r} just now; do it again.")
+
+
+def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:
+    if draft.vector is not None and not _same_vector(draft.vector, vectors.get((*draft.name, 0))):
+        return False
+    if draft.payload == stored.payload:
+        return True
+    return policy.partial and all(
+        _alike(getattr(stored.memory, name), getattr(draft.memory, name)) for name in _FIELDS if name in draft.given
+    )
+
+
+def _same_vector(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(one.shape == other.shape and (one == other).all())
+
+
+def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
+    id = draft.memory.id
+    if policy.partial:
+        return Refused(draft.at, draft.name, f"The id {id!r} was met before with other content.")
+    where = f"item {first.at} of the same batch"
+    return Refused(draft.at, draft.name, f"The id {id!r} is already in {where} with other content.", BadItem)
+
+
+def _taken(draft: Draft, policy: Policy) -> Refused:
+    id = draft.memory.id
+    if not policy.partial:
+        reason = f"The id {id!r} is already in the store with other content; call update to change it."
+    elif policy.may_replace is None:
+        reason = f"The id {id!r} is already stored with other content."
+    else:
+        reason = f"The id {id!r} is already stored with other content, and not as one of this source's own memories."
+    return Refused(draft.at, draft.name, reason)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values are equal once a store has had them: in JSON 1e300 comes back as a whole number."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, bool) or isinstance(other, bool) or not isinstance(one, int | float):
+        return type(one) is type(other) and bool(one == other)
+    try:
+        return one == other or (isinstance(other, int | float) and float(one) == float(other))
+    except OverflowError:
+        return False
