@@ -91,7 +91,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(found: Candidates, how: Cut, id: str, store: Any, namespace: str | None = None) -> Explanation:
+def explain(
+    found: Candidates, how: Cut, id: str, store: Any, namespace: str | None = None, language: str = "english"
+) -> Explanation:
     """Explain the memory ``id`` of ``namespace``, or of the one namespace of the recall that has it.
 
     Raises NotFound when none has it, InvalidInput when several have.
@@ -126,7 +128,7 @@ def explain(found: Candidates, how: Cut, id: str, store: Any, namespace: str | N
         found.regime,
         {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
         dict(terms.components) if terms else dict(fused.components) if fused else {},
-        _path(found, store, heads[key].ord) if fused is not None else (),
+        _path(found, store, heads[key].ord, language) if fused is not None else (),
         folded_into,
         key[1] or None,
     )
@@ -197,9 +199,9 @@ def _leg(
     return LegExplanation(leg, rank, score, share, weight, constant, status, needs)
 
 
-def _path(found: Candidates, store: Any, target: int) -> tuple[Step, ...]:
+def _path(found: Candidates, store: Any, target: int, language: str) -> tuple[Step, ...]:
     """Return how the graph came to the memory; nothing where the leg was not called or has no mass on it."""
     trace = found.traces.get("graph")
     if trace is None or "graph" not in found.rankings:
         return ()
-    return ways_to(target, trace, store, found.scope.namespaces)
+    return ways_to(target, trace, store, found.scope.namespaces, language)

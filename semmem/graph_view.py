@@ -18,6 +18,7 @@ from semmem.passages import passages
 from semmem.proximity import Mass, edges, gather, hop, idf, strongest
 from semmem.text import key, tokens
 from semmem.types import Filters, GraphSettings, Kind, Memory
+from semmem.written import written
 
 if TYPE_CHECKING:
     import networkx
@@ -78,8 +79,10 @@ def graph_view(
 
     Edges have ``type`` and ``weight``: a mention idf × a, with the ``role`` subject where the memory is about the
     concept (then the larger of a and b counts); a neighbour what the walk gives it; a relationship 1. Concepts of too
-    many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph["left_out"]``
-    counts memories that were reached and had no room.
+    many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph`` counts what is
+    missing: ``left_out`` memories that were reached and had no room, ``left_out_concepts`` that had none, and
+    ``too_common`` names that more than ``max_df`` memories mention. Concepts are as most of the drawn memories write
+    them.
 
     Raises InvalidInput, and NotFound when nothing is called ``around``.
     """
@@ -93,7 +96,7 @@ def graph_view(
     else:
         start = _start(store, namespace, around, language)
         ords, left_out = _outwards(store, namespace, start, hops - bool(start.df), limit, plan)
-    graph = _drawn(store, namespace, ords, start, limit, plan)
+    graph = _drawn(store, namespace, ords, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
@@ -203,9 +206,10 @@ class _Concept:
 
 def _concepts(
     store: Any, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
-) -> dict[int, _Concept]:
+) -> tuple[dict[int, _Concept], int]:
     """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for.
 
+    Beside them the number of names left out because more memories mention them than ``max_df``.
     ``ids`` maps each ord to the id of its memory; of one that was split, the part that weighs most counts.
     """
     forwards = store.forwards([namespace], list(ids))
@@ -226,15 +230,17 @@ def _concepts(
     }
     found = store.postings([namespace], wanted, max_df=plan.max_df)[namespace]
     df = {at: int((e["mention"] > 0).sum()) for at, e in found.items()} | start.df
-    return {
+    too_common = sum(kinds[at] == Kind.NAME for at in wanted if at not in df)
+    concepts = {
         at: _Concept(kinds[at], df[at], float(idf(found.memories, max(df[at], 1))), held[at])
         for at in sorted(wanted)
         if at in df
     }
+    return concepts, too_common
 
 
 def _drawn(
-    store: Any, namespace: str, ords: Sequence[int], start: _Start, limit: int, plan: GraphSettings
+    store: Any, namespace: str, ords: Sequence[int], start: _Start, limit: int, plan: GraphSettings, language: str
 ) -> networkx.Graph:
     import networkx
 
@@ -245,21 +251,27 @@ def _drawn(
     for ord, id in ids.items():
         if memory_node(id) not in graph:
             graph.add_node(memory_node(id), start=id in asked, **_shown(there[ord][0]))
-    concepts = _concepts(store, namespace, ids, start, plan)
+    concepts, too_common = _concepts(store, namespace, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
     for at in order:
         concept = concepts[at]
         alone = len(concept.held) < 2 and at not in start.df
         same.setdefault(at if alone else frozenset(concept.held), []).append(at)
-    groups = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))[:limit]
+    every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
+    groups = every[:limit]
     names = store.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
+    whole = {id: there[o][0] for o, id in ids.items()}
+    names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
+    graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)
     for at, *others in groups:
         concept, node = concepts[at], concept_node(at)
         name = names.get(at, node)
+        also = {names[o].casefold(): names[o] for o in others[:_MOST_ALSO] if o in names}
+        also.pop(name.casefold(), None)
         graph.add_node(
             node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
-            idf=concept.idf, also=", ".join(names.get(o, "") for o in others[:_MOST_ALSO]), start=at in start.df,
+            idf=concept.idf, also=", ".join(also.values()), start=at in start.df,
         )  # fmt: skip
         for id, (_, b) in concept.held.items():
             role = "subject" if b else "mention"

@@ -62,6 +62,7 @@ class Recall(Sequence[Hit]):
     _store: Any = field(default=None, repr=False)
     min_confidence: float = 0.0
     withheld: int = 0
+    _language: str = field(default="english", repr=False)
 
     def __repr__(self) -> str:
         first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
@@ -107,7 +108,7 @@ class Recall(Sequence[Hit]):
 
         ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
         """
-        why = explain(self.candidates, self.cut, id, self._store, namespace)
+        why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
         return replace(why, returned=False) if self.withheld else why
 
     def as_dict(self) -> dict[str, Any]:
@@ -191,7 +192,7 @@ class Recaller:
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
         known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, how, settings, self._store)
-        return Recall(*known, min_confidence=min_confidence, withheld=withheld)
+        return Recall(*known, min_confidence, withheld, self._language)
 
     def candidates(
         self,

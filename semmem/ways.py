@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from semmem.proximity import idf
+from semmem.written import written
 
 __all__ = ["Step", "way_line", "ways_to"]
 
@@ -52,12 +53,15 @@ def _named(id: str, part: int | None) -> str:
     return f"{id} (part {part})" if part else id
 
 
-def ways_to(target: int, trace: Any, store: Any, namespaces: Sequence[str]) -> tuple[Step, ...]:
+def ways_to(
+    target: int, trace: Any, store: Any, namespaces: Sequence[str], language: str = "english"
+) -> tuple[Step, ...]:
     """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
 
     A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
     its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.linking.Trace.
+    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.linking.Trace. Concepts are as the memories on
+    the way write them.
     """
     masses = _clean(trace, target)
     restart = trace.restart.get(target, 0.0)
@@ -70,14 +74,22 @@ def ways_to(target: int, trace: Any, store: Any, namespaces: Sequence[str]) -> t
     shown = [way for mass, way in ways if mass >= _WORTH_SHOWING * ways[0][0]]
     links = [link for way in shown for link in way]
     starts = [way[0].source if way else target for way in shown]
-    names = store.names(namespaces, {link.key for link in links if link.key})
     ords = sorted({target, *starts, *(o for link in links for o in (link.source, link.target))})
     heads = store.heads(namespaces, ords)
     places = {o: (h.id, h.part or None) for o, h in heads.items()}
     nowhere = ("?", None)
+    first = {
+        start: _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start]) for start in starts
+    }
+    names = {
+        **store.names(namespaces, {link.key for link in links if link.key}),
+        **dict(filter(_is_key, first.values())),
+    }
+    held = store.memories(namespaces, ords).values() if names else ()
+    names = written(names, (text for memory in held for text in (memory.title, memory.text)), language)
     steps = []
     for start, way in zip(starts, shown, strict=True):
-        by = _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start])
+        by = names.get(first[start][0], first[start][1])
         to, part = places.get(start, nowhere)
         steps.append(Step("question", by, to, trace.restart.get(start, 0.0), None, part))
         for link in way:
@@ -87,16 +99,23 @@ def ways_to(target: int, trace: Any, store: Any, namespaces: Sequence[str]) -> t
     return tuple(steps)
 
 
-def _first(start: int, trace: Any, store: Any, namespaces: Sequence[str]) -> str:
+def _is_key(concept: tuple[int, str]) -> bool:
+    return concept[0] != 0
+
+
+def _first(start: int, trace: Any, store: Any, namespaces: Sequence[str]) -> tuple[int, str]:
     """Return over what the question came to a memory: a name it is about, its weightiest concept, or another leg.
+
+    As (key, label); key 0 is no concept.
 
     The weight of a concept is what the restart gave the memory for it: idf × a, as a share of all that mention it, × a
     once more for the question.
     """
     if start in trace.linked:
-        return str(trace.labels.get(trace.linked[start][0], "a name"))
+        at = trace.linked[start][0]
+        return at, str(trace.labels.get(at, "a name"))
     if start not in trace.concepts:
-        return str(trace.seeds.get(start, "a seed"))
+        return 0, str(trace.seeds.get(start, "a seed"))
     shared = trace.concepts[start]
     for found in store.postings(namespaces, shared).values() if len(shared) > 1 else ():
         weights = {}
@@ -105,7 +124,7 @@ def _first(start: int, trace: Any, store: Any, namespaces: Sequence[str]) -> str
             own = float(a[entries["ord"] == start].sum())
             weights[at] = own * own * float(idf(found.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
         shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
-    return str(trace.labels.get(shared[0], "a concept"))
+    return shared[0], str(trace.labels.get(shared[0], "a concept"))
 
 
 def _clean(trace: Any, target: int) -> list[Any]:

@@ -7,13 +7,14 @@ thousands of rows (field-notes: 108 ms for row-per-posting BM25 at 200,000 memor
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.types import Extraction
+from semmem.types import Extraction, Kind
 
 __all__ = [
     "FORWARD",
@@ -161,7 +162,7 @@ def invert(
     """Turn the forward entries of many memories into one Segment a key, keys ascending.
 
     ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an
-    entry.
+    entry. A name goes by the form that most of them have.
     """
     if not len(entries):  # nothing but punctuation, such as a memory that is one emoji
         return
@@ -194,4 +195,7 @@ def invert(
         strict=True,
     )
     for key, kind, n, about, first, start, end, low, high in columns:
-        yield Segment(key, kind, n, about, low, high, names[first], raw[start * width : end * width])
+        name = names[first]
+        if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
+            name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
+        yield Segment(key, kind, n, about, low, high, name, raw[start * width : end * width])

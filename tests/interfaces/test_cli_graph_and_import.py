@@ -64,6 +64,7 @@ def test_a_graph_is_written_in_every_form(filled: Call, tmp_path: Path) -> None:
         code, out, _ = filled("graph", "--around", "petra", "-n", "n", "--out", str(path))
         assert code == 0
         assert f"Written to {path}." in " ".join(out.split())
+        assert "●" not in out  # the counts alone: who writes a file does not want it on the screen
         assert path.stat().st_size > 500
     assert len(networkx.read_graphml(tmp_path / "petra.graphml")) == 5
     again = ("graph", "--around", "petra", "-n", "n", "--out", str(tmp_path / "petra.dot"))
@@ -79,7 +80,7 @@ def test_a_graph_is_written_in_every_form(filled: Call, tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_told_in_a_sentence(filled: Call, tmp_path: Path) -> None:
     code, out, err = filled("graph", "-n", "n", "--limit", "2")
     assert (code, out) == (2, "")
-    assert err.startswith("Namespace 'n' holds 3 memories, more than the 2 that are drawn at once")
+    assert err.startswith("Namespace 'n' holds 3 memories and parts, more than the 2 that are drawn at once")
     assert filled("graph", "--around", "Nobody", "-n", "n")[0] == 4
     code, _, err = filled("graph", "-n", "n", "--out", str(tmp_path / "x.png"))
     assert (code, err) == (2, "--out must end in .html, .graphml, .dot, .json, not be 'x.png'.\n")

@@ -48,6 +48,15 @@ def test_concepts_are_listed_by_how_many_memories_mention_them(mem: semmem.Semme
         mem.concepts(limit=0)
 
 
+@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
+def test_a_name_is_listed_in_the_form_that_most_memories_have(mem: semmem.Semmem, folded: bool) -> None:
+    for n, text in enumerate(("The KESTREL sank.", "Then Kestrel sailed.", "When Kestrel burned.")):
+        mem.remember(text, id=f"k{n}", namespace="k")
+    if folded:
+        mem.maintain()
+    assert [(c.name, c.df) for c in mem.concepts(namespace="k")] == [("Kestrel", 3)]
+
+
 def test_a_merged_name_is_the_other_one_in_old_memories_new_ones_and_questions(mem: semmem.Semmem) -> None:
     mem.merge_concepts("big blue", "Acme Corp")
     assert listed(mem) == [("Acme Corp", 3, ("big blue",)), ("Leeds", 1, ())]

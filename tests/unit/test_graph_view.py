@@ -86,7 +86,7 @@ def test_concepts_of_exactly_the_same_memories_are_drawn_once(mem: semmem.Semmem
     graph = mem.graph(namespace="n", around="Petra Lindqvist", hops=1)
     about = next(about for _, about in graph.nodes(data=True) if about["kind"] == "concept")
     assert (about["sort"], about["df"]) == ("name", 2)
-    assert set(about["also"].split(", ")) == {"petra lindqvist", "petra", "lindqvist"}
+    assert set(about["also"].split(", ")) == {"Petra", "Lindqvist"}  # its two words, and not the pair once more
 
 
 def test_turns_side_by_side_are_tied_and_those_of_one_author_less(mem: semmem.Semmem) -> None:
@@ -101,6 +101,40 @@ def test_a_namespace_is_drawn_whole_up_to_the_limit(mem: semmem.Semmem) -> None:
     with pytest.raises(semmem.InvalidInput, match="holds 6 memories and parts, more than the 5 that are drawn at once"):
         mem.graph(namespace="n", limit=5)
     assert len(mem.graph(namespace="empty")) == 0
+
+
+def test_concepts_are_shown_as_people_wrote_them_most(mem: semmem.Semmem) -> None:
+    for n, text in enumerate(
+        ("they postponed the kafka upgrade", "postponed kafka again", "postponing kafka worries me")
+    ):
+        mem.remember(text, id=str(n), namespace="w")
+    shown = {a["name"] for _, a in mem.graph(namespace="w").nodes(data=True) if a["kind"] == "concept"}
+    others = {a["also"] for _, a in mem.graph(namespace="w").nodes(data=True) if a["kind"] == "concept"}
+    said = {*shown, *(one for also in others for one in also.split(", "))}
+    assert {"postponed kafka"} <= said
+    assert not any("postpon " in one or one == "postpon" for one in said), said
+    path = str(mem.recall("postponed kafka", namespace="w").explain("1"))
+    assert "postpon kafka" not in path
+
+
+def test_what_too_many_memories_mention_is_counted_and_said(mem: semmem.Semmem) -> None:
+    mem.remember_many({"text": f"Then Marlow met Ravik{n} here.", "id": str(n)} for n in range(40))
+    graph = mem.graph()
+    assert (graph.graph["too_common"], graph.graph["max_df"]) == (1, 30)  # Marlow
+    assert "Marlow" not in {a["name"] for _, a in graph.nodes(data=True)}
+    assert mem.graph(around="Marlow").graph["too_common"] == 0
+    assert mem.graph(namespace="n").graph["too_common"] == 0
+
+
+def test_concepts_without_room_are_counted(mem: semmem.Semmem) -> None:
+    for id, text in (("1", "alder birch cedar"), ("2", "alder birch dogwood"), ("3", "alder cedar dogwood")):
+        mem.remember(text, id=id, namespace="r")
+    graph = mem.graph(
+        namespace="r", limit=3
+    )  # alder in all three, birch, cedar and dogwood in two each: four, for three
+    assert sum(a["kind"] == "concept" for _, a in graph.nodes(data=True)) == 3
+    assert graph.graph["left_out_concepts"] == 1
+    assert mem.graph(namespace="r", limit=4).graph["left_out_concepts"] == 0
 
 
 def test_what_has_no_room_is_counted(mem: semmem.Semmem) -> None:

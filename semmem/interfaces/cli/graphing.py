@@ -42,11 +42,14 @@ def graph(
     hops: Annotated[int, typer.Option(help="How far: memory, over its concepts, to memory is one hop.")] = 2,
     limit: Annotated[int, typer.Option(help="At most this many memories, the heaviest.")] = 500,
     out: Annotated[
-        Path | None, typer.Option(help="Also write it here: .html (a page to explore), .graphml, .dot or .json.")
+        Path | None,
+        typer.Option(
+            help="Write it here, and print the counts alone: .html (a page to explore), .graphml, .dot or .json."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Let --out write over a file that is there.")] = False,
 ) -> None:
-    """Show what the graph holds around a name or a memory as a tree; --out also writes it to a file."""
+    """Show what the graph holds around a name or a memory as a tree; --out writes it to a file instead."""
     from semmem.errors import InvalidInput
     from semmem.interfaces import graph_files
 
@@ -115,7 +118,7 @@ def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
     if not memories:
         door.out.print(f"There is no memory in namespace {found.graph['namespace']}.")
         return
-    for tree in _trees(found, door.out.width):
+    for tree in _trees(found, door.out.width) if out is None else ():
         door.out.print(tree)
     counts = ", ".join(
         (
@@ -126,6 +129,13 @@ def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
     )
     if left_out := found.graph["left_out"]:
         counts += f"; no room for {counted(left_out, 'memory')} more (--limit)"
+    if left_out := found.graph["left_out_concepts"]:
+        counts += f"; no room for {counted(left_out, 'concept')} more (--limit)"
+    if too_common := found.graph["too_common"]:
+        most = found.graph["max_df"]
+        counts += (
+            f"; without {counted(too_common, 'name')} that more than {most} memories mention (ask for it with --around)"
+        )
     door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim")
 
 

@@ -116,15 +116,18 @@ SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) W
 
 -- concepts --
 -- What the memories of a namespace are about, the most mentioned first; pending ones are passed in. The initials of a
--- title, which nobody mentions, are kept for questions and not listed.
-SELECT key, min(name COLLATE "C"), sum(n)::bigint AS df, sum(subjects)::bigint
-FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
-      UNION ALL
-      SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held
+-- title, which nobody mentions, are kept for questions and not listed. Of several forms of a name the one that stands
+-- for most memories is shown.
+SELECT key, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1], sum(n)::bigint AS df, sum(subjects)::bigint
+FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
+      FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
+            UNION ALL
+            SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held
+      GROUP BY key, name) AS form
 GROUP BY key
 HAVING sum(n) + sum(subjects) > 0
    AND (%(like)s::text IS NULL OR bool_or(name ILIKE %(like)s) OR key = ANY(%(corrected)s))
-ORDER BY df DESC, min(name COLLATE "C"), key LIMIT %(limit)s;
+ORDER BY df DESC, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1] COLLATE "C", key LIMIT %(limit)s;
 
 -- correct --
 -- A later word of the same person about the same name counts; what had been merged into it moves along.

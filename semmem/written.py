@@ -1,0 +1,58 @@
+"""How people write a concept. A store keeps the stems of words, and nobody wrote "postpon kafka". Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from semmem.text import Word, key, vocabulary
+from semmem.types import Kind
+
+__all__ = ["written"]
+
+
+def written(labels: Mapping[int, str], texts: Iterable[str | None], language: str = "english") -> dict[int, str]:
+    """Return ``labels`` (of concepts, by key), each stem and pair of stems in the form that ``texts`` have most often.
+
+    Of two forms that stand there as often, the one in small letters. Names are as people write them already, and stay;
+    so does what stands in none of the texts.
+    """
+    stems = {at: tuple(label.split(" ")) for at, label in labels.items() if _is_stems(at, label)}
+    sought = frozenset(stems.values())
+    if not sought:
+        return dict(labels)
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    for text in texts:
+        before: Word | None = None
+        adjacent = False
+        for word in vocabulary(text or "", language):  # pairs as semmem.extractors.rules makes them
+            if word.stop:
+                adjacent = False
+                continue
+            number = word.kind == Kind.TERM
+            if (word.stem,) in sought:
+                counts.setdefault((word.stem,), Counter())[_shown(word)] += 1
+            if before is not None and (adjacent or not number) and (before.stem, word.stem) in sought:
+                pair = f"{_shown(before)} {_shown(word)}"
+                counts.setdefault((before.stem, word.stem), Counter())[pair] += 1
+            if number:
+                adjacent = False
+            else:
+                before, adjacent = word, True
+    best = {parts: min(forms.items(), key=_order)[0] for parts, forms in counts.items()}
+    return {at: best.get(stems[at], label) if at in stems else label for at, label in labels.items()}
+
+
+def _is_stems(at: int, label: str) -> bool:
+    """Return whether ``label`` is the stem, or the two stems, that ``at`` stands for."""
+    parts = label.split(" ")
+    return at == key(Kind.STEM if len(parts) == 1 else Kind.BIGRAM, parts)
+
+
+def _shown(word: Word) -> str:
+    return word.surface[:-2] if word.surface.lower().endswith(("'s", "\u2019s")) else word.surface
+
+
+def _order(form: tuple[str, int]) -> Any:
+    return -form[1], form[0].swapcase()
