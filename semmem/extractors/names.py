@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
-from functools import lru_cache
-from typing import TypeAlias
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterator, Sequence
+from threading import Lock
+from typing import Generic, TypeAlias, TypeVar
 
 from semmem.extractors.aliases import acronyms, initials, without_article
 from semmem.text import STOP_WORDS, Word, hashed, key, tokens
@@ -39,6 +40,7 @@ MAX_NAME = 8
 LONGEST_LABEL = 200
 
 Token: TypeAlias = tuple[Word, int, int]
+T = TypeVar("T")
 
 _INITIALS = "\x02"  # in no token: what a question's NATO is looked up by is nobody's mention
 _SHORTEST_INITIALS = 3
@@ -64,9 +66,38 @@ _GLUE = frozenset(("-", "\u2010", "\u2011", "_"))
 _TERM, _STEM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.NAME)
 
 
-@lru_cache(maxsize=512)
-def read(text: str, language: str = "english") -> tuple[list[Token], list[str]]:
-    """Return the tokens and, for each, what stands between it and the one before; kept, since a writer asks thrice."""
+class _Kept(Generic[T]):
+    """A function of a text and a language that keeps what it answered last; safe between threads.
+
+    It keeps as many texts as have ``most`` characters together, for they may be long.
+    """
+
+    def __init__(self, work: Callable[[str, str], T], most: int) -> None:
+        self._work = work
+        self.most, self.chars = most, 0
+        self._lock = Lock()
+        self._answers: OrderedDict[tuple[str, str], T] = OrderedDict()
+
+    def __call__(self, text: str, language: str = "english") -> T:
+        """Return what the function answers, without asking it again where that is kept."""
+        with self._lock:
+            found = self._answers.get((text, language))
+            if found is not None:
+                self._answers.move_to_end((text, language))
+                return found
+        answer = self._work(text, language)
+        if len(text) <= self.most:
+            with self._lock:
+                self.chars += len(text) if (text, language) not in self._answers else 0
+                self._answers[text, language] = answer
+                while self.chars > self.most:
+                    (oldest, _), _ = self._answers.popitem(last=False)
+                    self.chars -= len(oldest)
+        return answer
+
+
+def _read(text: str, language: str) -> tuple[list[Token], list[str]]:
+    """Return the tokens and, for each, what stands between it and the one before."""
     found = tokens(text, language)
     gaps = []
     last = 0
@@ -74,6 +105,9 @@ def read(text: str, language: str = "english") -> tuple[list[Token], list[str]]:
         gaps.append(text[last:start])
         last = end
     return found, gaps
+
+
+read = _Kept(_read, most=500_000)  # since a writer asks thrice; a token takes two hundred bytes
 
 
 def name_key(found: Sequence[Token], first: int, past: int) -> int:
@@ -209,9 +243,8 @@ def _ends(found: Sequence[Token], gaps: Sequence[str], first: int) -> Iterator[i
             yield past
 
 
-@lru_cache(maxsize=1024)
-def _candidates(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (first, past, key) of all that may be a known name; kept, since a writer asks twice."""
+def _may_be_known(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
+    """Return (first, past, key) of all that may be a known name."""
     found, gaps = read(part, language)
     folded = [token[0].folded for token in found]
     opening = f"{_NAME}\x1f"
@@ -221,6 +254,9 @@ def _candidates(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
         if token[0].capital
         for past in _ends(found, gaps, at)
     )
+
+
+_candidates = _Kept(_may_be_known, most=500_000)  # since a writer asks twice
 
 
 def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.errors import InvalidInput
-from semmem.extractors import Rules
+from semmem.extractors import Rules, names
 from semmem.extractors.names import initials_key, title_initials
 from semmem.extractors.rules import alias_candidates, extract, question, subject_aliases, subject_keys, title_is_name
 from semmem.text import key, term_key, terms
@@ -326,3 +326,17 @@ def test_the_initials_of_a_title_are_kept_and_are_no_name_that_a_text_can_mentio
         if k == initials_key("nato")
     }
     assert initials_key("nato") not in extract("NATO met. Nato met.", known={initials_key("nato")}).keys
+
+
+def test_what_is_kept_of_texts_is_bounded_by_their_characters() -> None:
+    for work in (names._read, names._may_be_known):
+        read = names._Kept(work, most=1_000)
+        whole = [read(f"Ada met Bob {n} " * 10) for n in range(100)]
+        assert 800 < read.chars <= 1_000
+        assert read("Ada met Bob 99 " * 10) is whole[99]
+        assert read("Ada met Bob 1 " * 10) is not whole[1]
+        assert read("Ada met Bob 1 " * 10) == whole[1]
+        before = read.chars
+        assert read("Ada " * 1_000) == work("Ada " * 1_000, "english")  # longer than all may be together
+        assert read.chars == before
+    assert (names.read.most, names._candidates.most) == (500_000, 500_000)
