@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
+from semmem.clock import standing
 from semmem.embedders import identity
 from semmem.errors import EmbedderMismatch, InvalidInput, LegFailed
 from semmem.protocols import Embedder
@@ -16,15 +18,15 @@ __all__ = ["QuestionVectors"]
 class QuestionVectors:
     """Wires a store and an embedder (a function that finds it when first needed, or returns a reason).
 
-    ``renewed`` says whether the embedder that now fills the store is at hand after all. ``loading`` is set while the
-    first question of a process waits for the model.
+    ``renewed`` says whether the embedder that now fills the store is at hand after all. The first
+    question of a process waits for the model, which is not on the time of the legs that need it.
     """
 
     def __init__(self, store: Any, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
         self._store = store
         self._embedder = embedder
         self._renewed = renewed
-        self.loading, self._loaded = threading.Event(), False
+        self._loaded = False
         self._fits: tuple[tuple[int, ...], Any] | None = None
 
     def renewed(self) -> bool:
@@ -43,7 +45,7 @@ class QuestionVectors:
         lock, made = threading.Lock(), list[Any]()
 
         def vector() -> Any:
-            with lock:
+            with nullcontext() if self._loaded else standing(), lock:
                 if not made:
                     made.append(self._given(given) if given is not None else self._embedded(query))
             return made[0]
@@ -84,12 +86,6 @@ class QuestionVectors:
             raise LegFailed(found)
         from semmem.encoded import encoded
 
-        if self._loaded:
-            return encoded(found.embed([query])[0], identity(found))
-        self.loading.set()
-        try:
-            vector = encoded(found.embed([query])[0], identity(found))
-            self._loaded = True
-        finally:
-            self.loading.clear()
+        vector = encoded(found.embed([query])[0], identity(found))
+        self._loaded = True
         return vector

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as TimedOut
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from reprlib import repr as brief
 from typing import Any
 
 from semmem import conversation
+from semmem.asking import Asking, reason
 from semmem.candidates import Candidates, Cut, Kept, Key, confidence, cut, gather, settle, total
 from semmem.depths import deep_enough, deeper
-from semmem.errors import EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
+from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
 from semmem.passages import passages
-from semmem.protocols import Embedder, Head, Leg, Question, Ranking, Reranker, Scope
+from semmem.protocols import Embedder, Head, Leg, Question, Reranker, Scope
 from semmem.question_vectors import QuestionVectors
 from semmem.rank_cap import Reach, reach
 from semmem.rerankers import load as load_reranker
@@ -30,8 +29,6 @@ __all__ = ["Candidates", "Recall", "Recaller"]
 
 _LONGEST_QUERY = 10_000
 _MOST = 1_000
-_LONGEST_LOADING = 120.0
-"""Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +144,11 @@ class Recaller:
         self._tailor = Tailor(legs)
         self._rerankers: dict[str, Reranker] = {}
         self._vectors = QuestionVectors(store, embedder, renewed)
-        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
+        self._asking = Asking(store, legs, self._vectors.renewed)
 
     def close(self) -> None:
         """Stop the threads; legs that still run finish by themselves."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._asking.close()
 
     def recall(
         self,
@@ -223,18 +220,18 @@ class Recaller:
         if "graph" in called:
             called |= set(recipe.graph.seeders)
         first = [n for n in called if n != "graph"]
-        prepared = self._prepare(question, scope, recipe) if "graph" in called and first else None
-        rankings = self._ask(first, question, scope, recipe, degraded, timings)
-        heads = self._heads(scope, rankings.values(), {})
-        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
         regime = "unnamed"
-        if "graph" in called:
-            seeded = replace(question, heads=rankings, prepared=prepared)
-            graph = self._ask(["graph"], seeded, scope, recipe, degraded, timings)
-            if "graph" in graph:
-                regime = graph["graph"].regime or regime
-                heads = self._heads(scope, graph.values(), heads)
-                rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
+        with self._asking.prepared(question, scope, recipe, wanted="graph" in called and bool(first)) as prepared:
+            rankings = self._asking.ask(first, question, scope, recipe, degraded, timings)
+            heads = self._heads(scope, rankings.values(), {})
+            rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
+            if "graph" in called:
+                seeded = replace(question, heads=rankings, prepared=prepared)
+                graph = self._asking.ask(["graph"], seeded, scope, recipe, degraded, timings)
+                if "graph" in graph:
+                    regime = graph["graph"].regime or regime
+                    heads = self._heads(scope, graph.values(), heads)
+                    rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
 
@@ -244,18 +241,6 @@ class Recaller:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
 
-    def _prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Future[Any] | None:
-        """Let the graph leg look up what the question names while the other legs work; it waits for the result."""
-        prepare = getattr(self._legs.get("graph"), "prepare", None)
-        if prepare is None:
-            return None
-
-        def work() -> Any:
-            with self._store.held():
-                return prepare(question, scope, recipe)
-
-        return self._threads.submit(work)
-
     def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> tuple[bool, Talk | None]:
         """Return whether any memory is of a session, and what the question says to a conversation.
 
@@ -264,63 +249,6 @@ class Recaller:
         places = conversation.candidates(query) if recipe.conversation is not None else {}
         sessions, authors, named = self._store.kinds(namespaces, places)
         return sessions, conversation.listen(query, places, named) if authors and recipe.conversation else None
-
-    def _ask(
-        self,
-        legs: Sequence[str],
-        question: Question,
-        scope: Scope,
-        recipe: Recipe,
-        degraded: dict[str, str],
-        timings: dict[str, float],
-    ) -> dict[str, Ranking]:
-        """Run ``legs`` side by side; one that fails or takes too long is degraded, with the reason."""
-
-        cancels: dict[str, Callable[[], None]] = {}
-
-        def work(name: str) -> Ranking:
-            started = time.perf_counter()
-            try:
-                with self._store.held() as cancels[name]:
-                    return self._legs[name].search(question, scope, recipe)
-            finally:
-                timings[name] = time.perf_counter() - started
-
-        answers: dict[str, Ranking] = {}
-        running: dict[str, Future[Ranking]] = {}
-        for name in sorted(legs):
-            running[name] = self._threads.submit(work, name)
-        began = time.perf_counter()
-        for name, future in running.items():
-            limit = recipe.timeouts.get(name, 5.0)
-            try:
-                answers[name] = self._wait(future, began + limit - time.perf_counter(), limit)
-            except TimedOut:
-                future.cancel()
-                if name in cancels:
-                    cancels[name]()
-                degraded[name] = f"no answer within {limit:g} s"
-            except EmbedderReplaced as error:
-                if self._vectors.renewed():
-                    raise
-                degraded[name] = error.message
-            except EmbedderMismatch:
-                raise
-            except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
-                degraded[name] = _reason(error)
-        return answers
-
-    def _wait(self, future: Future[Ranking], seconds: float, limit: float) -> Ranking:
-        """Return the answer of a leg; reading the model from disk, once a process, is not on the leg's time."""
-        try:
-            return future.result(timeout=max(0.0, seconds))
-        except TimedOut:
-            if not self._vectors.loading.is_set():
-                raise
-        patience = time.perf_counter() + _LONGEST_LOADING
-        while self._vectors.loading.is_set() and time.perf_counter() < patience:
-            wait([future], timeout=0.05)
-        return future.result(timeout=limit)
 
     def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)
@@ -345,7 +273,7 @@ class Recaller:
             )  # fmt: skip
             return replace(found, reranked={fused.key: of_key for (fused, _, _), of_key in zip(seen, its, strict=True)})
         except Exception as error:  # noqa: BLE001  # like a leg: its failure leaves the answer without it
-            return replace(found, degraded={**found.degraded, "rerank": _reason(error)})
+            return replace(found, degraded={**found.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
 
@@ -370,12 +298,6 @@ class Recaller:
         heads = [found.heads[fused.key] for fused in ranked]
         there = passages(self._store, found.scope.namespaces, heads)
         return {fused.key: there[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in there}
-
-
-def _reason(error: Exception) -> str:
-    """Return why something could not answer, on one line."""
-    message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
-    return " ".join(message.split())[:500]
 
 
 def _checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from semmem.errors import StoreClosed, StoreUnavailable
+from semmem.clock import standing
+from semmem.errors import StoreClosed, StoreError, StoreUnavailable
 from semmem.stores.arrays import register_arrays
 from semmem.stores.migrate import migrate
 from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work
@@ -96,8 +97,9 @@ class Pooled:
         if hold is None:
             with self._pool.connection() as connection:
                 return work(connection)
+        connection = hold.connection()
         try:
-            return work(hold.connection())
+            return work(connection)
         except (psycopg.OperationalError, psycopg.InterfaceError):
             hold.let_go()  # the pool replaces a broken one
             raise
@@ -189,11 +191,17 @@ class _Hold:
         self._pool = pool
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._over = False
 
     def connection(self) -> Any:
         """Return the connection, taking it from the pool the first time."""
         if self._connection is None:
-            self._connection = self._pool.getconn()
+            with standing():
+                connection = self._pool.getconn()
+            with self._lock:
+                self._connection = connection
+        if self._over:
+            raise StoreError("The time for this look-up is over.")
         return self._connection
 
     def let_go(self) -> None:
@@ -204,7 +212,11 @@ class _Hold:
             self._pool.putconn(connection)
 
     def cancel(self) -> None:
-        """Cancel the statement that runs on it, if it is still held: under the lock, so that no other work is hit."""
+        """Cancel the statement that runs on it, if it is still held: under the lock, so that no other work is hit.
+
+        None begins on it afterwards.
+        """
+        self._over = True
         with self._lock:
             if self._connection is not None:
                 self._connection.cancel_safe(timeout=1.0)

@@ -17,8 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from semmem.clock import standing
 from semmem.contract import contains
-from semmem.errors import InvalidInput, StoreClosed, StoreUnavailable
+from semmem.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from semmem.new_file import claimed
 from semmem.stores.sqlite_errors import is_busy, sentence
 from semmem.stores.sqlite_migrate import migrate
@@ -111,7 +112,8 @@ class Filed:
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        connection = self._take()
+        with standing():
+            connection = self._take()
         hold: _Hold | None = getattr(self._running, "hold", None)
         try:
             if hold is None:
@@ -200,11 +202,14 @@ class _Hold:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._over = False
 
     @contextmanager
     def running(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Let ``cancel`` reach ``connection`` meanwhile."""
         with self._lock:
+            if self._over:
+                raise StoreError("The time for this look-up is over.")
             outer, self._connection = self._connection, connection
         try:
             yield
@@ -213,8 +218,9 @@ class _Hold:
                 self._connection = outer
 
     def cancel(self) -> None:
-        """Stop the statement that runs, if one does: under the lock, so that no other work is hit."""
+        """Stop the statement that runs, if one does: under the lock, so that no other work is hit. None begins then."""
         with self._lock:
+            self._over = True
             if self._connection is not None:
                 self._connection.interrupt()
 

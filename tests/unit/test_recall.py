@@ -378,6 +378,95 @@ def test_reading_the_model_from_disk_is_not_on_the_time_of_a_leg(store_url: str)
         assert again.degraded == {"dense": "no answer within 0.05 s"}
 
 
+def test_while_a_model_is_read_other_legs_have_no_more_time_than_ever(store_url: str) -> None:
+    cancelled, came = threading.Event(), list[bool]()
+
+    class Cold(Hashing):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(texts) == 1:
+                came.append(cancelled.wait(20))
+            return super().embed(texts)
+
+    class Sleeper:
+        name = "asleep"
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
+            try:
+                mem.store._run(lambda c: c.execute("SELECT pg_sleep(60)"))
+            finally:
+                cancelled.set()
+            return Ranking()
+
+    with semmem.connect(store_url, embedder=Cold()) as mem:
+        mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
+        legs(mem)["asleep"] = Sleeper()
+        more = {"weights": {"dense": 1, "asleep": 1}, "rank_constants": {"dense": 60, "asleep": 60}}
+        found = mem.recall("ferry", recipe=semmem.recipe("dense", **more, timeouts={"asleep": 0.05}))
+        assert came == [True]  # the model was still being read
+        assert found.degraded == {"asleep": "no answer within 0.05 s"}
+
+
+def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        mem.remember("ferry", id="match")
+        mem.recall("ferry")
+        scope = mem.store.scope(("default",), semmem.Filters(), ())
+        question = Question("ferry", (), mem._recaller._vectors.of("ferry", None))
+        degraded: dict[str, str] = {}
+        timings: dict[str, float] = {}
+        order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
+        over = threading.Event()
+        busy = [mem._recaller._asking._threads.submit(over.wait) for _ in range(16)]
+        threading.Timer(1.5, over.set).start()
+        found = mem._recaller._asking.ask(["lexical", "dense"], question, scope, order, degraded, timings)
+        assert all(one.done() for one in busy)
+        assert (degraded, set(found)) == ({}, {"lexical", "dense"})
+
+        def ask() -> None:
+            found.update(mem._recaller._asking.ask(["lexical", "dense"], question, scope, order, degraded, timings))
+
+        found.clear()
+        asked = threading.Thread(target=ask)
+        with mem.store.lasting(), mem.store.lasting():  # every connection of the pool
+            asked.start()
+            asked.join(1.5)
+            assert asked.is_alive()
+        asked.join(30)
+        assert (degraded, set(found)) == ({}, {"lexical", "dense"})
+
+
+def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Semmem) -> None:
+    mem.remember("ferry", id="match")
+    graph = legs(mem)["graph"]
+    began, ended = threading.Event(), list[BaseException]()
+
+    class Late:
+        name = "graph"
+
+        def prepare(self, *asked: Any) -> Any:
+            try:
+                began.set()
+                mem.store._run(lambda c: c.execute("SELECT pg_sleep(30)"))
+                mem.store._run(lambda c: c.execute("SELECT pg_sleep(30)"))
+            except BaseException as error:
+                ended.append(error)
+                over.set()
+                raise
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
+            assert question.prepared is not None
+            question.prepared.result()
+            return Ranking()
+
+    over = threading.Event()
+    legs(mem)["graph"] = Late()
+    found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={"graph": 0.3}))
+    assert found.degraded["graph"].startswith("no answer within")
+    assert over.wait(10)
+    assert len(ended) == 1
+    assert graph.name == "graph"
+
+
 def test_all_legs_may_fail_and_the_recall_says_so(mem: semmem.Semmem) -> None:
     mem.remember("ferry")
     for leg in list(legs(mem)):

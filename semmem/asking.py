@@ -1,0 +1,137 @@
+"""Legs asked side by side, each on a thread and within its time; one that fails or is late is degraded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TimedOut
+from contextlib import contextmanager
+from typing import Any
+
+from semmem.clock import Clock
+from semmem.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
+from semmem.protocols import Leg, Question, Ranking, Scope
+from semmem.types import Recipe
+
+__all__ = ["Asking", "reason"]
+
+_LONGEST_LOADING = 120.0
+"""Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
+_LONGEST_QUEUE = 30.0
+"""Seconds that a leg waits for a thread."""
+
+
+class Asking:
+    """The threads on which the legs of a store answer.
+
+    ``renewed`` says, when a leg met vectors of another embedder than the question's, whether that one is at hand.
+    """
+
+    def __init__(self, store: Any, legs: Mapping[str, Leg], renewed: Callable[[], bool]) -> None:
+        self._store = store
+        self._legs = legs
+        self._renewed = renewed
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
+
+    def close(self) -> None:
+        """Stop the threads; legs that still run finish by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @contextmanager
+    def prepared(
+        self, question: Question, scope: Scope, recipe: Recipe, *, wanted: bool
+    ) -> Iterator[Future[Any] | None]:
+        """Let the graph leg look up what the question names while the other legs work; it waits for the result.
+
+        At the end the look-up is over: where the graph leg gave up, nobody waits for it any more.
+        """
+        prepare = getattr(self._legs.get("graph"), "prepare", None) if wanted else None
+        if prepare is None:
+            yield None
+            return
+        cancels: list[Callable[[], None]] = []
+
+        def work() -> Any:
+            with self._store.held() as cancel:
+                cancels.append(cancel)
+                return prepare(question, scope, recipe)
+
+        looking = self._threads.submit(work)
+        try:
+            yield looking
+        finally:
+            looking.cancel()
+            for cancel in cancels:
+                cancel()
+
+    def ask(
+        self,
+        legs: Sequence[str],
+        question: Question,
+        scope: Scope,
+        recipe: Recipe,
+        degraded: dict[str, str],
+        timings: dict[str, float],
+    ) -> dict[str, Ranking]:
+        """Run ``legs`` side by side; one that fails or takes too long is degraded, with the reason."""
+
+        cancels: dict[str, Callable[[], None]] = {}
+        clocks = {name: Clock() for name in legs}
+
+        def work(name: str) -> Ranking:
+            try:
+                with clocks[name].running(), self._store.held() as cancels[name]:
+                    return self._legs[name].search(question, scope, recipe)
+            finally:
+                timings[name] = clocks[name].spent()
+
+        answers: dict[str, Ranking] = {}
+        running: dict[str, Future[Ranking]] = {}
+        for name in sorted(legs):
+            running[name] = self._threads.submit(work, name)
+        for name, future in running.items():
+            limit = recipe.timeouts.get(name, 5.0)
+            try:
+                answers[name] = _wait(future, clocks[name], limit)
+            except TimedOut:
+                future.cancel()
+                if name in cancels:
+                    cancels[name]()
+                late = clocks[name].begun
+                degraded[name] = f"no answer within {limit:g} s" if late else f"no thread within {_LONGEST_QUEUE:g} s"
+            except EmbedderReplaced as error:
+                if self._renewed():
+                    raise
+                degraded[name] = error.message
+            except EmbedderMismatch:
+                raise
+            except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
+                degraded[name] = reason(error)
+        return answers
+
+
+def _wait(future: Future[Ranking], clock: Clock, limit: float) -> Ranking:
+    """Return the answer of a leg whose clock has not run for ``limit`` seconds. Raises TimedOut.
+
+    Waiting for a thread, for a connection, or for the model to be read from disk, is not on the leg's time, and has an
+    end of its own.
+    """
+    asked = time.perf_counter()
+    while True:
+        waited = time.perf_counter() - asked
+        most = limit + _LONGEST_LOADING if clock.begun else _LONGEST_QUEUE
+        left = min(limit - clock.spent(), most - waited)
+        if left <= 0:
+            raise TimedOut
+        try:
+            return future.result(timeout=max(left, 0.01))
+        except TimedOut:
+            if future.done():  # a leg's own error of that name
+                return future.result()
+
+
+def reason(error: Exception) -> str:
+    """Return why something could not answer, on one line."""
+    message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
+    return " ".join(message.split())[:500]

@@ -1,0 +1,68 @@
+"""The time of a leg: it runs from when its thread begins, and stands while it waits for what is not its own work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["Clock", "standing"]
+
+_OF_THREAD = threading.local()
+
+
+class Clock:
+    """Seconds that one leg has worked; asked by the thread that waits for it, from another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spent = 0.0
+        self._since: float | None = None
+        self._begun = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether a thread has taken the work up."""
+        return self._begun
+
+    def spent(self) -> float:
+        """Return the seconds of work until now."""
+        with self._lock:
+            return self._spent + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Be the clock of this thread until the end."""
+        outer = getattr(_OF_THREAD, "clock", None)
+        _OF_THREAD.clock, self._begun = self, True
+        self._run()
+        try:
+            yield
+        finally:
+            self._stand()
+            _OF_THREAD.clock = outer
+
+    def _run(self) -> None:
+        with self._lock:
+            self._since = time.perf_counter()
+
+    def _stand(self) -> bool:
+        with self._lock:
+            if self._since is None:
+                return False
+            self._spent += time.perf_counter() - self._since
+            self._since = None
+            return True
+
+
+@contextmanager
+def standing() -> Iterator[None]:
+    """Let the clock of this thread stand until the end, if it has one: it waits for a connection, or for a model."""
+    clock: Clock | None = getattr(_OF_THREAD, "clock", None)
+    stopped = clock is not None and clock._stand()
+    try:
+        yield
+    finally:
+        if clock is not None and stopped:
+            clock._run()
