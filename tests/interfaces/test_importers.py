@@ -180,6 +180,37 @@ def test_locomos_file_gives_its_turns_with_their_session_and_date(tmp_path: Path
     assert bad == [BadRow("conversation 1 (conv-1), session 10, turn 2", "it holds no text.")]
 
 
+def test_locomos_turns_may_be_rows_and_count_in_their_session(tmp_path: Path) -> None:
+    turn = {"conv": "c1", "session": 2, "date_time": "1:56 pm on 8 May, 2023", "speaker": "Ada"}
+    rows = [
+        {**turn, "dia_id": "D2:1", "text": "One."},
+        {**turn, "dia_id": "D2:2", "text": "Two.", "blip_caption": "a boat", "img_query": "boat"},
+        {**turn, "session": 3, "dia_id": "D3:1", "text": "Three."},
+        {**turn, "dia_id": "D2:3", "text": " "},
+        {**turn, "dia_id": "D2:4", "text": "Five.", "date_time": "yesterday"},
+        {"dia_id": "D2:5", "text": "Six."},
+    ]
+    items, bad = read("locomo", lines(tmp_path / "documents.jsonl", *rows))
+    assert [(i["id"], i["session"], i["position"], i["text"]) for i in items] == [
+        ("c1:D2:1", "c1:2", 0, "One."),
+        ("c1:D2:2", "c1:2", 1, "Two. [a boat]"),
+        ("c1:D3:1", "c1:3", 0, "Three."),
+    ]
+    assert {i["created_at"] for i in items} == {datetime(2023, 5, 8, 13, 56, tzinfo=UTC)}
+    assert [(row.where, row.reason) for row in bad] == [
+        ("line 4", "it holds no text."),
+        ("line 5", "'yesterday' is not a time (I:M p on d B, Y)."),
+        ("line 6", "it is no object with 'conv', 'session' and 'date_time'."),
+    ]
+
+
+def test_an_id_that_is_a_number_is_its_digits_and_true_is_no_number(tmp_path: Path) -> None:
+    rows = [{"id": 7, "session": 0, "text": "One."}, {"id": "7", "text": "Two."}, {"id": True, "text": "Three."}]
+    items, bad = read("jsonl", lines(tmp_path / "notes.jsonl", *rows))
+    assert bad == []
+    assert [(item["id"], item.get("session")) for item in items] == [("7", "0"), ("7", None), (True, None)]
+
+
 def test_longmemevals_file_gives_each_session_once(tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "I moved."}, {"role": "assistant", "content": "Where to?"}]
     question = {
