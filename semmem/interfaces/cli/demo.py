@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.demo_data import OWN_QUESTIONS, QUESTIONS, Asked, folder, own_folder, story
+from semmem.interfaces.cli.demo_data import QUESTIONS, Asked, folder, story
 from semmem.interfaces.cli.door import Door, command
 
 if TYPE_CHECKING:
@@ -32,18 +32,20 @@ def register(app: typer.Typer) -> None:
 def demo(
     door: Door,
     data: Annotated[
-        Path | None, typer.Option(help="A folder of text or Markdown to show instead of this repository's own.")
+        Path | None, typer.Option(help="A folder of text or Markdown of yours, to be shown after the story.")
     ] = None,
     ask: Annotated[list[str] | None, typer.Option(help="Your own question to the folder; repeatable.")] = None,
     recipes: Annotated[bool, typer.Option("--recipes", help="Only a table of every recipe on the story.")] = False,
 ) -> None:
-    """Show it all: a small story, five questions that need two memories each, then a folder of Markdown.
+    """Show it all: a small story and five questions that need two memories each; with --data a folder of yours too.
 
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
     from semmem.errors import InvalidInput
     from semmem.interfaces.cli import demo_show
 
+    if ask and data is None:
+        raise InvalidInput("--ask asks a folder; say which with --data.")
     if data is not None and not data.is_dir():
         raise InvalidInput(f"There is no folder {data}; give one that holds text or Markdown files.")
     started = time.monotonic()
@@ -52,8 +54,8 @@ def demo(
         return _recipes(door)
     with _scratch(door) as mem:
         told: dict[str, Any] = {"story": _story(door, mem, show)}
-        if (root := data or own_folder()) is not None:
-            told["folder"] = _folder(door, mem, show, root, ask or (), own=data is None)
+        if data is not None:
+            told["folder"] = _folder(door, mem, show, data, ask or ())
     told["seconds"] = round(time.monotonic() - started, 1)
     door.give(told, lambda: show.closing(told["seconds"]))
 
@@ -90,11 +92,11 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
     }
 
 
-def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str], *, own: bool) -> dict[str, Any]:
+def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) -> dict[str, Any]:
     from semmem.interfaces.cli.progress import counting
 
     items = list(folder(root))
-    show.folder(root, len(items), len({item["source"] for item in items}), own)
+    show.folder(root, len(items))
     if not items:
         return {"memories": 0, "questions": []}
     with counting(door, "remembering", len(items)) as advance:
@@ -102,8 +104,6 @@ def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str], 
     show.remembered(report)
     if ask:
         asked = [Asked(query) for query in ask]
-    elif own:
-        asked = list(OWN_QUESTIONS)
     else:
         asked, tried = _from_headings(mem, items)
         show.headings(len(asked), tried)

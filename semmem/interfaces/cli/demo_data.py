@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OWN_QUESTIONS", "QUESTIONS", "Asked", "folder", "own_folder", "story"]
+__all__ = ["QUESTIONS", "Asked", "folder", "story"]
 
 _KINDS = {".md", ".markdown", ".txt", ".rst"}
 _SKIP = {"node_modules", "build", "dist", "site-packages", "__pycache__", "runs"}
@@ -37,26 +37,11 @@ QUESTIONS = (
 )
 """Each needs two memories: the first is found by its words, the second shares nothing with the question."""
 
-OWN_QUESTIONS = (
-    Asked("What does a leg that is boost-only mean for an experiment?"),
-    Asked("Which word should be used instead of document or chunk?"),
-    Asked("How is the embedding model found when there is no network?"),
-    Asked("Who may connect to the embedded server?"),
-    Asked("Why does the graph leg have a rank constant of its own?"),
-)
-"""Asked of this repository's own Markdown."""
-
 
 def story() -> list[dict[str, Any]]:
     """Return the sixty notes of an invented tidal workshop, as items for remember_many."""
     lines = files("semmem.interfaces.cli").joinpath("story.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def own_folder() -> Path | None:
-    """Return this repository when the demonstration runs inside a clone of it, else None."""
-    here = Path(__file__).resolve().parents[3]
-    return here if (here / "CONTEXT.md").is_file() and (here / "pyproject.toml").is_file() else None
 
 
 def folder(root: Path) -> Iterator[dict[str, Any]]:

@@ -92,10 +92,9 @@ class Show:
             show_reach(self._door, one)
             self._out.print()
 
-    def folder(self, root: Path, sections: int, files: int, own: bool) -> None:
+    def folder(self, root: Path, sections: int) -> None:
         """Say which folder comes next."""
-        name = "this repository's own Markdown" if own else root.name or str(root)
-        self._rule(f"2 · The same with {name}")
+        self._rule(f"2 · The same with {root.name or root}")
         if not sections:
             self._out.print(f"No .md, .txt or .rst file below {root}.")
 

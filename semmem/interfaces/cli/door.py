@@ -62,8 +62,27 @@ class Door:
 
         if not create:
             self._check_file()
-        with semmem.connect(self.url, **settings) as memory:
+        with self._announcing(), semmem.connect(self.url, **settings) as memory:
             yield memory
+
+    @contextmanager
+    def _announcing(self) -> Iterator[None]:
+        """Say on a terminal when a model is loaded, for that takes seconds in which nothing else is seen."""
+        import logging
+
+        if not self.err.is_terminal:
+            yield
+            return
+        log, handler = logging.getLogger("semmem.embedders"), logging.Handler()
+        handler.emit = lambda record: self.say(record.getMessage())  # type: ignore[method-assign]  # all that it does
+        before = log.level
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+            log.setLevel(before)
 
     def _check_file(self) -> None:
         from semmem.config import Settings

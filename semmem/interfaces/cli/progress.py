@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,41 +16,43 @@ if TYPE_CHECKING:
 
 __all__ = ["counting"]
 
-_PATIENCE = 1.0
+_PATIENCE, _PAUSE = 1.0, 10.0
 
 
 @contextmanager
 def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
     """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
 
-    Nothing is shown during the first second. Where standard error is not a terminal, a plain line is written every
-    ten seconds instead of a bar.
+    Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
+    error is not a terminal, a plain line is written every ten seconds instead.
     """
-    start = time.monotonic()
+    start = last = time.monotonic()
     bar: Progress | None = None
-    last = start
+    patience: threading.Timer | None = None
+    if door.err.is_terminal:
+        bar = _bar(door)
+        bar.add_task(visible(what), total=total, rate="")
+        patience = threading.Timer(_PATIENCE, bar.start)
+        patience.daemon = True
+        patience.start()
 
     def advance(done: Any) -> None:
-        nonlocal bar, last
+        nonlocal last
         count = done if isinstance(done, int) else int(done.read)
         now = time.monotonic()
-        if now - start < _PATIENCE:
-            return
-        if door.err.is_terminal:
-            if bar is None:
-                bar = _bar(door)
-                bar.add_task(visible(what), total=total)
-                bar.start()
-            spent = now - start
-            bar.update(bar.task_ids[0], completed=count, rate=f"{count / spent:,.0f}/s")
-        elif now - last >= 10:
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
+        elif now - last >= _PAUSE:
             last = now
             door.say(line(what, count, total, now - start))
 
     try:
         yield advance
     finally:
-        if bar is not None:
+        if patience is not None:
+            patience.cancel()
+            patience.join()
+        if bar is not None and bar.live.is_started:
             bar.stop()
 
 
