@@ -14,14 +14,14 @@ import json
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.new_file import new_file
-from semmem.stores import migrate, postgres_tables
+from semmem.stores import backup_manifest, migrate, postgres_tables
 from semmem.stores.postgres_copy import alone
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import END, HEADER, Digest, Table
@@ -34,7 +34,6 @@ KEPT = 3
 """Backups before a migration that are kept of one store."""
 _FORMAT = 1
 _MARK = "semmem-backup"
-_MANIFEST = "manifest.json"
 _BLOCK = 1 << 18
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, TypeError, ValueError,
@@ -64,7 +63,7 @@ def write_backup(connection: Any, file: Path, *, force: bool = False, progress: 
         archive.writestr(zipfile.ZipInfo(_MARK), f"{_FORMAT}\n")
         with postgres_tables.snapshot(connection):
             manifest = _write_tables(connection, archive, progress)
-        archive.writestr(_MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
+        archive.writestr(backup_manifest.MANIFEST, _said(manifest))
     return _report(file, manifest, started)
 
 
@@ -101,6 +100,14 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
     }
 
 
+def _said(manifest: dict[str, Any]) -> str:
+    """Return the manifest as text; without the hashes of the namespaces where these are too many to be read again."""
+    text = json.dumps(manifest, ensure_ascii=False, indent=1)
+    if len(text.encode()) > backup_manifest.LONGEST:
+        text = json.dumps({**manifest, "namespaces": {}}, ensure_ascii=False, indent=1)
+    return text
+
+
 def _member(table: str) -> str:
     return f"tables/{table}.copy"
 
@@ -135,7 +142,7 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
     manifest = _checked(file)
     newest = migrations("postgres")[-1][0]
     with store.lasting() as connection, alone(connection):
-        with connection.transaction(), zipfile.ZipFile(file) as archive:
+        with _fitting(file), connection.transaction(), zipfile.ZipFile(file) as archive:
             if memories := connection.execute(_SQL["move_size"]).fetchone()[0]:
                 raise InvalidInput(
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
@@ -148,6 +155,7 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             tables = postgres_tables.tables(connection)
             _load(connection, archive, manifest, tables, progress)
             migrate.apply(connection, manifest["schema"], newest)
+            postgres_tables.follow_rows(connection)
             if manifest["namespaces"] and manifest["schema"] == newest:
                 found = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
                 if found != manifest["namespaces"]:
@@ -156,6 +164,22 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                 postgres_tables.index_vectors(connection)
         postgres_tables.analyze(connection, postgres_tables.tables(connection))
     return _report(file, manifest, started)
+
+
+@contextlib.contextmanager
+def _fitting(file: Path) -> Iterator[None]:
+    """Tell in one sentence that the rows of a backup are none that a store could have."""
+    import psycopg
+
+    sentence = f"{file} holds what no store can hold, so nothing was restored; use another backup."
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError) as error:
+        raise InvalidInput(sentence) from error
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInput(sentence) from error
 
 
 def _load(
@@ -176,7 +200,6 @@ def _load(
         done += held["rows"]
         if progress is not None:
             progress(done)
-    postgres_tables.set_sequences(connection, manifest["sequences"])
 
 
 def _rows(raw: Any) -> Generator[bytes, None, None]:
@@ -203,14 +226,16 @@ def _checked(file: Path) -> dict[str, Any]:
     newest = migrations("postgres")[-1][0]
     try:
         with zipfile.ZipFile(file) as archive:
-            manifest: dict[str, Any] = json.loads(archive.read(_MANIFEST))
-            if min(int(manifest["format"]), int(manifest["schema"])) < 1:
-                raise InvalidInput(broken)
-            if manifest["format"] > _FORMAT or manifest["schema"] > newest:
+            names = backup_manifest.members(archive, file.stat().st_size)
+            format, schema, whole = backup_manifest.read(archive)
+            if format > _FORMAT or schema > newest:
                 raise SchemaTooNew(
-                    f"This backup has schema {manifest['schema']} and this semmem knows {newest}; upgrade with: "
+                    f"This backup has schema {schema} and this semmem knows {newest}; upgrade with: "
                     "pip install -U semmem"
                 )
+            manifest: dict[str, Any] = whole().model_dump(by_alias=True)
+            if names != {_MARK, backup_manifest.MANIFEST, *map(_member, manifest["tables"])}:
+                raise InvalidInput(broken)
             for name, held in manifest["tables"].items():
                 sha = hashlib.sha256()
                 with archive.open(_member(name)) as member:
@@ -218,10 +243,6 @@ def _checked(file: Path) -> dict[str, Any]:
                         sha.update(block)
                 if sha.hexdigest() != held["sha256"]:
                     raise InvalidInput(broken)
-            for held in manifest["namespaces"].values():
-                NamespaceHash(**held)
-            if not manifest.keys() >= {"sequences", "memories", "indexed"}:
-                raise InvalidInput(broken)
     except SchemaTooNew:
         raise
     except _BROKEN as error:

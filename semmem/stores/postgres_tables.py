@@ -33,6 +33,7 @@ __all__ = [
     "delete",
     "digest",
     "end_of_range",
+    "follow_rows",
     "hashes",
     "holds",
     "index_vectors",
@@ -276,6 +277,15 @@ def set_sequences(connection: Any, wanted: Mapping[str, Sequence[Any]]) -> None:
     for name, (value, called) in wanted.items():
         place = sql.Identifier(_SCHEMA, name).as_string(connection)
         connection.execute(_SQL["move_sequence_set"], {"sequence": place, "value": value, "called": called})
+
+
+def follow_rows(connection: Any) -> None:
+    """Let each sequence go on behind the rows that are there, and behind where it stands already."""
+    standing = sequences(connection)
+    for name, top in connection.execute(_SQL["move_sequence_tops"]).fetchall():
+        last, called = standing[name]
+        if top is not None and (top > last or not called):
+            set_sequences(connection, {name: (max(top, last), True)})
 
 
 def indexed(connection: Any) -> bool:

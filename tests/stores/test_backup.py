@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import stat
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -211,6 +213,21 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
         lambda m: m["tables"]["memory"].update(sha256="0" * 64),
         lambda m: m["tables"].update({'memory"; DROP SCHEMA semmem; --': m["tables"]["memory"]}),
         lambda m: m["namespaces"].update(one=7),
+        lambda m: m.update(tables=[]),
+        lambda m: m.update(tables={}),
+        lambda m: m["tables"].update(memory=None),
+        lambda m: m["tables"]["memory"].update(columns="id"),
+        lambda m: m["tables"]["memory"].update(rows=-1),
+        lambda m: m["tables"]["memory"].update(rows="88"),
+        lambda m: m["tables"]["memory"].update(sha256=7),
+        lambda m: m.update(sequences=[1]),
+        lambda m: m.update(sequences={"memory_ord": ["x", 1]}),
+        lambda m: m.update(sequences={"memory_ord": [1 << 70, True]}),
+        lambda m: m.update(memories=None),
+        lambda m: m.update(indexed="yes"),
+        lambda m: m.update(format=True),
+        lambda m: m.update(schema=1e400),
+        lambda m: m.pop("format"),
     ]
     for change in changes:
         with pytest.raises(InvalidInput, match="is damaged or was cut off"):
@@ -219,6 +236,88 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
     with pytest.raises(SchemaTooNew, match=rf"has schema 999 and this semmem knows {NEWEST}; upgrade with: pip"):
         empty.restore(newer)
     assert sum(map(len, rows(url(empty)).values())) == 0
+
+
+def archived(file: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    """Return the path of an archive with the mark of a backup and these members."""
+    with zipfile.ZipFile(file, "w", method) as out:
+        out.writestr(zipfile.ZipInfo("semmem-backup"), "1\n")
+        for name, raw in members:
+            out.writestr(name, raw)
+    return file
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_that_no_backup_is_costs_little_and_is_refused(empty: Semmem, file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as whole:
+        members = [(m.filename, whole.read(m)) for m in whole.infolist() if m.filename != "semmem-backup"]
+    deep = b"[" * 200_000
+    odd = [
+        archived(tmp_path / "bomb", ("manifest.json", b" " * 400_000_000)),
+        archived(tmp_path / "deep", ("manifest.json", deep)),
+        archived(tmp_path / "deeper", ("manifest.json", b'{"format": 1, "schema": 1, "x": ' + deep)),
+        archived(tmp_path / "twice", *members, members[-1]),
+        archived(tmp_path / "more", *members, ("tables/another.copy", b"")),
+        archived(tmp_path / "fewer", *members[1:]),
+        archived(tmp_path / "many", *members, *((f"x{n}", b"") for n in range(2_000))),
+        archived(tmp_path / "packed", *members, method=zipfile.ZIP_LZMA),
+        archived(tmp_path / "without", *members[:-1]),
+        archived(tmp_path / "latin", ("manifest.json", "é".encode("latin-1"))),
+    ]
+    tracemalloc.start()
+    try:
+        for path in odd:
+            with pytest.raises(InvalidInput, match="is damaged or was cut off"):
+                empty.restore(path)
+        assert tracemalloc.get_traced_memory()[1] < 200_000_000
+    finally:
+        tracemalloc.stop()
+    assert sum(map(len, rows(url(empty)).values())) == 0
+    assert empty.restore(archived(tmp_path / "same", *members)).memories == 88
+
+
+def test_a_sequence_goes_on_behind_the_rows_whatever_the_manifest_says(
+    filled: Semmem, empty: Semmem, file: Path
+) -> None:
+    back = {name: [1, False] for name in ("alias_change_id_seq", "memory_ord", "segment_number", "tally_id_seq")}
+    with psycopg.connect(url(empty)) as connection:
+        assert set(postgres_tables.sequences(connection)) == set(back)
+    empty.restore(rewritten(file, lambda manifest: manifest.update(sequences=back)))
+    for mem in (filled, empty):
+        assert mem.forget("m5", namespace="one") == 1
+        assert mem.remember("After the restore.", id="after", namespace="one").id == "after"
+        mem.merge_concepts("owl 9", "owl 10", namespace="one")
+        mem.maintain()
+    assert asked(url(empty)) == asked(url(filled))
+
+
+def test_rows_that_no_store_can_hold_are_told_in_one_sentence(empty: Semmem, file: Path) -> None:
+    def wrong(change: Callable[[bytes], bytes]) -> Path:
+        out = file.with_name("wrong")
+        with zipfile.ZipFile(file) as old:
+            raw = {m.filename: old.read(m) for m in old.infolist()}
+        manifest = json.loads(raw["manifest.json"])
+        table = change(raw["tables/meta.copy"])
+        raw["tables/meta.copy"] = table
+        head, end = len(postgres_tables.HEADER), len(postgres_tables.END)
+        manifest["tables"]["meta"]["sha256"] = hashlib.sha256(table[head:-end]).hexdigest()
+        raw["manifest.json"] = json.dumps(manifest).encode()
+        return archived(out, *((name, one) for name, one in raw.items() if name != "semmem-backup"))
+
+    empty.restore(wrong(lambda table: table))
+    empty.forget(namespace="one", filters=ALL)
+    empty.forget(namespace="zwei ☂", filters=ALL)
+    changes: list[Callable[[bytes], bytes]] = [
+        lambda table: table.replace(b"{", b"!"),
+        lambda table: table[:-2] + table[19:-2] + table[-2:],
+        lambda table: table[:-2] + b"\x00\x07" + table[-2:],
+    ]
+    for change in changes:
+        with pytest.raises(
+            (InvalidInput, StoreError), match=r"holds what no store can hold|did not arrive|differs from"
+        ):
+            empty.restore(wrong(change))
+        assert empty.stats().memories == 0
 
 
 def test_rows_that_are_not_what_the_manifest_counts_are_not_kept(empty: Semmem, file: Path) -> None:

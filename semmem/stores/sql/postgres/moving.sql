@@ -17,6 +17,14 @@ SELECT sequencename FROM pg_sequences WHERE schemaname = 'semmem' ORDER BY seque
 -- Where one sequence stands.
 SELECT last_value, is_called FROM {sequence};
 
+-- move_sequence_tops --
+-- The largest number of each sequence that a row has.
+SELECT 'memory_ord', (SELECT max(ord) FROM semmem.memory)
+UNION ALL SELECT 'segment_number',
+    greatest((SELECT max(segment) FROM semmem.posting), (SELECT max(segment) FROM semmem.fresh))
+UNION ALL SELECT 'tally_id_seq', (SELECT max(id) FROM semmem.tally)
+UNION ALL SELECT 'alias_change_id_seq', (SELECT max(id) FROM semmem.alias_change);
+
 -- move_sequence_set --
 -- It stands there from now on.
 SELECT setval(%(sequence)s::regclass, %(value)s, %(called)s);

@@ -1,0 +1,81 @@
+"""What a backup says of itself, read with suspicion: bounded before it is parsed, and of one form, or not a backup."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["LONGEST", "MANIFEST", "Manifest", "members", "read"]
+
+MANIFEST = "manifest.json"
+"""The member that says what the others are, written last."""
+LONGEST = 1 << 25
+"""Bytes of a manifest."""
+_MOST_TABLES = 1_000
+_STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Number = Annotated[int, Field(ge=1, lt=1 << 31)]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+
+
+class _Checked(BaseModel):
+    """JSON of exactly these types: no number is read from a string."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Heading(_Checked):
+    format: _Number
+    number: _Number = Field(alias="schema")
+
+
+class _Table(_Checked):
+    columns: list[_Name] = Field(min_length=1, max_length=_MOST_TABLES)
+    rows: _Count
+    sha256: _Hash
+
+
+class _Held(_Checked):
+    memories: _Count
+    parts: _Count
+    vectors: _Count
+    content: _Name
+    vector: _Name
+    graph: _Name
+
+
+class Manifest(_Heading):
+    """The manifest of a format and schema that this semmem knows. ``sequences`` are for people: rows say more."""
+
+    memories: _Count
+    tables: dict[_Name, _Table] = Field(max_length=_MOST_TABLES)
+    sequences: dict[_Name, tuple[_Count, bool]]
+    namespaces: dict[str, _Held]
+    indexed: bool
+
+
+def members(archive: zipfile.ZipFile, size: int) -> set[str]:
+    """Return the names in an archive of ``size`` bytes.
+
+    Raises ValueError where two have one name, or share bytes, or are packed in another way than backups are.
+    """
+    found = archive.infolist()
+    names = {member.filename for member in found}
+    if len(names) != len(found) or len(found) > _MOST_TABLES + 2 or sum(m.compress_size for m in found) > size:
+        raise ValueError("members that no backup has")
+    if any(member.compress_type not in _STORED or member.flag_bits & 1 for member in found):
+        raise ValueError("members packed in another way")
+    return names
+
+
+def read(archive: zipfile.ZipFile) -> tuple[int, int, Any]:
+    """Return (format, schema, what gives the whole manifest). Raises ValueError for one of another form."""
+    with archive.open(MANIFEST) as member:
+        raw = member.read(LONGEST + 1)
+    if len(raw) > LONGEST:
+        raise ValueError("the manifest is too long")
+    heading = _Heading.model_validate_json(raw)
+    return heading.format, heading.number, lambda: Manifest.model_validate_json(raw)
