@@ -6,14 +6,17 @@ An ablation is a recipe with something switched off (absent, not weight 0); a sw
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from eval.fusings import FUSIONS
-from semmem.config import recipe as variant
+from semmem.config import recipe as _recipe
 from semmem.types import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+
+variant: Callable[..., Recipe] = _recipe
+"""The recipes of semmem; what changes here is computed, so no type checker can follow its names."""
 
 __all__ = [
     "OF_A_LEG",

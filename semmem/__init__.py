@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UnknownRecipe,
     )
     from semmem.facade import Semmem, connect
+    from semmem.keywords import FilterValues, Item
     from semmem.lists import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.moving import copy
     from semmem.probe_stages import Probe, Probed
@@ -72,10 +73,12 @@ __all__ = [
     "EmbedderReplaced",
     "EmbedderUnavailable",
     "Entry",
+    "FilterValues",
     "Filters",
     "Hit",
     "IngestReport",
     "InvalidInput",
+    "Item",
     "LegFailed",
     "LegRank",
     "Memory",
@@ -118,6 +121,7 @@ _ELSEWHERE = {
     "config": ("RECIPES", "recipe"),
     "contract": ("Result", "SimpleLeg", "Within"),
     "facade": ("Semmem", "connect"),
+    "keywords": ("FilterValues", "Item"),
     "lists": ("Entry", "dedup", "fuse", "fuse_rows", "fuse_scores", "rerank"),
     "moving": ("copy",),
     "probe_stages": ("Probe", "Probed"),

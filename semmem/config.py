@@ -8,13 +8,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from semmem import folders, settings_file
 from semmem.errors import InvalidInput, UnknownRecipe
+from semmem.keywords import RecipeChanges
 from semmem.rerankers import known as known_reranker
 from semmem.setting_errors import wrong
 from semmem.types import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
@@ -195,7 +196,7 @@ def _files(config: Any, known: list[str]) -> tuple[settings_file.SettingsFile, .
     return tuple(settings_file.read(path, known, trusted=trusted) for path, trusted in found)
 
 
-def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
+def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) -> Recipe:
     """Return the recipe ``name``, or a variant of it.
 
     Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
@@ -211,27 +212,28 @@ def recipe(name: str | Recipe = "default", /, **changes: Any) -> Recipe:
         base = RECIPES[name]
     else:
         raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}.")
-    if not changes:
+    given: dict[str, Any] = {**changes}
+    if not given:
         if isinstance(name, Recipe):
             check(base)
         return base
     known = {f.name for f in dataclasses.fields(Recipe)}
-    if unknown := sorted(set(changes) - known):
+    if unknown := sorted(set(given) - known):
         raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
     for key in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
-        if key in changes:
-            if not isinstance(changes[key], Mapping):
+        if key in given:
+            if not isinstance(given[key], Mapping):
                 raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
             if key != "reserve":
-                changes[key] = {**getattr(base, key), **changes[key]}
+                given[key] = {**getattr(base, key), **given[key]}
     for key in ("lexical", "graph", "conversation"):
-        if isinstance(changes.get(key), Mapping):
+        if isinstance(given.get(key), Mapping):
             settings = getattr(base, key) or ConversationSettings()
             known = {f.name for f in dataclasses.fields(settings)}
-            if unknown := sorted(set(changes[key]) - known):
+            if unknown := sorted(set(given[key]) - known):
                 raise InvalidInput(f"{key} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-            changes[key] = dataclasses.replace(settings, **changes[key])
-    changed = dataclasses.replace(base, **changes)
+            given[key] = dataclasses.replace(settings, **given[key])
+    changed = dataclasses.replace(base, **given)
     check(changed)
     return changed
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from semmem.concepts import Concepts
 from semmem.config import Settings
@@ -16,6 +16,7 @@ from semmem.encoder import Encoder
 from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.ingest import Ingest
 from semmem.keeping import Keeping
+from semmem.keywords import FilterValues, Item, SettingValues
 from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
 from semmem.parts import extractor_of, legs_of, warn_of_barred_legs
@@ -36,7 +37,7 @@ def connect(
     embedder: str | Embedder | None = None,
     extractor: str | Extractor | None = None,
     legs: Mapping[str, Factory] | None = None,
-    **settings: Any,
+    **settings: Unpack[SettingValues],
 ) -> Semmem:
     """Open a store and return a Semmem.
 
@@ -147,7 +148,7 @@ class Semmem(Keeping):
 
     def remember_many(
         self,
-        items: Iterable[Mapping[str, Any]],
+        items: Iterable[Item | Mapping[str, Any]],
         *,
         namespace: str = "default",
         batch_size: int = 500,
@@ -172,7 +173,7 @@ class Semmem(Keeping):
         limit: int = 10,
         offset: int = 0,
         recipe: str | Recipe | None = None,
-        filters: Filters | Mapping[str, Any] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         exclude: Sequence[str] = (),
         sort_by: SortBy = "relevance",
         vector: Any = None,
@@ -181,13 +182,14 @@ class Semmem(Keeping):
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
-        ``filters`` maps sessions, authors, tags, metadata, created_after, created_before; filters and ``exclude`` (ids)
-        act inside every leg, so the limit is still met. Without ``recipe`` it is that of ``connect``, as the settings
-        of the namespace change it (see ``configure``; of several namespaces, where all have the same). A "quoted
-        phrase" must occur in what the lexical leg returns. ``offset`` and ``limit`` page through what the legs found,
-        each to the depth of the recipe. Where the recall's ``confidence``, which is one number for the question, is
-        below ``min_confidence``, no hit is returned and ``withheld`` says how many there were; see Recall for what
-        confidence is and is not. Raises InvalidInput for an empty query.
+        ``filters`` maps sessions and authors (any of them), tags (all of them), metadata, created_after and
+        created_before; see Filters. They and ``exclude`` (ids) act inside every leg, so the limit is still met. Without
+        ``recipe`` it is that of ``connect``, as the settings of the namespace change it (see ``configure``; of several
+        namespaces, where all have the same). A "quoted phrase" must occur in what the lexical leg returns. ``offset``
+        and ``limit`` page through what the legs found, each to the depth of the recipe. Where the recall's
+        ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
+        ``withheld`` says how many there were; see Recall for what confidence is and is not. Raises InvalidInput for an
+        empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
@@ -219,7 +221,7 @@ class Semmem(Keeping):
         self,
         *,
         namespace: str = "default",
-        filters: Filters | Mapping[str, Any] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
@@ -235,7 +237,7 @@ class Semmem(Keeping):
         id: str | None = None,
         *,
         namespace: str = "default",
-        filters: Filters | Mapping[str, Any] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         hard: bool = False,
         dry_run: bool = False,
     ) -> int:

@@ -17,6 +17,7 @@ from semmem.encoder import Encoder
 from semmem.export import exported
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
+from semmem.keywords import FilterValues, Item
 from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
 from semmem.probe import Prober
@@ -121,7 +122,7 @@ class Keeping:
         k: int = 10,
         leg: str | None = None,
         witness: tuple[str, str] | None = None,
-        filters: Filters | Mapping[str, Any] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
     ) -> Probe:
         """Put a memory that one leg alone finds through the real pipeline; say which stage dropped it, if one did.
 
@@ -136,7 +137,7 @@ class Keeping:
         self,
         *,
         namespace: str | Sequence[str] | None = "default",
-        filters: Filters | Mapping[str, Any] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         vectors: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield memories as plain mappings with all that was given, newest first; ``namespace=None`` means all.
@@ -149,12 +150,12 @@ class Keeping:
 
     def bring_in(
         self,
-        items: Iterable[Mapping[str, Any]],
+        items: Iterable[Item | Mapping[str, Any]],
         *,
         namespace: str = "default",
         batch_size: int = 500,
         on_error: Literal["abort", "skip"] = "skip",
-        owned: Filters | Mapping[str, Any] | None = None,
+        owned: Filters | FilterValues | Mapping[str, Any] | None = None,
         replace: bool = False,
         prune: bool = False,
         keep: Collection[str] = (),

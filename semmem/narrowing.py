@@ -11,9 +11,13 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.errors import InvalidInput
+from semmem.keywords import FilterValues
 from semmem.types import Filters
 
 __all__ = ["checked_filters", "string", "strings"]
+
+_OPERATORS = frozenset(("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "not", "and", "or", "exists", "regex"))
+"""Words of other filter languages. A value all of whose keys are among them is taken for one of theirs."""
 
 _DEEPEST = 100
 _TOO_DEEP = f"The filter metadata is nested deeper than {_DEEPEST} levels, as no stored metadata is; flatten it."
@@ -38,7 +42,7 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(string(name, v) for v in value))
 
 
-def checked_filters(given: Filters | Mapping[str, Any] | None) -> Filters:
+def checked_filters(given: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:
     """Return checked filters. Raises InvalidInput for one that does not exist or that no store can look for."""
     known = [f.name for f in dataclasses.fields(Filters)]
     if isinstance(given, Filters):
@@ -77,7 +81,23 @@ def _metadata(value: Any) -> Mapping[str, Any]:
         raise InvalidInput(_TOO_DEEP)
     string("The filter metadata", json.dumps(json.loads(raw), ensure_ascii=False).replace("\\u0000", "\x00"))
     contained: Mapping[str, Any] = json.loads(raw)
+    _refuse_operators(contained)
     return contained
+
+
+def _refuse_operators(wanted: Any) -> None:
+    """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without a word."""
+    if isinstance(wanted, Mapping):
+        if wanted and all(key.lstrip("$") in _OPERATORS for key in wanted):
+            raise InvalidInput(
+                f"The filter metadata knows no operators such as {next(iter(wanted))}; memories match that contain "
+                "the values as they are given. created_after and created_before are ranges of time."
+            )
+        for value in wanted.values():
+            _refuse_operators(value)
+    elif isinstance(wanted, list):
+        for value in wanted:
+            _refuse_operators(value)
 
 
 def _depth(raw: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from semmem.contract import Found, Within, as_result
 from semmem.errors import InvalidInput, LegFailed
+from semmem.keywords import FilterValues
 from semmem.recall import Recall
 from semmem.types import Filters, Recipe
 
@@ -38,7 +39,7 @@ class Search:
         *,
         limit: int = 10,
         offset: int = 0,
-        filters: Within | Filters | Mapping[str, Any] | None = None,
+        filters: Within | Filters | FilterValues | Mapping[str, Any] | None = None,
     ) -> Found:
         """Return results ``offset`` to ``offset + limit``, best first, and how many memories match in all.
 

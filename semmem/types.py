@@ -106,8 +106,9 @@ class Memory:
 class Filters:
     """What a recall, list or forget is narrowed to. Empty means no restriction.
 
-    A memory matches when its session is one of ``sessions``, its author one of ``authors``, it carries
-    all of ``tags``, its metadata contains ``metadata``, and ``created_after <= created_at < created_before``.
+    A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), it
+    carries all of ``tags``, its metadata contains ``metadata``, and ``created_after <= created_at < created_before``.
+    Metadata is compared for what it contains; there are no ranges and no other operators for it.
     """
 
     sessions: tuple[str, ...] = ()

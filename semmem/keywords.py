@@ -1,0 +1,87 @@
+"""The keys that calls take as mappings or keywords, so that editors complete them and type checkers know them. Pure.
+
+Each is checked when it is called too, with a sentence: nobody needs a type checker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from os import PathLike
+from typing import Any, TypedDict
+
+from semmem.search_settings import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
+
+__all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
+
+
+class Item(TypedDict, total=False):
+    """What is to be remembered, as ``remember_many`` and ``bring_in`` take it: the arguments of ``remember``."""
+
+    text: str
+    namespace: str | None
+    id: str | None
+    title: str | None
+    author: str | None
+    session: str | None
+    position: int | None
+    source: str | None
+    tags: Sequence[str] | None
+    metadata: Mapping[str, Any] | None
+    importance: float | None
+    created_at: datetime | date | str | None
+    vector: Any
+
+
+class FilterValues(TypedDict, total=False):
+    """What a recall, list, forget or export is narrowed to; see semmem.Filters for what each one means."""
+
+    sessions: str | Sequence[str] | None
+    authors: str | Sequence[str] | None
+    tags: str | Sequence[str] | None
+    metadata: Mapping[str, Any] | None
+    created_after: datetime | date | str | None
+    created_before: datetime | date | str | None
+
+
+class SettingValues(TypedDict, total=False):
+    """The settings that ``connect`` takes as keywords, beside those that it names; `semmem settings` describes them."""
+
+    home: str | PathLike[str] | None
+    model: str | None
+    language: str
+    spacy_pipeline: str | None
+    triples: str | PathLike[str] | None
+    llm_url: str | None
+    llm_model: str | None
+    llm_key: Any
+    llm_cache: str | PathLike[str] | None
+    llm_timeout_s: float
+    pool_size: int
+    idle_stop_s: float
+    start_timeout_s: float
+    backup_before_migration: bool
+    config: str | PathLike[str] | None
+
+
+class RecipeChanges(TypedDict, total=False):
+    """What ``semmem.recipe`` changes in a recipe; see semmem.Recipe for what each one means."""
+
+    name: str
+    weights: Mapping[str, float]
+    rank_constants: Mapping[str, RankConstant]
+    depths: Mapping[str, int]
+    timeouts: Mapping[str, float]
+    reserve: Mapping[str, int]
+    prior: bool
+    prior_floor: float
+    exact_bonus: float
+    dedup: bool
+    lexical: LexicalSettings | Mapping[str, Any]
+    graph: GraphSettings | Mapping[str, Any]
+    conversation: ConversationSettings | Mapping[str, Any] | None
+    fusion: Fusion
+    regime_weights: Mapping[str, Mapping[str, float]]
+    rerank: str | None
+    rerank_depth: int
+    headroom: int

@@ -1,0 +1,57 @@
+"""What editors complete is what the calls take."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+
+import semmem
+from semmem.config import Settings
+from semmem.drafts import KEYS
+from semmem.keywords import FilterValues, Item, RecipeChanges, SettingValues
+
+
+def test_an_item_has_the_keys_that_remember_takes() -> None:
+    assert tuple(Item.__annotations__) == KEYS
+    taken = inspect.signature(semmem.Semmem.remember).parameters
+    assert set(Item.__annotations__) == set(taken) - {"self"}
+    assert semmem.Item is Item
+
+
+def test_filter_values_are_the_fields_of_filters() -> None:
+    assert list(FilterValues.__annotations__) == [f.name for f in dataclasses.fields(semmem.Filters)]
+    assert semmem.FilterValues is FilterValues
+
+
+def test_the_settings_of_connect_are_all_the_settings_there_are() -> None:
+    named = {name for name, p in inspect.signature(semmem.connect).parameters.items() if p.kind != p.VAR_KEYWORD}
+    assert set(SettingValues.__annotations__) == set(Settings.model_fields) - named
+
+
+def test_the_changes_of_a_recipe_are_its_fields() -> None:
+    assert list(RecipeChanges.__annotations__) == [f.name for f in dataclasses.fields(semmem.Recipe)]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"year": {"gte": 2020}}, {"year": {"$lt": 5, "$gte": 2}}, {"a": {"b": [{"in": [1, 2]}]}}, {"not": {"a": 1}}],
+)
+def test_an_operator_among_metadata_is_refused_and_not_matched_with_nothing(metadata: dict[str, object]) -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        for call in (
+            lambda: mem.recall("ferry", filters={"metadata": metadata}),
+            lambda: mem.list(filters={"metadata": metadata}),
+            lambda: mem.forget(filters={"metadata": metadata}),
+        ):
+            with pytest.raises(semmem.InvalidInput, match="knows no operators such as") as raised:
+                call()
+            assert "\n" not in str(raised.value)
+
+
+def test_a_key_that_only_looks_like_an_operator_beside_others_is_metadata() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("ferry", id="a", metadata={"trip": {"in": "harbour", "hours": 2}})
+        found = mem.list(filters={"metadata": {"trip": {"in": "harbour", "hours": 2}}})
+        assert [memory.id for memory in found] == ["a"]
