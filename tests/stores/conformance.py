@@ -418,6 +418,30 @@ class StoreConformance:
 
     # ------------------------------------------------------------------ counting, forgetting, maintaining
 
+    @pytest.mark.needs("graph")
+    def test_concepts_and_mentions_are_counted_at_once_and_the_same_after_maintenance(self, store: Store) -> None:
+        write(
+            store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."}, {"id": "b", "text": "Tea?"}
+        )
+        write(store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage again."}, namespace="m")
+
+        def counts() -> list[tuple[int, int]]:
+            found = [store.stats(where) for where in ("n", "m", "nobody", None)]
+            return [(stats.concepts, stats.mentions) for stats in found]
+
+        before = counts()
+        assert all(concepts > 0 < mentions for concepts, mentions in (before[0], before[1], before[3]))
+        assert before[2] == (0, 0)
+        assert before[3][1] == before[0][1] + before[1][1]
+        assert before[3][0] <= before[0][0] + before[1][0]
+        store.maintain()
+        assert counts() == before
+        write(store, {"id": "c", "title": "Ada Lovelace", "text": "She met Mary Somerville."})
+        mixed = counts()
+        assert mixed[0] > before[0]
+        store.maintain()
+        assert counts() == mixed, (counts(), mixed)
+
     def test_a_dry_run_counts_and_forgets_nothing(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"})
         assert store.forget("n", "a", ANY, dry_run=True) == 1

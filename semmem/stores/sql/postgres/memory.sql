@@ -211,14 +211,26 @@ DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- stats --
--- Counts of one namespace, or of all of them.
+-- Counts of one namespace, or of all of them. What is pending is read out of its packed entries (stores/packing.py).
+WITH waiting AS (
+    SELECT get_byte(e, o)::bigint | (get_byte(e, o + 1)::bigint << 8) | (get_byte(e, o + 2)::bigint << 16)
+           | (get_byte(e, o + 3)::bigint << 24) | (get_byte(e, o + 4)::bigint << 32) | (get_byte(e, o + 5)::bigint << 40)
+           | (get_byte(e, o + 6)::bigint << 48) | (get_byte(e, o + 7)::bigint << 56) AS key,
+           (get_byte(e, o + 8) > 0 OR get_byte(e, o + 9) > 0 OR get_byte(e, o + 10) > 0)::int AS n
+    FROM (SELECT f.entries AS e, o FROM pending p JOIN forward f USING (namespace, ord)
+          CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
+          WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s) AS packed
+    WHERE get_byte(e, o + 12) > 0
+)
 SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
        (SELECT count(*) FROM memory WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
        (SELECT count(DISTINCT namespace) FROM memory WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
-       (SELECT count(DISTINCT key) FROM posting
-        WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
-       (SELECT coalesce(sum(n), 0)::bigint FROM posting
-        WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
+       (SELECT count(DISTINCT key) FROM (
+            SELECT key FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+            UNION ALL SELECT key FROM waiting) AS held),
+       (SELECT coalesce(sum(n), 0)::bigint FROM (
+            SELECT n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+            UNION ALL SELECT n FROM waiting) AS held),
        (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
