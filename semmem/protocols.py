@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
+from semmem.records import PLACE, Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
 from semmem.types import Extraction, Filters, Memory, Namespace, Page, Recipe, Stats
 
 if TYPE_CHECKING:
@@ -21,23 +21,9 @@ if TYPE_CHECKING:
 Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 __all__ = [
-    "Corrections",
-    "Embed",
-    "Embedder",
-    "Extractor",
-    "Forwards",
-    "Head",
-    "Leg",
-    "Postings",
-    "Question",
-    "Ranking",
-    "Reranker",
-    "Row",
-    "Scope",
-    "Store",
-    "Stored",
-    "Written",
-]
+    "PLACE", "Corrections", "Embed", "Embedder", "Extractor", "Forwards", "Head", "Leg", "Postings", "Question",
+    "Ranking", "Reranker", "Row", "Scope", "Store", "Stored", "Written",
+]  # fmt: skip
 
 
 class Store(Protocol):
@@ -209,6 +195,14 @@ class Store(Protocol):
 
         ``shadow``: without one of the embedder that comes; see ``open_shadow``.
         """
+        ...
+
+    def without_vector(self) -> int:
+        """Return how many indexed memories, or parts of one, have no vector; 0 where no vectors are kept."""
+        ...
+
+    def half_done(self) -> Mapping[str, tuple[str, int]]:
+        """Return, for ``vectors`` and ``concepts``, by whom a rebuild is half done or under way, and how far it is."""
         ...
 
     def add_vectors(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Written"]
 
+PLACE = "reextract"
+"""The fact under which a store notes how far reading everything again has come."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -21,7 +21,7 @@ from typing import Any
 from semmem.extractors.corrections import corrected
 from semmem.extractors.other_subjects import with_other_names
 from semmem.mentions import AT_ONCE, Mentions, read_text
-from semmem.protocols import Corrections, Extractor, Row, Store, Written
+from semmem.protocols import PLACE, Corrections, Extractor, Row, Store, Written
 from semmem.searched import other_names
 from semmem.types import Extraction, Memory, Rebuilt
 
@@ -30,8 +30,6 @@ __all__ = ["Knowledge", "Upkeep"]
 _NAMES_AT_ONCE = 500
 _ROUNDS = 8
 _LOG = logging.getLogger(__name__)
-_PLACE = "reextract"
-"""Under which a store notes how far reading everything again has come."""
 _TOO_LATE = timedelta(hours=12)
 """After which an interrupted call is not gone on with: what came and went meanwhile is noted for a day."""
 
@@ -314,12 +312,12 @@ class Upkeep:
                     found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
                     changed += self._store.reindex(namespace, found)
                     read += len(batch)
-                    self._store.note_fact(_PLACE, place | {"ord": batch[-1][0], "read": read})
+                    self._store.note_fact(PLACE, place | {"ord": batch[-1][0], "read": read})
                     if progress is not None:
                         progress(read)
                 self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
                 changed += self._settle(namespace, bounded=False)[0]
-            self._store.note_fact(_PLACE, None)
+            self._store.note_fact(PLACE, None)
             return Rebuilt(
                 dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain()["renewed"]
             )
@@ -329,7 +327,7 @@ class Upkeep:
         now = datetime.now(UTC)
         who = {name: str(getattr(self._extractor, name, "")) for name in ("name", "language", "version", "model")}
         ours = {**who, "database": self._store.database_id(), "semmem": version("semmem")}
-        place = self._store.fact(_PLACE)
+        place = self._store.fact(PLACE)
         if place is None:
             return {"by": ours, "begun": now.isoformat()}, None
         if place["by"] == ours and now - datetime.fromisoformat(place["begun"]) < _TOO_LATE:

@@ -10,7 +10,7 @@ from semmem.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 if TYPE_CHECKING:
     from semmem.protocols import Embedder
 
-__all__ = ["NAMES", "identity", "load", "load_recorded"]
+__all__ = ["NAMES", "identity", "known_as", "load", "load_recorded"]
 
 NAMES = ("minilm", "hashing")
 _MODELS = {"minilm": "all-MiniLM-L6-v2"}
@@ -20,6 +20,11 @@ _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 def identity(embedder: Embedder) -> dict[str, Any]:
     """Return what tells an embedder from every other: name, dimensions and fingerprint."""
     return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
+
+
+def known_as(recorded: str) -> str:
+    """Return the name by which an embedder is asked for, of the one that calls itself ``recorded``."""
+    return next((name for name, model in _MODELS.items() if model == recorded), recorded)
 
 
 def load(name: str, *, path: str | None = None) -> Embedder:
@@ -47,7 +52,7 @@ def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Em
         try:
             found = load(name, path=path)
         except (EmbedderUnavailable, MissingExtra):
-            if recorded["name"] in (name, _MODELS.get(name)):
+            if known_as(recorded["name"]) == name:
                 raise
             continue
         if found.name == recorded["name"] and identity(found) == dict(recorded):  # without reading weights in vain

@@ -61,6 +61,14 @@ class LexicalOnly:
         """Return nothing: no vector is missing where none is kept."""
         return []
 
+    def without_vector(self) -> int:
+        """Return 0: no vector is missing where none is kept."""
+        return 0
+
+    def half_done(self) -> Mapping[str, tuple[str, int]]:
+        """Return nothing: a rebuild notes nothing here."""
+        return {}
+
     def add_vectors(
         self,
         rows: Sequence[tuple[str, int, NDArray[np.float32]]],

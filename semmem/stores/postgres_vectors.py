@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.errors import Conflict, EmbedderReplaced, StoreUnavailable
-from semmem.protocols import Embed
+from semmem.protocols import PLACE, Embed
 from semmem.stores import postgres_dense
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_rows import memory_of
@@ -101,6 +101,19 @@ class VectorTables(Pooled):
     ) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
         return self._run(lambda c: _missing(c, after, limit, _SHADOW if shadow else _TABLE))
+
+    def without_vector(self) -> int:
+        """Return how many indexed memories, or parts of one, have no vector."""
+        return int(self._rows("embedding_missing_count", {})[0][0])
+
+    def half_done(self) -> Mapping[str, tuple[str, int]]:
+        """Return, for ``vectors`` and ``concepts``, by whom a rebuild is half done or under way, and how far it is."""
+        found: dict[str, tuple[str, int]] = {}
+        if (coming := self.fact("embedder_next")) is not None:
+            found["vectors"] = (str(coming["name"]), int(self._rows("shadow_count", {})[0][0]))
+        if (place := self.fact(PLACE)) is not None:
+            found["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
+        return found
 
     def add_vectors(
         self,

@@ -259,6 +259,40 @@ def test_another_embedder_than_the_interrupted_one_begins_anew_and_says_so(mem: 
     filled_by(mem, second)
 
 
+def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_half_done(
+    mem: Semmem, store_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> dict[str, tuple[str, str]]:
+        capfd.readouterr()
+        run(["doctor", "--json", "--url", store_url])
+        return {f["what"]: (f["detail"], f["mend"]) for f in semmem_json(capfd)["findings"]}
+
+    with semmem.connect(store_url, embedder="none") as bare:
+        bare.remember("a long text of many parts " * 300, id="long")
+        bare.remember("short", id="short")
+        parts = bare.stats().parts
+    assert parts >= 4  # each of which lacks its vector
+    assert mem.store.without_vector() == parts + 1
+    assert found()["vectors"] == (
+        f"the dense leg does not know {parts + 1} of the texts: they were stored without an embedder",
+        "semmem rebuild",
+    )
+    assert mem.rebuild().embedded == parts + 1
+    assert mem.store.half_done() == {}
+    assert "rebuild" not in found()
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mem.rebuild(embedder=Other(), progress=stop)
+    assert mem.store.half_done() == {"vectors": ("other", 20)}
+    with pytest.raises(KeyboardInterrupt):
+        mem.rebuild(extract=True, progress=stop)
+    assert mem.store.half_done() == {"vectors": ("other", 20), "concepts": ("rules", 101 + parts)}
+    assert found()["rebuild"][1] == "semmem rebuild --extract"
+
+
 def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_vectors, "_OTHERS_PATIENCE", 0.1)
     with semmem.connect(store_url, embedder="none") as second:

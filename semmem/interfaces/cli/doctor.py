@@ -155,6 +155,7 @@ def _is_sqlite(door: Door) -> bool:
 
 
 def _store(door: Door) -> list[Finding]:
+    from semmem.embedders import known_as
     from semmem.errors import SemmemError
     from semmem.stores.capabilities import lacking
 
@@ -164,6 +165,7 @@ def _store(door: Door) -> list[Finding]:
             capabilities = mem.store.capabilities
             absent = [why for leg in ("dense", "graph") if (why := lacking(mem.store, leg)) is not None]
             settings = _searched(mem)
+            missing, half_done = mem.store.without_vector(), mem.store.half_done()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
     size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
@@ -173,13 +175,15 @@ def _store(door: Door) -> list[Finding]:
         out.append(Finding("legs", "optional", f"lexical alone; {' '.join(absent)}"))
     if "dense" not in capabilities:
         return out
-    # A split memory has at least two parts, which have vectors, and has none itself.
-    missing = counts.memories + counts.parts - counts.parts // 2 - counts.vectors
     if missing > 0:
         detail = f"the dense leg does not know {missing:,} of the texts: they were stored without an embedder"
         out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
     elif counts.embedder:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
+    for what, (by, done) in half_done.items():
+        detail = f"one of the {what} by {by} is half done ({done:,} are made), or under way; the same call goes on"
+        mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
+        out.append(Finding("rebuild", "optional", detail, mend))
     return out
 
 

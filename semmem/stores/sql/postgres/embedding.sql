@@ -79,6 +79,11 @@ LEFT JOIN {table} e USING (namespace, ord)
 WHERE m.parts = 0 AND e.ord IS NULL AND (m.namespace, m.ord) > (%(namespace)s COLLATE "C", %(ord)s)
 ORDER BY m.namespace, m.ord LIMIT %(limit)s;
 
+-- embedding_missing_count --
+-- How many of the texts the dense leg does not know.
+SELECT count(*) FROM memory m
+WHERE parts = 0 AND NOT EXISTS (SELECT FROM embedding e WHERE e.namespace = m.namespace AND e.ord = m.ord);
+
 -- embedding_add --
 -- Rebuild writes what ingest could not; the join leaves out what was forgotten since, and locks what is there.
 INSERT INTO {table} (namespace, ord, vector)
