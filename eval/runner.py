@@ -19,9 +19,8 @@ def ingest(mem: Any, corpus: Corpus, *, progress: Any = None) -> Any:
 
 
 def place(hit: Hit) -> Place:
-    """Return what a hit stands for in a run: its memory's id (the whole's, for a part), folded ids behind it."""
-    id = hit.memory.parent_id or hit.memory.id
-    return (id, *hit.duplicates) if hit.duplicates else id
+    """Return what a hit stands for in a run: its memory's id, folded ids behind it."""
+    return (hit.id, *hit.duplicates) if hit.duplicates else hit.id
 
 
 def token_counts(corpus: Corpus) -> dict[str, dict[str, int]]:

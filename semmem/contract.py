@@ -91,7 +91,7 @@ def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] =
 
 def matches(memory: Memory, filters: Within) -> bool:
     """Return whether ``memory`` is within ``filters``, as the store decides it; a part goes with its whole."""
-    if memory.namespace not in filters.namespaces or _excluded(memory, filters):
+    if memory.namespace not in filters.namespaces or (memory.parent_id or memory.id) in filters.exclude:
         return False
     if filters.sessions and memory.session not in filters.sessions:
         return False
@@ -103,10 +103,6 @@ def matches(memory: Memory, filters: Within) -> bool:
     if filters.created_after is not None and (at is None or at < filters.created_after):
         return False
     return filters.created_before is None or (at is not None and at < filters.created_before)
-
-
-def _excluded(memory: Memory, filters: Within) -> bool:
-    return memory.id in filters.exclude or (memory.parent_id is not None and memory.parent_id in filters.exclude)
 
 
 def contains(value: Any, wanted: Any) -> bool:

@@ -78,7 +78,8 @@ class Explanation:
 
     def __str__(self) -> str:
         place = f"rank {self.rank}" if self.rank else "folded" if self.folded_into else "not found"
-        lines = [f"{self.id} ({self.namespace}): {place}" + (f", score {self.score:.4f}" if self.score else "")]
+        part = f", part {self.part}" if self.part else ""
+        lines = [f"{self.id} ({self.namespace}){part}: {place}" + (f", score {self.score:.4f}" if self.score else "")]
         if self.folded_into:
             lines.append(f"  folded into {self.folded_into}")
         if not self.returned and self.bar is not None:

@@ -162,6 +162,7 @@ def test_a_long_memory_is_explained_by_its_best_part(mem: semmem.Semmem) -> None
     whole = found.explain("long")
     assert (whole.id, whole.returned, whole.rank, whole.score) == ("long", True, 1, found[0].score)
     assert whole.part == found[0].part == 2
+    assert str(whole).startswith("long (default), part 2: rank 1, score ")
     assert dict(whole.components) == dict(found[0].components)
     assert [step.to for step in whole.path] == ["long"] * len(whole.path)
     with pytest.raises(semmem.NotFound):

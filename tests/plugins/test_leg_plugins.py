@@ -331,6 +331,9 @@ def test_what_a_python_leg_filters_is_what_the_store_filters(mem: semmem.Semmem)
         {"namespaces": ("other",)}, {"exclude": ("a",)}, {"metadata": {"n": {"x": 1}}},
     ):  # fmt: skip
         assert not matches(memory, Within(**wrong)), wrong
+    part = Memory("a#1", "default", "text", parent_id="a")
+    assert matches(part, Within(exclude=("a#1",)))  # that would be another memory
+    assert not matches(part, Within(exclude=("a",)))
     assert within(Filters(tags=("x",)), ["n"], ["a"]) == Within(tags=("x",), namespaces=("n",), exclude=("a",))
     for narrowed in ({"sessions": ["log"]}, {"tags": ["kept"]}, {"created_after": "2020-01-01"}):
         page = {m.id for m in mem.list(filters=narrowed)}

@@ -133,10 +133,8 @@ def _ask(mem: Semmem, namespace: str, number: int, asked: Asked, show: Any) -> d
 
 def _new(hybrid: Recall, default: Recall) -> list[str]:
     """Return the ids that `default` has and `hybrid` has not, those that the graph ranked."""
-    known = {hit.memory.parent_id or hit.memory.id for hit in hybrid}
-    return [
-        hit.memory.id for hit in default if (hit.memory.parent_id or hit.memory.id) not in known and "graph" in hit.legs
-    ]
+    known = {hit.id for hit in hybrid}
+    return [hit.memory.id for hit in default if hit.id not in known and "graph" in hit.legs]
 
 
 def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[Asked], int]:

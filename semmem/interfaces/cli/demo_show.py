@@ -65,7 +65,7 @@ class Show:
         table.add_column(
             f"default: with the graph ({default.regime} question)", width=_SIDE, no_wrap=True, header_style="dim"
         )
-        known = {hit.memory.parent_id or hit.memory.id for hit in hybrid}
+        known = {hit.id for hit in hybrid}
         for place in range(max(len(hybrid), len(default))):
             left = _cell(hybrid[place], asked, full_score([hybrid]), None) if place < len(hybrid) else ""
             right = _cell(default[place], asked, full_score([default]), known) if place < len(default) else ""
@@ -139,7 +139,7 @@ def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
     mark, style = " ", ""
     if hit.memory.id == asked.answer:
         mark, style = "★", "bold"
-    elif known is not None and (hit.memory.parent_id or hit.memory.id) not in known:
+    elif known is not None and hit.id not in known:
         mark, style = "+", "green"
     cell = Shown(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
