@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -52,24 +52,26 @@ def sources(*roots: str, root: Path = ROOT) -> list[Path]:
         path = waiting.pop()
         if path not in files:
             files |= {path, *(path.parent / "sql").rglob("*.sql")}
-            waiting += filter(None, (_file(name, root) for name in _imports(path)))
+            waiting += filter(None, (_file(name, root) for name in _imports(path.read_text(encoding="utf-8"))))
     return sorted(files)
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield the full name of every module that ``path`` may import, and of what it takes from one."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+@cache
+def _imports(source: str) -> tuple[str, ...]:
+    """Return the full name of every module that ``source`` may import, and of what it takes from one."""
+    found: list[str] = []
+    waiting: list[ast.AST] = [ast.parse(source)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting += node.orelse
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         else:
             waiting += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
 def _file(name: str, root: Path) -> Path | None:
