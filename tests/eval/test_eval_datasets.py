@@ -97,6 +97,20 @@ def test_a_malformed_row_is_named_by_file_and_line(
     assert "\n" not in str(caught.value)
 
 
+def test_memories_in_two_forms_are_refused(tmp_path: Path) -> None:
+    path = folder(tmp_path, [DOC], [ASK])
+    (path / "documents.csv").write_text("id,text\n1,Redis.\n", encoding="utf-8")
+    with pytest.raises(
+        DatasetError, match=r"tiny holds documents\.jsonl, documents\.csv; put one of documents\.jsonl,"
+    ):
+        load(path)
+
+
+def test_a_memory_without_an_id_is_refused_because_no_question_can_name_it(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"documents\.jsonl line 2 has no id; questions name their memories by it"):
+        load(folder(tmp_path, [DOC, {"text": "Nameless."}], [ASK]))
+
+
 def test_a_line_that_is_not_json_is_named_by_its_number(tmp_path: Path) -> None:
     path = folder(tmp_path, [DOC], [ASK])
     (path / "documents.jsonl").write_text('{"id": 1, "text": "a"}\n\n{"id": 2, "text"\n', encoding="utf-8")
