@@ -17,7 +17,7 @@ import semmem
 from semmem.errors import BadItem, InvalidInput, MissingExtra
 from semmem.interfaces.cli.app import run
 from semmem.interfaces.importers import BadRow, Item, reader
-from semmem.interfaces.importers.vault import Vault
+from semmem.interfaces.importers.vault import Vault, origin
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -57,7 +57,8 @@ def test_front_matter_gives_title_tags_aliases_time_and_metadata(tmp_path: Path)
         "status: no\nat: 12:30\ndepth: 3\nratio: 0.5\ndone: true\nseen: 2026-04-01\nempty:\n---\n"
         "# Not the title\nIt logs at #site/north, not (#7). #hardware\n"
     )
-    items, bad = read(vault(tmp_path / "Notes", kestrel=note))
+    folder = vault(tmp_path / "Notes", kestrel=note)
+    items, bad = read(folder)
     assert bad == []
     assert items == {
         "kestrel.md": {
@@ -69,7 +70,8 @@ def test_front_matter_gives_title_tags_aliases_time_and_metadata(tmp_path: Path)
             "created_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
             "metadata": {
                 "status": "no", "at": "12:30", "depth": 3, "ratio": 0.5, "done": True, "seen": "2026-04-01",
-                "empty": None, "vault": "Notes", "aliases": ["KL-7", "Old Bird", "kestrel"],
+                "empty": None, "vault": "Notes", "vault_id": origin(folder).folder,
+                "aliases": ["KL-7", "Old Bird", "kestrel"],
             },
         }
     }  # fmt: skip
@@ -219,7 +221,8 @@ def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
     assert (items["bom.md"]["title"], items["bom.md"]["text"]) == ("T", "One.\n\nTwo.")
     assert (items["broken.md"]["title"], items["rule.md"]["text"]) == ("Heading", "---\nno front matter")
     assert items["own.md"]["metadata"] == {
-        "links": ["bom.md"], "vault": "v", "front matter": {"links": ["x"], "vault": "y"}
+        "links": ["bom.md"], "vault": "v", "vault_id": origin(folder).folder,
+        "front matter": {"links": ["x"], "vault": "y"},
     }  # fmt: skip
     assert sorted(items) == [
         f"{name}.md" for name in ("bom", "bomb", "broken", "code", "list", "own", "rule", "shared")
@@ -396,3 +399,73 @@ def test_a_change_that_cannot_be_stored_leaves_the_old_note(call: Call, tmp_path
     told = json.loads(call("import", "markdown", str(folder), "-n", "n", "--json", "--prune")[1])
     assert [row["where"] for row in told["rejected"]] == ["a.md"]
     assert json.loads(call("get", "a.md", "-n", "n", "--json")[1])["text"] == "One."
+
+
+def ids(call: Call) -> dict[str, str]:
+    return {memory["id"]: memory["text"] for memory in json.loads(call("list", "-n", "n", "--json")[1])["memories"]}
+
+
+def test_two_vaults_of_one_name_lose_nothing_to_each_other(call: Call, tmp_path: Path) -> None:
+    one = vault(tmp_path / "x" / "Notes", a="One.", b="Both have it. [[a]]")
+    two = vault(tmp_path / "y" / "Notes", b="Other. [[c]] [[a]]", c="Three.")
+
+    def told(folder: Path, *more: str) -> tuple[object, ...]:
+        found = json.loads(call("import", "markdown", str(folder), "-n", "n", "--json", *more)[1])
+        return tuple(found[key] for key in ("remembered", "unchanged", "replaced", "gone", "pruned", "rejected"))
+
+    assert told(one) == (2, 0, 0, [], 0, [])
+    assert told(two, "--prune") == (2, 0, 0, [], 0, [])
+    (apart,) = {id.partition("/")[0] for id in ids(call) if "/" in id}
+    assert ids(call) == {
+        "a.md": "One.", "b.md": "Both have it. a", f"{apart}/b.md": "Other. c a", f"{apart}/c.md": "Three."
+    }  # fmt: skip
+    stored = json.loads(call("get", f"{apart}/b.md", "-n", "n", "--json")[1])
+    assert stored["metadata"]["vault"] == apart
+    assert stored["metadata"]["links"] == [f"{apart}/c.md", "a"]
+    (two / "c.md").unlink()
+    vault(two, b="Changed.", d=b"\xff")
+    vault(one, a="Changed too.")
+    assert told(two, "--prune")[:5] == (0, 0, 1, [f"{apart}/c.md"], 1)
+    assert told(one, "--prune") == (0, 1, 1, [], 0, [])
+    assert ids(call) == {"a.md": "Changed too.", "b.md": "Both have it. a", f"{apart}/b.md": "Changed."}
+
+
+def test_a_vault_that_was_moved_is_known_by_its_notes(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "x" / "Notes", a="One.", b="Two.", c="Three.")
+    call("import", "markdown", str(folder), "-n", "n")
+    (tmp_path / "y").mkdir()
+    moved = folder.rename(tmp_path / "y" / "Notes")
+    vault(moved, c="Changed.")
+    told = json.loads(call("import", "markdown", str(moved), "-n", "n", "--json", "--prune")[1])
+    assert (told["remembered"], told["unchanged"], told["replaced"], told["gone"]) == (0, 2, 1, [])
+    assert ids(call) == {"a.md": "One.", "b.md": "Two.", "c.md": "Changed."}
+
+
+def test_two_transcripts_of_one_name_lose_nothing_to_each_other(call: Call, tmp_path: Path) -> None:
+    def transcript(folder: str, *said: str) -> Path:
+        path = tmp_path / folder / "chat.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in said))
+        return path
+
+    def told(path: Path) -> tuple[object, ...]:
+        found = json.loads(call("import", "chat", str(path), "-n", "n", "--json")[1])
+        return found["remembered"], found["unchanged"], found["rejected"]
+
+    assert told(transcript("x", "Hi.", "The owl hoots.", "It hoots again.")) == (3, 0, [])
+    assert told(transcript("y", "Hi.", "A ferry came.", "It left.")) == (3, 0, [])
+    assert sorted(ids(call).values()) == [
+        "A ferry came.",
+        "Hi.",
+        "Hi.",
+        "It hoots again.",
+        "It left.",
+        "The owl hoots.",
+    ]
+    (apart,) = {id.rpartition(":")[0] for id in ids(call)} - {"chat"}
+    assert ids(call)[f"{apart}:1"] == "A ferry came."
+    assert told(transcript("y", "Hi.", "A ferry came.", "It left.", "Late.")) == (1, 3, [])
+    assert told(transcript("x", "Hi.", "The owl hoots.", "It hoots again.", "Late.")) == (1, 3, [])
+    moved = transcript("z", "Hi.", "The owl hoots.", "It hoots again.", "Late.")
+    assert told(moved) == (0, 4, [])
+    assert len(ids(call)) == 8

@@ -80,7 +80,7 @@ def import_(
     """
     from semmem.errors import BadItem, Conflict
     from semmem.interfaces.cli.progress import counting
-    from semmem.interfaces.importers import BadRow, owned, reader
+    from semmem.interfaces.importers import BadRow, owned, reader, told_apart
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     _there(format, file)
@@ -94,22 +94,21 @@ def import_(
         bad.append(row)
         keep.update([row.id] if row.id else [])
 
-    rows = reader(format.value)(file, reject=tell if skip else None, **options)
-
-    def noted() -> Iterator[Any]:
-        for row in rows:
+    def noted(apart: dict[str, Any]) -> Iterator[Any]:
+        for row in reader(format.value)(file, reject=tell if skip else None, **options, **apart):
             wheres.append(row.where)
             namespaces.add(str(row.get("namespace", door.namespace)))
             yield row
 
     with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
+        apart = told_apart(format.value, file, mem, door.namespace)
         try:
             report = mem.bring_in(
-                noted(),
+                noted(apart),
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
-                owned=owned(format.value, file),
+                owned=owned(format.value, file, **apart),
                 replace=format is Format.markdown,
                 prune=prune,
                 keep=keep,

@@ -13,7 +13,9 @@ from typing import Any
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers.rows import BadRow, Item
 
-__all__ = ["FORMATS", "BadRow", "Item", "owned", "reader"]
+__all__ = ["FORMATS", "BadRow", "Item", "owned", "reader", "told_apart"]
+
+_SOME = 50
 
 FORMATS = {
     "chat": "chat_jsonl",
@@ -38,13 +40,37 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
     return read
 
 
-def owned(format: str, path: Path) -> dict[str, Any] | None:
+def told_apart(format: str, path: Path, mem: Any, namespace: str) -> dict[str, Any]:
+    """Return the options of a reader that tell the memories of ``path`` from those of another source of its name.
+
+    ``mem`` is the open store. A folder of notes whose name another vault has, and a transcript whose file name another
+    has, get names and ids of their own; everything else keeps those it always has.
+    """
+    if format == "markdown":
+        from semmem.interfaces.importers import markdown, vault
+
+        return {
+            "origin": vault.origin(
+                path,
+                lambda name: mem.list(namespace=namespace, filters={"metadata": {"vault": name}}, limit=_SOME),
+                lambda: {str(item["id"]): item["text"] for item in markdown.read(path, reject=lambda row: None)},
+            )
+        }
+    if format == "chat":
+        from semmem.interfaces.importers import chat_jsonl
+
+        return {"name": chat_jsonl.name_of(path, lambda ids: mem.store.get(namespace, ids))}
+    return {}
+
+
+def owned(format: str, path: Path, **options: Any) -> dict[str, Any] | None:
     """Return the filters of the memories that an earlier import of ``path`` has stored and this one may replace.
 
+    ``options`` are those of ``told_apart``.
     None for a format whose memories are never replaced: all but ``markdown``.
     """
     if format != "markdown":
         return None
-    from semmem.interfaces.importers.vault import vault_name
+    from semmem.interfaces.importers.vault import origin
 
-    return {"metadata": {"vault": vault_name(path)}}
+    return {"metadata": {"vault": (options.get("origin") or origin(path)).name}}

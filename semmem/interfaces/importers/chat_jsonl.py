@@ -9,16 +9,19 @@ likes, ``timestamp``, ``session`` and ``id``. One message becomes one memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
 from semmem.interfaces.importers.rows import refuse as _refuse
+from semmem.types import Memory
 
-__all__ = ["read"]
+__all__ = ["name_of", "read"]
 
 _AUTHOR = ("author", "speaker", "name", "role", "sender")
 _TEXT = ("content", "text", "message")
@@ -26,28 +29,46 @@ _TIME = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 _SESSION = ("session", "session_id", "conversation", "conversation_id", "thread_id", "thread", "chat_id")
 _ID = ("id", "uuid", "message_id")
 _MESSAGES = ("messages", "turns", "chat_messages")
+_BEGINNING = 20
 _LINES = (".jsonl", ".ndjson")
 
 
-def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -> Iterator[Item]:
     """Yield one item a message; position counts from 0 in each session.
 
-    A message without a session belongs to the one named after the file. One without an id is known by session and
-    position, so that a transcript that has grown is read again without storing anything twice. One without a time has
-    that of the message before it in its session. A message that cannot be stored, or holds no text, goes to ``reject``
+    A message without a session belongs to ``name``, or the one named after the file. One without an id is known by
+    session and position, so that a transcript that has grown is read again without storing anything twice. One without
+    a time has that of the message before it in its session. A message that cannot be stored, or holds no text, goes to ``reject``
     with its line; without ``reject`` it raises BadItem. It keeps its position, so that later ids do not shift.
     """
     bad = reject or _refuse
     positions: Counter[str] = Counter()
     times: dict[str, datetime] = {}
-    for where, row, session in _messages(path, bad):
+    for where, row, session in _messages(path, bad, name or path.stem):
         try:
             yield _item(where, row, session, positions, times)
         except RowError as error:
             bad(BadRow(where, str(error)))
 
 
-def _messages(path: Path, reject: Reject) -> Iterator[tuple[str, Any, str]]:
+def name_of(path: Path, stored: Callable[[list[str]], Sequence[Memory]]) -> str:
+    """Return what a transcript's session is called: the file's name, with a hash behind it if that is another's.
+
+    ``stored`` gives the memories of ids. A transcript is known by how it begins, wherever its file lies: half of the
+    messages there are the same. The hash is that of the first message in which the two differ.
+    """
+    items = (item for item in read(path, reject=lambda row: None) if str(item["id"]).startswith(f"{path.stem}:"))
+    first = {item["id"]: item for item in islice(items, _BEGINNING)}
+    there = {memory.id: memory for memory in stored(list(first))} if first else {}
+    both = [(first[id], there[id]) for id in first if id in there]
+    other = [item for item, memory in both if (item["text"], item.get("author")) != (memory.text, memory.author)]
+    if 2 * len(other) <= len(both):
+        return path.stem
+    said = f"{other[0]['id']}\n{other[0]['text']}".encode(errors="surrogatepass")
+    return f"{path.stem}-{blake2b(said, digest_size=4).hexdigest()}"
+
+
+def _messages(path: Path, reject: Reject, stem: str) -> Iterator[tuple[str, Any, str]]:
     """Yield (where, message, session it belongs to unless it says otherwise)."""
     if path.suffix.lower() in _LINES:
         rows = lines(path, reject)
@@ -62,14 +83,14 @@ def _messages(path: Path, reject: Reject) -> Iterator[tuple[str, Any, str]]:
     for where, row in rows:
         inside = _of(row, _MESSAGES)
         if inside is None:
-            yield where, row, path.stem
+            yield where, row, stem
             continue
         if not isinstance(inside, list):
             reject(BadRow(where, f"its messages are {type(inside).__name__}, not a list."))
             continue
         number = where.rpartition(" ")[2]
         alone = where == "conversation 1" and isinstance(row, Mapping) and not _of(row, (*_ID, *_SESSION))
-        session = str(_of(row, (*_ID, *_SESSION)) or (path.stem if alone else f"{path.stem}:{number}"))
+        session = str(_of(row, (*_ID, *_SESSION)) or (stem if alone else f"{stem}:{number}"))
         when = _of(row, _TIME)
         for place, message in enumerate(inside, 1):
             dated = isinstance(message, Mapping) and _of(message, _TIME) is None and when is not None

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,7 +15,8 @@ from unicodedata import normalize
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers import front_matter, note_text
 from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, opened, refuse
-from semmem.interfaces.importers.vault import Vault, vault_name
+from semmem.interfaces.importers.vault import Origin, Vault
+from semmem.interfaces.importers.vault import origin as vault_origin
 
 __all__ = ["read"]
 
@@ -39,8 +40,8 @@ class _Note:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def read(folder: Path, *, reject: Reject | None = None) -> Iterator[Item]:
-    """Yield one item a note, in the order of their paths.
+def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = None) -> Iterator[Item]:
+    """Yield one item a note, in the order of their paths; ``origin`` says which vault the folder is, else its name.
 
     Front matter gives title, tags, aliases and created_at (``created``, ``created_at`` or ``date``; else a file name
     that is a day), the rest of it is metadata. Without a title there the first ``#`` heading is taken, else the file's
@@ -51,7 +52,12 @@ def read(folder: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     to ``reject``; one whose front matter is broken goes in without it and is told as well. Without ``reject`` these
     raise BadItem. Raises InvalidInput for what is no folder.
     """
-    bad = reject or refuse
+    told = reject or refuse
+    come = origin or vault_origin(folder)
+
+    def bad(row: BadRow) -> None:
+        told(replace(row, id=come.prefix + row.id) if row.id else row)
+
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is no folder; give the one that holds the notes.")
     paths = dict(sorted(_notes(folder, bad)))
@@ -60,11 +66,10 @@ def read(folder: Path, *, reject: Reject | None = None) -> Iterator[Item]:
         note = _note(id, path, lambda row: None)
         if note is not None:
             vault.name(id, note.title, note.aliases)
-    name = vault_name(folder)
     for id, path in paths.items():
         note = _note(id, path, bad)
         if note is not None:
-            yield _item(note, vault, name)
+            yield _item(note, vault, come)
 
 
 def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
@@ -151,25 +156,25 @@ def _taken(front: dict[str, Any], read: Any, *names: str) -> list[str]:
     return [one for name in names for one in read(front.pop(name, None))]
 
 
-def _item(note: _Note, vault: Vault, name: str) -> Item:
+def _item(note: _Note, vault: Vault, come: Origin) -> Item:
     links: dict[str, None] = {}
 
     def shown(target: str, alias: str | None) -> str:
         found, seen = vault.shown(target, alias, note.id)
         if found != note.id:
-            links[found] = None
+            links[come.prefix + found if found in vault else found] = None
         return seen
 
     text = note_text.linked(note.body, shown)
     for value in _strings(note.metadata):
         note_text.linked(value, shown)
-    own = {"vault": name, "aliases": vault.aliases(note.id), "links": list(links)}
+    own = {"vault": come.name, "vault_id": come.folder, "aliases": vault.aliases(note.id), "links": list(links)}
     own = {key: value for key, value in own.items() if value}
     hidden = {key: note.metadata[key] for key in own if key in note.metadata}
     return item(
         note.id,
         text=text,
-        id=note.id,
+        id=come.prefix + note.id,
         title=note.title,
         source=note.id,
         tags=note.tags or None,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
 from semmem.text import tokens
+from semmem.types import Memory
 
-__all__ = ["Vault", "vault_name"]
+__all__ = ["Origin", "Vault", "origin", "vault_name"]
 
 _NO_NAMES = frozenset(("index", "readme", "untitled", "_index", "home", "note", "notes"))
 
@@ -17,6 +21,36 @@ _NO_NAMES = frozenset(("index", "readme", "untitled", "_index", "home", "note", 
 def vault_name(folder: Path) -> str:
     """Return the name of the folder, by which the memories of one vault are told from those of another."""
     return normalize("NFC", folder.resolve().name) or "vault"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which vault a note comes from: its name, the folder it was first read from, what its ids begin with."""
+
+    name: str
+    folder: str
+    prefix: str = ""
+
+
+def origin(
+    folder: Path,
+    stored: Callable[[str], Sequence[Memory]] = lambda name: (),
+    texts: Callable[[], Mapping[str, str]] = dict,
+) -> Origin:
+    """Return which vault a folder is; one that has the name of another stored vault gets a name and ids of its own.
+
+    ``stored`` gives some memories of the vault of a name, ``texts`` the notes of the folder. A vault is known by the
+    path of its folder, and in another place, such as after a move, by its notes: half of them are the same.
+    """
+    name, place = vault_name(folder), blake2b(os.fsencode(os.path.realpath(folder)), digest_size=8).hexdigest()
+    some = stored(name)
+    places = {memory.metadata.get("vault_id", place) for memory in some}
+    if not some or place in places:
+        return Origin(name, place)
+    now = texts()
+    if 2 * sum(now.get(memory.id) == memory.text for memory in some) >= len(some):
+        return Origin(name, sorted(map(str, places))[0])
+    return Origin(f"{name}-{place[:8]}", place, f"{name}-{place[:8]}/")
 
 
 class Vault:
@@ -29,6 +63,9 @@ class Vault:
         self._names: dict[str, list[str]] = {}
         for id in self._ids:
             self._stems.setdefault(PurePosixPath(id).stem.casefold(), []).append(id)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._names
 
     def name(self, id: str, title: str, aliases: Iterable[str]) -> None:
         """Record what a note is called: its title, its aliases, and its file name where no other note has it."""
