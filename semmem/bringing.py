@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from semmem.batches import batches, check_batches
 from semmem.contract import matches, within
 from semmem.embedders.known import Known
 from semmem.errors import InvalidInput
-from semmem.ingest import Ingest, batches, check_batches
+from semmem.ingest import Ingest
 from semmem.plan import Policy
 from semmem.protocols import Embedder, Store
 from semmem.types import Filters, Memory, Rejected

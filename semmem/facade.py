@@ -165,6 +165,21 @@ class Semmem(Keeping):
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
         )
 
+    def update(
+        self, id: str, *, namespace: str = "default", expected_version: int | None = None, **changes: Any
+    ) -> Memory:
+        """Change fields of a memory, by the names of ``remember``, and return it; the others stay as they are.
+
+        Id and created_at stay, ``version`` counts up, ``updated_at`` is now. What is found in a new text, and its
+        vector, are made anew in the same transaction; where nothing changes, nothing is written. ``tags`` and
+        ``metadata`` take the place of the old ones whole; None takes a field away. ``expected_version`` is the version
+        that the changes were made for: where the memory is at another one, Conflict is raised, with both texts. Raises
+        NotFound for an unknown id, InvalidInput for a field that no memory has.
+        """
+        return self._ingest.update(
+            string("id", id), changes, namespace=string("namespace", namespace), expected_version=expected_version
+        )
+
     def recall(
         self,
         query: str,
@@ -238,25 +253,31 @@ class Semmem(Keeping):
         *,
         namespace: str = "default",
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
+        everything: bool = False,
         hard: bool = False,
         dry_run: bool = False,
     ) -> int:
         """Remove one memory, or all that ``filters`` match, with everything derived from them; return how many.
 
-        With an id and filters, the memory of that id if it matches.
+        With an id and filters, the memory of that id if it matches. ``everything`` is the whole namespace, whatever
+        times its memories have, and its settings.
 
         Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no
-        deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when neither id nor filters are
-        given.
+        deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when it is not said what goes.
         """
         chosen = checked_filters(filters)
-        if id is None and not chosen:
-            raise InvalidInput(
-                "Say what to forget: an id, or filters (a whole namespace needs one filter, such as created_before)."
-            )
+        if id is None and not chosen and not everything:
+            raise InvalidInput("Say what to forget: an id, filters, or everything=True for the whole namespace.")
+        if everything and (id is not None or chosen):
+            raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
         if id is not None:
             string("id", id)
-        count: int = self.store.forget(string("namespace", namespace), id, chosen, dry_run=dry_run)
+        where = string("namespace", namespace)
+        count: int = (
+            self.store.forget_namespace(where, dry_run=dry_run)
+            if everything
+            else self.store.forget(where, id, chosen, dry_run=dry_run)
+        )
         if id is not None and count == 0 and chosen and self.store.payloads([(namespace, id)]):
             raise NotFound(
                 f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."

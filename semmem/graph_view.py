@@ -34,7 +34,7 @@ _FIRST_WORDS = 60
 _MOST_ALSO = 8
 _MOST_TIES = 20
 """Relationships that are read for each concept that may be drawn."""
-_ALL = Filters(created_before=datetime(9999, 12, 31, tzinfo=UTC))
+_ALL = Filters(created_after=datetime.min.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)

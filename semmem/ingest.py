@@ -7,16 +7,17 @@ in one query, and then written with what it replaces in one transaction. What is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from reprlib import repr as shown
 from typing import Any, Literal
 
-from semmem.drafts import Draft, check_namespace, drafted
+from semmem.batches import batches, check_batches
+from semmem.drafts import KEYS, Draft, check_namespace, drafted
 from semmem.embedders import identity
-from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput, SemmemError
+from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
 from semmem.protocols import Embedder, Extractor, Row, Store, Stored, Written
 from semmem.reembedding import embed_texts
@@ -26,12 +27,16 @@ from semmem.text import content_key, split
 from semmem.types import IngestReport, Memory, Rejected
 from semmem.upkeep import Knowledge, Upkeep
 
-__all__ = ["MAX_CHARS", "Ingest", "Outcome", "batches", "check_batches"]
+__all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
 MAX_CHARS = 1_400
 """A longer text is split; each part is remembered by itself and found as its parent."""
-_MOST_BATCH_CHARS = 20_000_000
-"""A batch of long texts ends before its number of items is reached."""
+CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
+"""What update can change of a memory."""
+_UPDATING = Policy(partial=True, may_replace=lambda memory: True)
+_TURNS = 8
+"""Times that an update looks again because somebody else was faster."""
+_SHOWN = 120
 OnError = Literal["abort", "skip"]
 
 
@@ -83,6 +88,35 @@ class Ingest:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             self._upkeep.written(rows, written, knowledge)
         return self._as_stored(draft.memory)
+
+    def update(self, id: str, changes: Mapping[str, Any], *, namespace: str, expected_version: int | None) -> Memory:
+        """Change fields of one memory and return it; see Semmem.update."""
+        for name in changes:
+            if name not in CHANGEABLE:
+                raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
+        if isinstance(expected_version, bool) or not isinstance(expected_version, int | None):
+            raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
+        for _ in range(_TURNS):
+            there = self._store.stored([(namespace, id)]).get((namespace, id))
+            if there is None:
+                raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
+            before = there.memory
+            if expected_version is not None and before.version != expected_version:
+                raise Conflict(_overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
+            draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
+            self._check_vector(draft, None)
+            plan = self.plan([draft], _UPDATING, stored={draft.name: there})
+            for refused in plan.refused:
+                raise InvalidInput(refused.reason)
+            if not plan.changed:
+                return before
+            try:
+                rows, knowledge, _, written = self._written(plan.changed, "abort")
+            except Conflict:
+                continue  # somebody else has changed it since we looked
+            self._upkeep.written(rows, written, knowledge)
+            return self._as_stored(plan.changed[0].memory)
+        raise Conflict(f"Others change {id!r} all the time; do it again.", names=frozenset(((namespace, id),)))
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""
@@ -171,10 +205,16 @@ class Ingest:
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values()))
         return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded)
 
-    def plan(self, drafts: Sequence[Draft], policy: Policy, met: Collection[tuple[str, str]] = ()) -> Plan:
+    def plan(
+        self,
+        drafts: Sequence[Draft],
+        policy: Policy,
+        met: Collection[tuple[str, str]] = (),
+        stored: Mapping[tuple[str, str], Stored] | None = None,
+    ) -> Plan:
         """Compare drafts with the store; a query for all, and one more where vectors are given or may be kept."""
-        named = {draft.name: draft for draft in drafts if draft.named}
-        stored: Mapping[tuple[str, str], Stored] = {}
+        named = {draft.name: draft for draft in drafts if draft.named and stored is None}
+        stored = stored or {}
         if named and policy.partial:
             stored = self._store.stored(named)
         elif named:  # only whether the content is the same
@@ -316,34 +356,25 @@ def _giver(vector: Any) -> dict[str, Any]:
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
+def _overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
+    """Return what is said where a memory is not of the version that was expected, with both texts."""
+    text = changes.get("text")
+    yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
+    return (
+        f"The memory {stored.id!r} is at version {stored.version}, not {expected}: its text is now "
+        f"{_short(stored.text)}{yours}; read it again, and update what you find."
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
 def _at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
     """Return the vector that need not be made, given or kept, and who made it."""
     return draft.kept if draft.vector is None else (draft.vector, _giver(draft.vector))
 
 
-def check_batches(batch_size: Any, on_error: Any) -> None:
-    """Raise InvalidInput unless a stream can be written in batches of this size, with this answer to bad items."""
-    if on_error not in ("abort", "skip"):
-        raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 100_000:
-        raise InvalidInput(f"batch_size must be a whole number from 1 to 100000, not {shown(batch_size)}.")
-
-
 def _id_of(item: Any) -> str | None:
     id = item.get("id") if isinstance(item, Mapping) else None
     return str(id) if id is not None else None
-
-
-def batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
-    """Yield (position, item) in batches of ``size``, of fewer where the texts are long."""
-    batch: list[tuple[int, Any]] = []
-    chars = 0
-    for at, item in items:
-        batch.append((at, item))
-        text = item.get("text") if isinstance(item, Mapping) else None
-        chars += len(text) if isinstance(text, str) else 0
-        if len(batch) == size or chars >= _MOST_BATCH_CHARS:
-            yield batch
-            batch, chars = [], 0
-    if batch:
-        yield batch

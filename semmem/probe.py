@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from semmem.contract import within
@@ -32,7 +31,6 @@ _PREFIX = "semmem-probe-"
 _NAME = re.compile(rf"{_PREFIX}(\d+)-[0-9a-f]{{12}}")
 _LEFT_BEHIND = 3600
 """Seconds after which a scratch namespace is taken for one of a process that was killed, and dropped."""
-_ALL = Filters(created_before=datetime(9999, 1, 1, tzinfo=UTC))
 _DEEPEST = 10_000
 _MOST = 1_000
 
@@ -76,13 +74,14 @@ class Prober:
         started = time.monotonic()
         self._sweep()
         probed, left_out = [], {}
-        for name in [leg] if leg is not None else recipe.legs:
-            own = witness or self._own(name)
-            if own is None and name not in ("lexical", "dense", "graph"):
-                left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
-                continue
-            for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
-                probed.append(self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters()))
+        with self._unclaimed():
+            for name in [leg] if leg is not None else recipe.legs:
+                own = witness or self._own(name)
+                if own is None and name not in ("lexical", "dense", "graph"):
+                    left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
+                    continue
+                for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
+                    probed.append(self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters()))
         return Probe(recipe.name, k, tuple(probed), left_out, time.monotonic() - started)
 
     def run(self, recipe: Recipe, of: Scene, k: int, filters: Filters) -> Probed:
@@ -195,14 +194,24 @@ class Prober:
         try:
             yield namespace
         finally:
-            self._store.forget(namespace, None, _ALL, dry_run=False)
+            self._store.forget_namespace(namespace, dry_run=False)
+
+    @contextmanager
+    def _unclaimed(self) -> Iterator[None]:
+        """Leave a store that nobody fills with vectors to nobody afterwards: a probe does not decide who will."""
+        claimed = self._store.embedder() is not None
+        try:
+            yield
+        finally:
+            if not claimed:
+                self._store.release_embedder()
 
     def _sweep(self) -> None:
         """Drop what a killed process left behind."""
         for namespace in self._store.namespaces():
             made = _NAME.fullmatch(namespace)
             if made is not None and int(made[1]) < time.time() - _LEFT_BEHIND:
-                self._store.forget(namespace, None, _ALL, dry_run=False)
+                self._store.forget_namespace(namespace, dry_run=False)
 
 
 def _narrowed(filters: Filters, namespace: str) -> str:

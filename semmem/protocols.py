@@ -58,12 +58,14 @@ class Store(Protocol):
         """Record ``identity`` if none is recorded; return what is recorded now."""
         ...
 
-    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
-        """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back.
+    def release_embedder(self) -> None:
+        """Let nobody fill the store, if it holds no vector: what claimed it has been forgotten."""
+        ...
 
-        A row that ``replaces`` a version takes the place of the stored memory in the same transaction. Where nobody
-        fills the store with vectors yet, who made those of ``rows`` does from now on. Once the rows are committed
-        nothing is raised.
+    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
+        """Store ``rows`` in one transaction, in the place of what they replace; once committed, nothing is raised.
+
+        With on_conflict="abort" a Conflict rolls all of it back. Where nobody fills the store yet, their embedder does.
         """
         ...
 

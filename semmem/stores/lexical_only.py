@@ -33,6 +33,9 @@ class LexicalOnly:
         """Refuse. Raises InvalidInput."""
         self._refuse("dense")
 
+    def release_embedder(self) -> None:
+        """Do nothing: nobody fills this store."""
+
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Refuse. Raises InvalidInput."""
         self._refuse("dense")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -80,6 +80,17 @@ class VectorTables(Pooled):
         claim = {"key": "embedder", "value": Jsonb(dict(identity))}
         self._run(lambda c: c.execute(_SQL["meta_claim"], claim))
         return self.embedder() or identity
+
+    def release_embedder(self) -> None:
+        """Let nobody fill the store, if it holds no vector; while somebody writes, all stays as it is."""
+
+        def work(connection: Any) -> None:
+            connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
+            _locked(connection, "shadow_write_lock")
+            connection.execute(_SQL["meta_release"])
+
+        with suppress(_NotNow):
+            self._transaction(work)
 
     def fact(self, key: str) -> Mapping[str, Any] | None:
         """Return what is noted of the whole store under ``key``."""

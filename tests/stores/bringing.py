@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
+from semmem.embedders.hashing import Hashing
+from semmem.errors import Conflict, InvalidInput, NotFound
 from semmem.facade import Semmem
 from semmem.protocols import Store
 
@@ -62,3 +65,137 @@ class BringingConformance:
         report = mem.bring_in(items, owned=owned, replace=True)
         assert texts(mem) == {"hand": "By hand.", "source": "Changed."}
         assert (report.replaced, [row.id for row in report.rejected]) == (1, ["hand"])
+
+    # ------------------------------------------------------------------ update
+
+    def test_an_update_changes_what_is_given_and_keeps_the_rest(self, mem: Semmem) -> None:
+        before = mem.remember(
+            "Tea at four.", id="a", title="Tea", author="Ada", tags=["x"], metadata={"k": 1}, created_at=NOON
+        )
+        mem.remember("Rum at five.", id="b")
+        after = mem.update("a", text="Gin at six.", title=None, importance=0.9)
+        assert after == replace(
+            before, text="Gin at six.", title=None, importance=0.9, version=2, updated_at=after.updated_at
+        )
+        assert after.updated_at is not None
+        assert after.updated_at > NOON
+        assert mem.get("a") == after
+        assert [hit.memory.id for hit in mem.recall("gin")] == ["a"]
+        assert [hit.memory.id for hit in mem.recall("tea", recipe="lexical")] == []
+        assert mem.update("a", tags=["y", "z"], metadata={}).tags == ("y", "z")
+        assert (mem.get("a").version, mem.get("a").metadata, mem.stats().memories) == (3, {}, 2)
+
+    def test_an_update_that_changes_nothing_writes_nothing(self, mem: Semmem) -> None:
+        before = mem.remember("Tea at four.", id="a", title="Tea", metadata={"k": [1, 2.5]})
+        assert mem.update("a") == before
+        assert mem.update("a", text="Tea at four.", title="Tea", metadata={"k": [1, 2.5]}, expected_version=1) == before
+        assert mem.get("a") == before
+
+    def test_a_version_that_is_not_the_expected_one_is_a_conflict_with_both_texts(self, mem: Semmem) -> None:
+        mem.remember("Tea at four.", id="a")
+        mem.update("a", text="Rum at five.")
+        with pytest.raises(Conflict, match=r"at version 2, not 1: its text is now 'Rum.*', and yours is 'Gin at six"):
+            mem.update("a", text="Gin at six.", expected_version=1)
+        assert mem.get("a").text == "Rum at five."
+        assert mem.update("a", text="Gin at six.", expected_version=2).version == 3
+
+    def test_an_update_that_cannot_be_is_refused_in_one_sentence(self, mem: Semmem) -> None:
+        before = mem.remember("Tea at four.", id="a")
+        with pytest.raises(NotFound, match="no memory 'b' in namespace 'default'; nothing was changed"):
+            mem.update("b", text="Rum.")
+        for changes, says in [
+            ({"colour": "red"}, "'colour' cannot be changed; update takes text, title"),
+            ({"text": " "}, "The text is empty"),
+            ({"importance": 2}, "importance must be a number from 0 to 1"),
+            ({"expected_version": "1"}, "expected_version must be a whole number"),
+        ]:
+            with pytest.raises(InvalidInput, match=says):
+                mem.update("a", **changes)
+        assert mem.get("a") == before
+
+    def test_what_was_updated_is_remembered_again_without_a_change_or_a_conflict(self, mem: Semmem) -> None:
+        mem.remember("Tea at four.", id="a")
+        after = mem.update("a", title="Tea")
+        assert mem.remember("Tea at four.", id="a", title="Tea") == after
+        with pytest.raises(Conflict):
+            mem.remember("Tea at four.", id="a")
+
+    def test_a_long_memory_that_becomes_short_leaves_no_part_behind(self, mem: Semmem) -> None:
+        mem.remember(" ".join(f"Sentence number {n} is here." for n in range(200)), id="a")
+        assert mem.stats().parts > 3
+        mem.update("a", text="Tea at four.")
+        assert (mem.stats().memories, mem.stats().parts) == (1, 0)
+        mem.update("a", text=" ".join(f"Sentence number {n} is here." for n in range(200)))
+        assert mem.stats().parts > 3
+        assert mem.recall("sentence number 77", recipe="lexical")[0].memory.text.startswith("Sentence number 0")
+
+    @pytest.mark.needs("dense")
+    def test_an_update_embeds_a_new_text_and_nothing_else(self, store: Store) -> None:
+        class Counting(Hashing):
+            embedded = 0
+
+            def embed(self, texts: Any) -> Any:
+                self.embedded += len(texts)
+                return super().embed(texts)
+
+        counting = Counting()
+        mem = opened(store, embedder=counting)
+        mem.remember("Tea at four.", id="a")
+        mem.update("a", importance=0.9)
+        assert (counting.embedded, mem.stats().vectors) == (1, 1)
+        mem.update("a", text="Rum at five.")
+        assert (counting.embedded, mem.stats().vectors) == (2, 1)
+        names = [("default", "a")]
+        assert store.stored_vectors(names)["default", "a", 0] == pytest.approx(Hashing().embed(["Rum at five."])[0])
+
+    @pytest.mark.needs("dense")
+    def test_a_given_vector_stays_with_its_text_and_another_one_is_a_change(self, mem: Semmem) -> None:
+        given = {"id": "a", "text": "Tea at four."}
+        mem.remember(**given, vector=[1, 0, 0])
+        assert mem.remember(**given, vector=[2, 0, 0]).version == 1  # the same direction
+        with pytest.raises(Conflict):
+            mem.remember(**given, vector=[0, 1, 0])
+        assert [row.id for row in mem.bring_in([given | {"vector": [0, 1, 0]}]).rejected] == ["a"]
+        assert mem.update("a", importance=0.9).version == 2
+        assert mem.recall("x", vector=[1, 0, 0], recipe="dense")[0].memory.id == "a"
+        with pytest.raises(InvalidInput, match="vector of 'a' was given with its old text"):
+            mem.update("a", text="Rum at five.")
+        assert mem.update("a", text="Rum at five.", vector=[0, 1, 0]).version == 3
+        assert mem.update("a", vector=[0, 1, 0]).version == 3
+        assert mem.update("a", vector=[0, 0, 1]).version == 4
+
+    @pytest.mark.needs("graph")
+    def test_a_name_that_an_update_brings_reaches_older_memories_and_one_that_it_takes_leaves_them(
+        self, mem: Semmem
+    ) -> None:
+        mem.remember("It is said that parts of the Engine of babbage were kept.", id="old")
+        mem.remember("It was never finished.", id="title")
+        plain = mem.graph_hash()
+        mem.update("title", title="Engine of Babbage")
+        assert {c.name: c.df for c in mem.concepts()}["Engine of Babbage"] == 2
+        mem.update("title", title=None)
+        assert mem.graph_hash() == plain
+
+    # ------------------------------------------------------------------ what an item does not say
+
+    def test_an_import_compares_and_overwrites_only_what_an_item_gives(self, mem: Semmem) -> None:
+        mem.remember("Tea.", id="a", author="Ada", importance=0.9, tags=["x"], metadata={"k": 1}, created_at=NOON)
+        owned = {"authors": "Ada"}
+        assert mem.bring_in([{"id": "a", "text": "Tea."}], owned=owned, replace=True).unchanged == 1
+        assert mem.bring_in([{"id": "a", "text": "Rum.", "tags": []}], owned=owned, replace=True).replaced == 1
+        after = mem.get("a")
+        assert (after.text, after.tags, after.importance, after.metadata) == ("Rum.", (), 0.9, {"k": 1})
+        assert (after.created_at, after.version, after.author) == (NOON, 2, "Ada")
+
+    def test_a_conflict_names_the_namespace_of_the_item(self, mem: Semmem) -> None:
+        mem.remember("Tea.", id="a", namespace="other")
+        with pytest.raises(Conflict) as caught:
+            mem.bring_in([{"id": "a", "text": "Rum.", "namespace": "other"}], namespace="mine", on_error="abort")
+        assert caught.value.names == {("other", "a")}
+
+    def test_a_source_that_says_two_things_of_one_id_is_told_whatever_the_batches(self, mem: Semmem) -> None:
+        items = [{"id": "a", "text": "Tea.", "author": "Ada"}, {"id": "a", "text": "Rum.", "author": "Ada"}]
+        for size in (1, 2):
+            report = mem.bring_in(items, owned={"authors": "Ada"}, replace=True, batch_size=size)
+            assert [row.position for row in report.rejected] == [1]
+            assert texts(mem) == {"a": "Tea."}

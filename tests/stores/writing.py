@@ -6,6 +6,7 @@ A class of tests over a ``store`` fixture that a subclass gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from semmem.embedders.hashing import Hashing
+from semmem.errors import InvalidInput
 from semmem.extractors.rules import Rules
 from semmem.facade import Semmem
 from semmem.protocols import Store
@@ -76,7 +78,9 @@ def fields(text: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-GOOD = st.sampled_from(["Tea at four.", "Rum at five.", "Parts of the Engine of babbage were kept.", "Gin. " * 400])
+GOOD = st.sampled_from(
+    ["Tea at four.", "Rum at five.", "It is said that parts of the Engine of babbage were kept.", "Gin. " * 400]
+)
 ANY_TEXT = GOOD | st.sampled_from(["", f"It goes {BOOM}.", "a\x00b"])
 VECTORS = st.sampled_from([None, None, [1, 0, 0], [0, 3, 4], [1, 0], [0, 0, 0]])
 STORED = st.lists(fields(GOOD), max_size=5, unique_by=lambda item: item["id"])
@@ -88,7 +92,7 @@ COMING = st.lists(
 
 
 TEA = {"id": "a", "text": "Tea at four.", "author": "Ada"}
-PARTS = {"id": "a", "text": "Parts of the Engine of babbage were kept."}
+PARTS = {"id": "a", "text": "It is said that parts of the Engine of babbage were kept."}
 
 
 def state(mem: Semmem) -> Any:
@@ -154,11 +158,13 @@ class WritingProperties:
     @example([], [{"id": "a", "text": "Tea.", "vector": [1, 0, 0]}, {"id": "b", "text": ""}], "none", "many", ())
     @example([], [{"id": "a", "text": "Tea.", "vector": [1, 0, 0]}, {"id": "b", "text": ""}], "none", "import", ())
     @example([], [{"id": "a", "text": f"It goes {BOOM}."}], "embedder", "one", ())
-    @example([PARTS], [{"id": "b", "text": "Tea.", "title": "Engine of Babbage"}], "none", "one", ("Parts",))
+    @example([PARTS], [{"id": "b", "text": "Tea.", "title": "Engine of Babbage"}], "none", "one", ("parts",))
     @example([TEA], [{"id": "a", "text": f"It goes {BOOM}."}], "embedder", "import", ())
+    @example([TEA], [{"id": "a", "text": f"It goes {BOOM}."}], "embedder", "update", ())
     @given(
         stored=STORED, coming=COMING, fill=st.sampled_from(["embedder", "given", "none"]),
-        verb=st.sampled_from(["one", "many", "import"]), dislikes=st.sampled_from([(), ("Parts",), ("Rum",)]),
+        verb=st.sampled_from(["one", "many", "update", "stale", "import"]),
+        dislikes=st.sampled_from([(), ("parts",), ("Rum",)]),
     )  # fmt: skip
     def test_a_writing_verb_that_raises_has_changed_nothing(
         self, store: Store, stored: list[dict[str, Any]], coming: list[dict[str, Any]], fill: str, verb: str,
@@ -170,6 +176,8 @@ class WritingProperties:
         do: Mapping[str, Callable[[], Any]] = {
             "one": lambda: mem.remember(**coming[0]),
             "many": lambda: mem.remember_many(coming, on_error="abort"),
+            "update": lambda: mem.update(**coming[0]),
+            "stale": lambda: mem.update(**coming[0], expected_version=2),
             "import": lambda: mem.bring_in(coming, owned={"authors": ["Ada"]}, replace=True, on_error="abort"),
         }
         try:
@@ -194,3 +202,22 @@ class WritingProperties:
         assert opened(store, embedder="hashing").remember("Gin.").version == 1
         assert store.embedder()["name"] == "hashing"  # type: ignore[index]
         assert np.isfinite(opened(store, embedder="hashing").recall("gin")[0].score)
+
+    @_often
+    @example([datetime(9999, 12, 31, 23, 59, 59, 999_999)])
+    @example([datetime(1, 1, 1)])
+    @given(times=st.lists(st.datetimes() | st.just(datetime.max) | st.just(datetime.min), min_size=1, max_size=4))
+    def test_everything_is_everything_whatever_the_times_are(self, store: Store, times: list[datetime]) -> None:
+        mem = opened(store)
+        items = [{"id": str(n), "text": f"Note {n}.", "created_at": at} for n, at in enumerate(times)]
+        mem.remember_many([*items, {"id": "now", "text": "Now."}])
+        mem.remember("Elsewhere.", id="kept", namespace="other")
+        assert len(list(mem.export())) == len(mem.list()) == len(times) + 1
+        if "graph" in store.capabilities:
+            assert sum(kind == "memory" for _, kind in mem.graph().nodes(data="kind")) == len(times) + 1
+        assert mem.forget(everything=True, dry_run=True) == len(times) + 1
+        assert mem.forget(everything=True) == len(times) + 1
+        assert list(mem.list()) == []
+        assert (mem.stats(namespace="default").memories, texts(mem, "other")) == (0, {"kept": "Elsewhere."})
+        with pytest.raises(InvalidInput, match="everything is the whole namespace"):
+            mem.forget("a", everything=True)

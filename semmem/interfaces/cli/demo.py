@@ -162,7 +162,7 @@ def _scratch(door: Door) -> Iterator[Semmem]:
                 yield mem
             finally:
                 for namespace in (_STORY, _FOLDER):
-                    mem.forget(namespace=namespace, filters={"created_before": "9999-12-31"})
+                    mem.forget(namespace=namespace, everything=True)
         return
     from semmem.interfaces.cli.server import stop_server
 

@@ -1,4 +1,4 @@
-"""The commands that change a store: remember, forget and maintain."""
+"""The commands that change a store: remember, update, forget and maintain."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class OnError(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the writing commands to the program."""
     command(app, "remember", "url", "namespace")(remember)
+    command(app, "update", "url", "namespace")(update)
     command(app, "forget", "url", "namespace")(forget)
     command(app, "maintain", "url")(maintain)
 
@@ -94,6 +95,52 @@ def remember(
     door.give(memory, lambda: _show_memory(door, memory))
 
 
+def update(
+    door: Door,
+    id: Annotated[str, typer.Argument(help="The memory's id.")],
+    text: Annotated[str | None, typer.Argument(help="Its new text; - for standard input.", show_default=False)] = None,
+    expected_version: Annotated[
+        int | None, typer.Option(help="Only if it is at this version; see `semmem get`.", show_default=False)
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="What it is about; '' takes it away.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who said or wrote it.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
+    source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="All its tags from now on.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="All its metadata from now on, as JSON.")] = None,
+    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
+    created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
+    vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
+) -> None:
+    """Change a memory: its text, or the fields that are given. The others stay as they are.
+
+    Its id and time stay, its version counts up.
+    """
+    given = {
+        "text": None if text is None else _read(text, None),
+        "title": title,
+        "author": author,
+        "session": session,
+        "position": position,
+        "source": source,
+        "tags": tags,
+        "metadata": None if metadata is None else pairs(metadata),
+        "importance": importance,
+        "created_at": moment(created_at, "--created-at"),
+        "vector": _vector(vector),
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        from semmem.errors import InvalidInput
+
+        raise InvalidInput("Say what to change: a new text, or an option such as --title.")
+    with door.connect() as mem:
+        memory = mem.update(id, namespace=door.namespace, expected_version=expected_version, **changes)
+    line = f"{memory.id} in namespace {door.namespace} is at version {memory.version}."
+    door.give(memory, lambda: door.out.print(line, markup=False))
+
+
 def forget(
     door: Door,
     id: Annotated[str | None, typer.Argument(help="The memory's id; without one, all that the filters match.")] = None,
@@ -103,7 +150,7 @@ def forget(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    hard: Annotated[bool, typer.Option(help="Also remove what history keeps.")] = False,
+    hard: Annotated[bool, typer.Option(help="Also rewrite the files: no forgotten bytes stay.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="The whole namespace.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this, only count what would go.")] = False,
 ) -> None:
@@ -113,10 +160,12 @@ def forget(
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
-    if everything and id is None and not narrow:
-        narrow = {"created_before": "9999-12-31"}
+    if everything and (id is not None or narrow):
+        raise InvalidInput("--all is the whole namespace; leave it out to forget by id or filters.")
     with door.connect() as mem:
-        count = mem.forget(id, namespace=door.namespace, filters=narrow, hard=hard, dry_run=not yes)
+        count = mem.forget(
+            id, namespace=door.namespace, filters=narrow, everything=everything, hard=hard, dry_run=not yes
+        )
     what = counted(count, "memory")
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))

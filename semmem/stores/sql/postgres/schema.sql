@@ -56,6 +56,10 @@ WHERE d.datname = current_database();
 -- The first writer decides; everybody reads what was decided.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
 
+-- meta_release --
+-- Under the lock of the vectors, so that nobody is about to add one.
+DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT FROM embedding);
+
 -- session --
 -- Every connection: our schema first, no compilation of small queries, no parallel workers for them, and no planning
 -- anew for every long list of keys.
