@@ -1,6 +1,7 @@
 # Each target works alone from a clean clone, with nothing but a Python from 3.11 to 3.13.
 #   make demo [DATA=folder]   environment, install, and the show
 #   make test [ALL=1]         the default suite; ALL=1 adds the slow tests (what .ci/run runs)
+#   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
 #   make lint                 ruff, strict types, import contract
 # PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
 
@@ -13,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-slow lint clean
+.PHONY: help install install-dev demo test test-slow test-lowest lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -50,6 +51,13 @@ test: $(VENV)/.installed-dev
 test-slow: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
+# An environment of its own, and no models: what needs one is skipped. scipy is asked for by a test alone.
+test-lowest: | $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)-lowest
+	@$(VENV)-lowest/bin/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints-lowest.txt \
+		--editable '.[markdown]' pytest pytest-randomly pytest-timeout hypothesis scipy
+	@$(VENV)-lowest/bin/python -m pytest tests/unit tests/stores tests/interfaces/test_cli_without_a_store.py $(ARGS)
+
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
@@ -57,4 +65,4 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/lint-imports --no-logo
 
 clean:
-	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist

@@ -22,8 +22,8 @@ from semmem.stores.statements import statements
 
 __all__ = ["Pooled", "among", "session_setting"]
 
-# A lost connection is told as an error, or mended; the pool's own lines on standard error would only alarm.
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+# A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 T = TypeVar("T")
 _SQL = statements("postgres")
 _TRIES = 6

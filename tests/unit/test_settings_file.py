@@ -263,6 +263,7 @@ from semmem import folders
 from semmem.config import Settings
 from semmem.errors import InvalidInput
 from semmem.stores import open_store
+from semmem.stores import url as _
 from semmem.stores.sqlite import SqliteStore
 from semmem.stores.embedded import EmbeddedServer
 os.environ.pop("HOME", None)
