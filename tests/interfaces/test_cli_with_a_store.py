@@ -103,8 +103,33 @@ def test_a_broken_item_stops_its_batch_unless_it_is_skipped(call: Call, tmp_path
     file.write_text('{"id": "a", "text": "One."}\n{"id": "b"}\n', encoding="utf-8")
     code, out, err = call("remember", str(file), "--json")
     assert (code, json.loads(out)["error"]["class"]) == (2, "BadItem")
-    assert "1" in err
+    assert err == "notes.jsonl, line 2: The text is empty; a memory needs some text.\n"
     assert loaded(call("list", "--json"))["memories"] == []
+
+
+def test_a_bad_line_is_told_by_its_number_in_our_words(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text(
+        '{"id": "a", "text": "One."}\n\nnonsense\n{"id": "b", "text": "", "title": "B"}\n7\n', encoding="utf-8"
+    )
+    code, _, err = call("remember", str(file), "--on-error", "skip")
+    assert (code, [line.split(":")[0] for line in err.splitlines()]) == (0, ["  line 3", "  line 4 (b)", "  line 5"])
+    assert "  line 3: it is no JSON object." in err
+    assert loaded(call("remember", str(file), "--on-error", "skip", "--json"))["rejected"][0]["line"] == 3
+    assert call("remember", str(file))[2] == "notes.jsonl, line 3: it is no JSON object.\n"
+    exported = tmp_path / "out.jsonl"
+    call("export", str(exported))
+    assert call("remember", str(exported), "-n", "n")[2] == (
+        "out.jsonl, line 1: it was written by semmem export; semmem import jsonl reads it.\n"
+    )
+
+
+def test_who_looks_in_an_empty_namespace_is_told_of_the_others(call: Call) -> None:
+    assert call("recall", "key")[1].endswith("Nothing was found. The store holds no memories.\n")
+    call("remember", "The key is red.", "-n", "team")
+    for args in (("recall", "key"), ("list",)):
+        assert "There are memories in namespace team: say which with -n." in " ".join(call(*args)[1].split())
+    assert "Nothing was found.\n" in call("recall", "key", "-n", "team", "--author", "Ada")[1]
 
 
 def test_pages_of_a_list_follow_each_other(call: Call) -> None:

@@ -16,9 +16,10 @@ from semmem.interfaces.cli.writing import OnError
 
 if TYPE_CHECKING:
     from semmem.bringing import BroughtIn
+    from semmem.errors import SemmemError
     from semmem.interfaces.importers import BadRow
 
-__all__ = ["register"]
+__all__ = ["numbered", "register"]
 
 _TOLD = 20
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
@@ -115,10 +116,10 @@ def import_(
                 progress=advance,
             )
         except (BadItem, Conflict) as error:
-            numbered = _NUMBERED.match(error.message)
-            if numbered is None:
+            if (place := numbered(error)) is None:
                 raise
-            raise type(error)(f"{wheres[int(numbered[1])]}: {error.message[numbered.end() :]}") from error
+            at, reason = place
+            raise type(error)(f"{wheres[at]}: {reason}") from error
     bad += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
     told = {
         "remembered": report.remembered,
@@ -132,6 +133,12 @@ def import_(
         "namespaces": sorted(namespaces),
     }
     door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [door.namespace]))
+
+
+def numbered(error: SemmemError) -> tuple[int, str] | None:
+    """Return the position in an error of remember_many or bring_in, and the reason behind it; None without one."""
+    found = _NUMBERED.match(error.message)
+    return None if found is None else (int(found[1]), error.message[found.end() :])
 
 
 def _options(

@@ -14,10 +14,13 @@ from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessi
 from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
+    from semmem.facade import Semmem
     from semmem.recall import Recall
     from semmem.types import Namespace, NamespaceHash, Page, Stats
 
 __all__ = ["register"]
+
+_NAMED = 5
 
 Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
 
@@ -78,7 +81,9 @@ def recall(
             sort_by=sort_by.value,
             min_confidence=min_confidence,
         )
-    door.give(found, lambda: _show_recall(door, found, full))
+        asked = namespace or [door.namespace]
+        others = _others(mem, asked) if not found.total and not door.json else ""
+    door.give(found, lambda: _show_recall(door, found, full, others))
 
 
 def explain(
@@ -118,7 +123,17 @@ def list_(
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     with door.connect() as mem:
         page = mem.list(namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor)
-    door.give(page, lambda: _show_page(door, page))
+        others = _others(mem, [door.namespace]) if not len(page) and not door.json else ""
+    door.give(page, lambda: _show_page(door, page, others))
+
+
+def _others(mem: Semmem, asked: Sequence[str]) -> str:
+    """Return where there are memories, if none of the namespaces that were asked holds any."""
+    names = [one.name for one in mem.namespaces()]
+    if not names or not set(names).isdisjoint(asked):
+        return "" if names else " The store holds no memories."
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f" There are memories in namespace {', '.join(names[:_NAMED])}{more}: say which with -n."
 
 
 def stats(
@@ -160,7 +175,7 @@ def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
     door.out.print(table)
 
 
-def _show_recall(door: Door, found: Recall, whole: bool) -> None:
+def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
     from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
@@ -172,7 +187,7 @@ def _show_recall(door: Door, found: Recall, whole: bool) -> None:
         door.out.print(f"The confidence {found.confidence:.2f} is below {found.min_confidence:g}: no hit is shown.")
         return
     if not len(found):
-        door.out.print("Nothing was found.")
+        door.out.print(f"Nothing was found.{others}")
         return
     door.out.print(legend())
     full = full_score([found])
@@ -181,7 +196,7 @@ def _show_recall(door: Door, found: Recall, whole: bool) -> None:
     door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
 
 
-def _show_page(door: Door, page: Page) -> None:
+def _show_page(door: Door, page: Page, others: str) -> None:
     from rich.table import Table
 
     from semmem.interfaces.cli.show import one_line
@@ -195,7 +210,7 @@ def _show_page(door: Door, page: Page) -> None:
         text = f"{memory.title}: {memory.text}" if memory.title else memory.text
         table.add_row(*_plain_cells(memory.id, when, one_line(text, 90)))
     if not len(page):
-        door.out.print(f"No memory in namespace {door.namespace} matches.")
+        door.out.print(f"No memory in namespace {door.namespace} matches.{others}")
         return
     door.out.print(table)
     if page.cursor:

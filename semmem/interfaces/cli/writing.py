@@ -175,8 +175,8 @@ def maintain(door: Door) -> None:
     """Tidy the store: fold what is pending, join small segments, index vectors. Answers stay the same."""
     with door.connect() as mem:
         done = mem.maintain()
-    shown = ", ".join(f"{name} {count:,}" for name, count in done.items()) or "nothing to do"
-    door.give(done, lambda: door.out.print(f"Done: {shown}."))
+    shown = ", ".join(f"{name} {count:,}" for name, count in done.items() if count)
+    door.give(done, lambda: door.out.print(f"Done: {shown}." if shown else "There was nothing to tidy."))
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
@@ -217,53 +217,78 @@ def _vector(given: str | None) -> list[float] | None:
         raise InvalidInput("--vector must be a JSON list of numbers, such as '[0.1, 0.2]'.") from error
 
 
-def items(path: Path) -> Iterator[Any]:
-    """Yield one item a line of a JSONL file; a broken line as it stands.
+def items(path: Path, numbers: list[int] | None = None) -> Iterator[Any]:
+    """Yield one item a line of a JSONL file; a broken line as it stands. ``numbers`` gets the line of each.
 
     remember_many rejects what is not a mapping, with its position and reason, so a line that is not JSON is passed on
     as the text it is.
     """
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
+            if numbers is not None:
+                numbers.append(number)
             try:
                 yield json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 yield line
 
 
+def _in_the_file(reason: str) -> str:
+    """Return why an item is refused as one says it of a line."""
+    if reason == "An item must be a mapping with a text, not str.":
+        return "it is no JSON object."
+    if reason.startswith("'updated_at' is not something"):
+        return "it was written by semmem export; semmem import jsonl reads it."
+    return reason
+
+
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
+    from semmem.errors import BadItem, Conflict
+    from semmem.interfaces import wire
+    from semmem.interfaces.cli.importing import numbered
     from semmem.interfaces.cli.progress import counting
 
-    total = None
+    total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once
         with path.open("rb") as lines:
             total = sum(1 for line in lines if line.strip())
     skip = on_error is OnError.skip
     with door.connect(create=True) as mem, counting(door, path.name, total) as advance:
-        report = mem.remember_many(
-            items(path),
-            namespace=door.namespace,
-            batch_size=batch_size,
-            on_error="skip" if skip else "abort",
-            progress=advance,
-        )
-    door.give(report, lambda: _show_report(door, report))
+        try:
+            report = mem.remember_many(
+                items(path, numbers),
+                namespace=door.namespace,
+                batch_size=batch_size,
+                on_error="skip" if skip else "abort",
+                progress=advance,
+            )
+        except (BadItem, Conflict) as error:
+            if (place := numbered(error)) is None:
+                raise
+            at, reason = place
+            raise type(error)(f"{path.name}, line {numbers[at]}: {_in_the_file(reason)}") from error
+    rejected = [
+        {"line": numbers[bad.position], **wire.plain(bad), "reason": _in_the_file(bad.reason)}
+        for bad in report.rejected
+    ]
+    door.give({**wire.plain(report), "rejected": rejected}, lambda: _show_report(door, report, rejected))
 
 
 def _show_memory(door: Door, memory: Memory) -> None:
     door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}.")
 
 
-def _show_report(door: Door, report: IngestReport) -> None:
+def _show_report(door: Door, report: IngestReport, rejected: list[dict[str, Any]]) -> None:
     rate = report.read / report.seconds if report.seconds else 0.0
     door.out.print(
         f"Remembered {report.remembered} of {report.read} in {report.seconds:.1f} s ({rate:,.0f}/s); "
         f"{report.unchanged} unchanged, {len(report.rejected)} rejected."
     )
-    for bad in report.rejected[:20]:
-        door.say(f"  item {bad.position}{f' ({bad.id})' if bad.id else ''}: {bad.reason}")
+    for bad in rejected[:20]:
+        id = f" ({bad['id']})" if bad["id"] else ""
+        door.say(f"  line {bad['line']}{id}: {bad['reason']}")
     if len(report.rejected) > 20:
         door.say(f"  and {len(report.rejected) - 20} more; --json lists them all.")
     for leg, reason in report.degraded.items():
