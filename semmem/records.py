@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Written"]
+__all__ = ["PLACE", "Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Written"]
 
 PLACE = "reextract"
 """The fact under which a store notes how far reading everything again has come."""

@@ -68,7 +68,9 @@ def _indexed(
     with connection.transaction():
         connection.execute(_SQL["plan_for_these"])
         rows = connection.execute(statement, asked, binary=True).fetchall()
-    return _admitted(rows, scope)[:depth]
+    if not rows or rows[0][2] < wanted:  # a small share of a large index: the scan gave up before it had seen them
+        return []
+    return _admitted([row[:2] for row in rows], scope)[:depth]
 
 
 def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, float]]:

@@ -61,3 +61,31 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         assert nearest(10, exclude=["m010"])[0] != "m010"
         assert mem.maintain()["indexed"] == 50
         assert nearest(390)[0] == "m390"
+
+
+def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 30)
+    chance = np.random.default_rng(7)
+
+    def near(count: int, share: float) -> list[list[float]]:
+        other = chance.normal(size=(count, 16)) * 0.1
+        other[:, :2] = share, 1 - share
+        return other.tolist()
+
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        mem.remember_many([{"text": "x", "vector": v} for v in near(2_000, 1.0)], namespace="large")
+        mem.remember_many([{"text": "x", "vector": v} for v in near(40, 0.5)], namespace="small")
+        mem.maintain()
+        mem.remember_many([{"text": "x", "vector": v} for v in near(30, 0.0)], namespace="small")  # not in the index
+        for setting in ("hnsw.max_scan_tuples TO 50", "hnsw.ef_search TO 10", "enable_seqscan TO off",
+                        "enable_sort TO off", "enable_bitmapscan TO off"):  # fmt: skip
+            mem.store._run(lambda c, setting=setting: c.execute(f"SET {setting}"))
+        question = np.eye(16, dtype=np.float32)[0]
+        scope = mem.store.scope(("small",), semmem.Filters(), ())
+        found = mem.store.nearest(scope, question, 5)
+        monkeypatch.setattr(postgres_dense, "INDEX_FROM", 10**9)
+        exact = mem.store.nearest(scope, question, 5)
+        assert exact.scores[0] > 0.6
+        assert found.ords == exact.ords

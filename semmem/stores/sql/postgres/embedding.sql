@@ -15,7 +15,8 @@ ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_indexed --
 -- Approximate over what is in the HNSW index (halfvec, as many candidates as are worth rescoring), exact over the rest,
--- then all of them by the exact cosine. The scan goes on (hnsw.iterative_scan) until enough are of the namespaces.
+-- then all of them by the exact cosine. The scan goes on (hnsw.iterative_scan) until enough are of the namespaces, or it has seen hnsw.max_scan_tuples
+-- of others: so what the index itself has found is counted, before the rest makes up for it.
 WITH near AS MATERIALIZED (
     SELECT ord, vector FROM embedding
     WHERE indexed AND namespace = ANY(%(namespaces)s)
@@ -27,7 +28,8 @@ WITH near AS MATERIALIZED (
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY vector <#> %(vector)s::public.vector LIMIT %(depth)s
 )
-SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM (SELECT * FROM near UNION ALL SELECT * FROM rest) AS found
+SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine, (SELECT count(*) FROM near) AS of_index
+FROM (SELECT * FROM near UNION ALL SELECT * FROM rest) AS found
 ORDER BY cosine DESC, ord LIMIT %(depth)s;
 
 -- plan_for_these --
