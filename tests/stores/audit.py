@@ -60,6 +60,9 @@ def contents(mem: Semmem | str) -> dict[str, Any]:
 
 def check(mem: Semmem | str) -> None:
     """Prove every derived table against the memories: df, tally, vectors, and each posting against its forward."""
+    if isinstance(mem, Semmem) and mem.store.kind == "SQLite":
+        mem.store._reading(_check_file)
+        return
     found = contents(mem)
     indexed = {f"{row[0]}/{row[1]}#{row[2]}" for row in found["memory"] if row[3] == 0}
     assert set(found["forwards"]) == indexed
@@ -77,3 +80,20 @@ def check(mem: Semmem | str) -> None:
     assert found["tally"] == sorted((n, sizes[n], lengths[n]) for n in sizes)
     alone = sql(mem, "SELECT namespace, key FROM posting WHERE lone")
     assert all(len(wanted[namespace, key]) == 1 for namespace, key in alone)
+
+
+def _check_file(connection: Any) -> None:
+    """Prove the index and the tally of a SQLite file against its memories."""
+    memories = connection.execute("SELECT namespace, ord, length FROM memory WHERE parts = 0").fetchall()
+    numbers = dict(connection.execute("SELECT namespace, number FROM tally"))
+    tokens = dict(connection.execute("SELECT rowid, tokens FROM lexical"))
+    assert set(tokens) == {ord for _, ord, _ in memories}
+    for namespace, ord, _ in memories:
+        assert {token.split("n")[0] for token in tokens[ord].split()} <= {str(numbers[namespace])}
+    counts, lengths = Counter(n for n, _, _ in memories), Counter[str]()
+    for namespace, _, length in memories:
+        lengths[namespace] += length
+    tallies = connection.execute("SELECT namespace, memories, length FROM tally ORDER BY 1").fetchall()
+    assert tallies == sorted((n, counts[n], lengths[n]) for n in counts)
+    found: Counter[int] = Counter(ord for (ord,) in connection.execute("SELECT doc FROM lexical_term"))
+    assert found == Counter({ord: len(held.split()) for ord, held in tokens.items() if held})
