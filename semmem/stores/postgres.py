@@ -122,10 +122,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
         """Return whole memories, newest first."""
         at, id = read_cursor(cursor) if cursor else (None, None)
-        parameters = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
-        rows = [
-            memory_of(r) for r in self._rows("memory_list", {**parameters, **postgres_write.filter_parameters(filters)})
-        ]
+        parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
+        parameters |= postgres_write.filter_parameters(filters)
+        read = self._planned if filters else self._rows
+        rows = [memory_of(r) for r in read("memory_list", parameters)]
         more = len(rows) > limit
         memories = tuple(rows[:limit])
         return Page(memories, cursor_after(memories[-1]) if more else None)
@@ -181,11 +181,21 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
             excluded = np.array([o for (o,) in self._rows("memory_excluded", parameters)], dtype=np.int64)
         if filters:
             parameters = {"namespaces": list(namespaces), **postgres_write.filter_parameters(filters)}
-            size, raw, settings = self._rows("memory_scope", parameters)[0]
+            size, raw, settings = self._planned("memory_scope", parameters)[0]
             allowed = np.frombuffer(raw, dtype=">i8").astype(np.int64)
         else:
             size, settings = self._rows("memory_size", {"namespaces": list(namespaces)})[0]
         return Scope(namespaces, int(size), allowed, excluded, settings=settings)
+
+    def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
+        """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""
+
+        def read(connection: Any) -> Sequence[Any]:
+            connection.execute(_SQL["plan_for_these"])
+            rows: Sequence[Any] = connection.execute(_SQL[statement], parameters, binary=True).fetchall()
+            return rows
+
+        return self._transaction(read)
 
     # ------------------------------------------------------------------ settings of a namespace
 

@@ -33,7 +33,7 @@ FROM (SELECT * FROM near UNION ALL SELECT * FROM rest) AS found
 ORDER BY cosine DESC, ord LIMIT %(depth)s;
 
 -- plan_for_these --
--- With an unknown LIMIT the planner would not take the index.
+-- With an unknown LIMIT, or filters that may be NULL, the planner would not take the index.
 SET LOCAL plan_cache_mode TO force_custom_plan;
 
 -- embedding_index --
