@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +25,7 @@ __all__ = ["register"]
 
 _TEXT = (".txt", ".md", ".markdown")
 _ITEMS = (".jsonl", ".ndjson")
+_DOCUMENTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub", ".html", ".htm", ".csv", ".json", ".xlsx", ".pptx")
 
 
 class OnError(StrEnum):
@@ -67,8 +70,8 @@ def remember(
 ) -> None:
     """Remember a text, standard input, or a file.
 
-    A .txt or .md file becomes one memory (long ones are split); a .jsonl file one memory a line, with remember's
-    argument names as keys.
+    A .txt or .md file becomes one memory (long ones are split), the same one when it is read again; a .jsonl file one
+    memory a line, with remember's argument names as keys.
     """
     path = _path(text, file)
     if path is not None and path.suffix.lower() in _ITEMS:
@@ -80,12 +83,12 @@ def remember(
         memory = mem.remember(
             whole,
             namespace=door.namespace,
-            id=id,
+            id=id or (_id_of(path) if path else None),
             title=title or (path.stem if path else None),
             author=author,
             session=session,
             position=position,
-            source=source or (str(path) if path else None),
+            source=source or (os.path.abspath(path) if path else None),
             tags=tuple(tags or ()),
             metadata=extra,
             importance=importance,
@@ -186,13 +189,29 @@ def _path(text: str | None, file: Path | None) -> Path | None:
         raise InvalidInput("Give one text to remember: as the argument, - for standard input, or --file PATH.")
     if file is not None:
         return to_read(file)
-    if text and "\n" not in text and len(text) < 1024 and text.lower().endswith(_TEXT + _ITEMS):
-        path = Path(text)
-        if path.is_file():
+    if not text or "\n" in text or len(text) >= 1024:
+        return None
+    path, there = Path(text), os.path.isfile(text)
+    if text.lower().endswith(_TEXT + _ITEMS):
+        if there:
             return path
         if " " not in text:
             raise InvalidInput(f"There is no file {text}; to remember these very words, add a full stop or a space.")
+    elif there and (path.suffix or len(path.parts) > 1):
+        raise InvalidInput(
+            f"{text} is a file, and only .txt, .md and .jsonl files are read by their name: say --file {text} if it is "
+            "plain text, or see `semmem import --help`."
+        )
+    elif " " not in text and path.suffix.lower() in _DOCUMENTS:
+        raise InvalidInput(f"There is no file {text}; to remember these very words, add a full stop or a space.")
     return None
+
+
+def _id_of(path: Path) -> str | None:
+    """Return the id of a file's memory, the same every time it is read; None for a pipe, which is another each time."""
+    if not path.is_file():
+        return None
+    return f"{path.stem[:200]}-{blake2b(os.fsencode(path.resolve()), digest_size=4).hexdigest()}"
 
 
 def _read(text: str | None, path: Path | None) -> str:

@@ -1,0 +1,93 @@
+"""The commands that write, as people type them: files by name, bad lines by line, update, everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from semmem.interfaces.cli.app import run
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the program on an empty SQLite store; return code, output and errors."""
+    monkeypatch.setenv("SEMMEM_URL", f"sqlite://{tmp_path}/notes.db")
+    capfd.readouterr()
+
+    def program(*args: str) -> tuple[int, str, str]:
+        code = run(list(args))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return program
+
+
+def stored(call: Call) -> dict[str, str]:
+    return {memory["id"]: memory["text"] for memory in json.loads(call("list", "--json")[1])["memories"]}
+
+
+def test_a_file_is_stored_once_however_often_it_is_remembered(call: Call, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "note.md").write_text(f"Tea in {folder}.")
+    for _ in range(2):
+        for folder in ("one", "two"):
+            assert call("remember", str(tmp_path / folder / "note.md"))[0] == 0
+    assert sorted(stored(call).values()) == ["Tea in one.", "Tea in two."]
+    (tmp_path / "one" / "note.md").write_text("Rum.")
+    code, _, err = call("remember", str(tmp_path / "one" / "note.md"))
+    assert (code, "call update to change it" in err) == (5, True)
+
+
+def test_a_file_that_is_no_text_by_its_name_is_told_and_its_name_is_not_stored(call: Call, tmp_path: Path) -> None:
+    call("remember", "Tea.", "--id", "a")
+    page = tmp_path / "page.html"
+    page.write_text("<p>Tea</p>")
+    for given, says in [(str(page), "is a file, and only .txt, .md and .jsonl"), ("report.pdf", "There is no file")]:
+        code, _, err = call("remember", given)
+        assert (code, says in err) == (2, True)
+    assert stored(call) == {"a": "Tea."}
+    assert call("remember", "--file", str(page))[0] == 0
+    assert len(stored(call)) == 2
+
+
+def test_a_bad_line_is_told_by_file_and_line(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"id": "a", "text": "Tea."}\n\n{"text": ""}\nnot json\n{"id": "b", "text": "Rum."}\n')
+    code, _, err = call("remember", str(path))
+    assert (code, "bad.jsonl, line 3: The text is empty" in err) == (2, True)
+    report = json.loads(call("remember", str(path), "--on-error", "skip", "--json")[1])
+    assert [(row["line"], row["position"]) for row in report["rejected"]] == [(3, 1), (4, 2)]
+    call("update", "a", "Gin.")
+    path.write_text('\n{"id": "a", "text": "Tea."}\n')
+    code, _, err = call("remember", str(path))
+    assert (code, "bad.jsonl, line 2: The id 'a' is already in the store" in err) == (5, True)
+
+
+def test_a_memory_is_updated_and_a_version_that_is_not_the_expected_one_is_told(call: Call) -> None:
+    call("remember", "Tea.", "--id", "a", "--title", "Drinks", "--tag", "x")
+    assert call("update", "a", "Rum.", "--title", "", "--tag", "y")[:2] == (
+        0,
+        "a in namespace default is at version 2.\n",
+    )
+    memory = json.loads(call("get", "a", "--json")[1])
+    assert (memory["text"], memory["title"], memory["tags"], memory["version"]) == ("Rum.", None, ["y"], 2)
+    code, _, err = call("update", "a", "Gin.", "--expected-version", "1")
+    assert (code, "is at version 2, not 1: its text is now 'Rum.', and yours is 'Gin.'" in err) == (5, True)
+    assert call("update", "a", "Gin.", "--expected-version", "2")[0] == 0
+    assert call("update", "b", "Gin.")[0] == 4
+    assert call("update", "a")[0] == 2
+
+
+def test_all_of_a_namespace_is_all_of_it_whatever_the_times(call: Call) -> None:
+    call("remember", "Late.", "--id", "late", "--created-at", "9999-12-31T23:59:59Z")
+    call("remember", "Early.", "--id", "early", "--created-at", "0001-01-01T00:00:00Z")
+    assert json.loads(call("forget", "--all", "--json")[1])["matched"] == 2
+    assert call("forget", "a", "--all", "--yes")[0] == 2
+    assert json.loads(call("forget", "--all", "--yes", "--json")[1])["forgotten"] == 2
+    assert stored(call) == {}
