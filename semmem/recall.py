@@ -69,7 +69,8 @@ class Recall(Sequence[Hit]):
             said.append(f"{self.withheld} withheld below {self.min_confidence:g}")
         if self.degraded:
             said.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
-        return f"Recall({len(self.hits)} of {self.total}: {first}{more}; {', '.join(said)})"
+        shown = f": {first}{more}" if first else ""
+        return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(said)})"
 
     def __len__(self) -> int:
         return len(self.hits)

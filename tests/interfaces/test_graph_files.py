@@ -49,7 +49,7 @@ class Elements(HTMLParser):
 
 
 def page(tmp_path: Path, text: str) -> str:
-    write(graph(text), tmp_path / "graph.html")
+    write(graph(text), tmp_path / "graph.html", force=True)
     return (tmp_path / "graph.html").read_text(encoding="utf-8")
 
 
@@ -99,7 +99,7 @@ def test_json_is_read_back_by_networkx(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["The Kestrel is our logger.", EVIL])
 def test_graphml_is_read_back_by_networkx(tmp_path: Path, text: str) -> None:
-    write(graph(text), tmp_path / "graph.graphml")
+    write(graph(text), tmp_path / "graph.graphml", force=True)
     read = networkx.read_graphml(tmp_path / "graph.graphml")
     assert set(read) == {"m:a", "m:b", "c:1"}
     assert read.edges["m:a", "c:1"] == {"type": "mention", "role": "subject", "weight": 0.5}
