@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg import sql
+from psycopg import Error, sql
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
@@ -108,9 +108,20 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         for (namespace,) in self._rows("posting_namespaces", {}):
             joined += self._transaction(partial(postgres_write.compact, namespace=namespace, everything=True))
         self._run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
-        identity = self.embedder()
-        indexed = self._run(lambda c: postgres_dense.index(c, identity["dimensions"])) if identity else 0
+        indexed = self._indexed(self.embedder())
         return {"folded": folded, "joined": joined, "indexed": indexed}
+
+    def _indexed(self, identity: Mapping[str, Any] | None) -> int:
+        """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""
+        if identity is None:
+            return 0
+        try:
+            return self._run(lambda c: postgres_dense.index(c, identity["dimensions"]))
+        except (Error, SemmemError):
+            now = self.embedder()
+            if now is None or dict(now) == dict(identity):
+                raise
+            return self._run(lambda c: postgres_dense.index(c, now["dimensions"]))
 
     # ------------------------------------------------------------------ reading memories
 

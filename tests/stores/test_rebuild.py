@@ -413,6 +413,21 @@ def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pyte
     assert mem.maintain()["indexed"] == 0
 
 
+def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vectors(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = mem.store.embedder()
+    mem.rebuild(embedder=Other(more=5))
+    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 50)
+    now, asked = mem.store.embedder, iter([before])
+    monkeypatch.setattr(mem.store, "embedder", lambda: next(asked, None) or now())  # as maintain has read it before
+    mem.maintain()
+    assert sql(mem, "SELECT count(*) FROM pg_indexes WHERE indexname = 'embedding_hnsw'") == [(1,)]
+    assert sql(mem, "SELECT count(*) FROM embedding WHERE indexed") == [(100,)]
+    found = mem.recall("chart mast note 10", recipe="dense")
+    assert (found[0].memory.id, found.degraded) == ("m010", {})
+
+
 def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
