@@ -44,7 +44,12 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
     with _going_on(), source.lasting() as one, target.lasting() as two:
         identity = _identity(one)
         if identity == _identity(two):
-            raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
+            if _started(one) == _started(two):
+                raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
+            raise InvalidInput(
+                "The target was made by copying the files of the source's server, so it is no empty store, and cannot "
+                "be told from the source later; copy into a store that was made by itself."
+            )
         with alone(two):
             job = _Copy(one, two, identity, progress)
             with postgres_tables.snapshot(one):
@@ -89,6 +94,10 @@ def alone(connection: Any) -> Iterator[None]:
 
 def _identity(connection: Any) -> str:
     return str(connection.execute(_SQL["database_id"]).fetchone()[0])
+
+
+def _started(connection: Any) -> Any:
+    return connection.execute(_SQL["server_started"]).fetchone()[0]
 
 
 def _ords(connection: Any) -> Any:

@@ -322,3 +322,23 @@ def test_from_an_embedded_store_to_a_server_and_back_into_another_embedded_one(
     back = semmem.copy(store_url, two)
     assert there.namespaces == back.namespaces == held(one) == held(two)
     assert there.tables == back.tables
+
+
+@pytest.mark.slow  # starts two servers
+def test_a_server_whose_files_were_copied_is_told_from_the_store_itself(tmp_path: Path) -> None:
+    one, two = tmp_path / "a" / "data", tmp_path / "b" / "data"
+    servers = [EmbeddedServer(data, idle_stop_s=60) for data in (one, two)]
+    try:
+        with semmem.connect(f"embedded://{one}", embedder="none", idle_stop_s=60) as mem:
+            mem.remember("Tea.", id="a")
+        servers[0].stop("fast")
+        two.parent.mkdir()
+        subprocess.run(["cp", "-a", one, two], check=True)  # with their owner
+        for source, copied in ((one, one), (one, two)):
+            with pytest.raises(semmem.InvalidInput) as told:
+                semmem.copy(f"embedded://{source}", f"embedded://{copied}", idle_stop_s=60)
+            assert ("name the same store" in told.value.message) == (source == copied)
+            assert ("copying the files" in told.value.message) == (source != copied)
+    finally:
+        for server in servers:
+            server.stop("immediate")

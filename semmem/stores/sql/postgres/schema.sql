@@ -52,6 +52,10 @@ DELETE FROM meta WHERE key = %(key)s;
 SELECT d.oid::text || ' ' || s.system_identifier FROM pg_database d, pg_control_system() s
 WHERE d.datname = current_database();
 
+-- server_started --
+-- Of two servers with the same files, one of which is a copy, this differs.
+SELECT pg_postmaster_start_time();
+
 -- meta_claim --
 -- The first writer decides; everybody reads what was decided.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
