@@ -183,7 +183,8 @@ def prepare(data: Path, who: Owner) -> Path:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = data.stat()
-        if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and not any(data.iterdir()):
+        ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and not any(data.iterdir())
+        if ours and not data.is_symlink():  # where a link leads is another folder, to be left as it is
             data.chmod(0o700)
             who.give(data)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -201,7 +202,15 @@ def prepare(data: Path, who: Owner) -> Path:
 
 
 def check_owner(data: Path, folder: Path, who: Owner | None) -> None:
-    """Raise StoreUnavailable when ``folder`` belongs to neither the caller nor the server's user."""
+    """Raise StoreUnavailable when ``folder`` belongs to neither the caller nor the server's user.
+
+    Also when it is a link and the caller is root, who would close, and hand over, whatever it leads to.
+    """
+    if os.geteuid() == 0 and folder.is_symlink():
+        raise StoreUnavailable(
+            f"{folder} is a symbolic link, which root does not follow; put the folder itself there, or choose another "
+            "one with SEMMEM_HOME or embedded:FOLDER."
+        )
     uid = folder.stat().st_uid
     if uid == os.geteuid() or (who is not None and uid == who.uid):
         return

@@ -22,7 +22,7 @@ __all__ = ["EmbeddedServer", "ServerStatus"]
 
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _GRACE_S = 10  # a starter uses its start_timeout_s up and then still has to say so
-_LOG_ROOM = 65536  # bytes; with less the server cannot even write down why it does not start
+_ROOM = 32 * 2**20  # bytes: two segments of its write-ahead log; with less it may not even say what it lacks
 _CREATE_DATABASE = f"CREATE DATABASE {cluster.DATABASE} TEMPLATE template0"
 _VERSION_AND_CLIENTS = """SELECT current_setting('server_version'), count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
@@ -177,8 +177,11 @@ class EmbeddedServer:
             if (server := self._settle(end)) is None:
                 postmaster.remove_socket_folder(str(self._folder))
                 said = log.read_text(encoding="utf-8", errors="replace")
-                if not said and shutil.disk_usage(self._folder).free < _LOG_ROOM:
-                    said = "No space left on device"
+                if shutil.disk_usage(self._folder).free < _ROOM:
+                    raise StoreUnavailable(
+                        f"The disk of {self.data} is full, and the database server cannot start without room for its "
+                        "log; free some space there and try again. Nothing that was acknowledged is lost."
+                    )
                 raise StoreUnavailable(f"The server in {self.data} did not start: {cluster.last_words(said)}")
         self._create_database(server)
         return server

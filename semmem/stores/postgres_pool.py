@@ -27,6 +27,8 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 T = TypeVar("T")
 _SQL = statements("postgres")
 _TRIES = 6
+_ASK_AGAIN_S = 5.0
+"""After this long without a connection the server is looked at anew, and the pool made to try another one."""
 
 
 class Pooled:
@@ -58,6 +60,7 @@ class Pooled:
             open=True,
             timeout=30,
             max_idle=60,
+            reconnect_timeout=_ASK_AGAIN_S,
             name="semmem",
         )
 
@@ -71,7 +74,7 @@ class Pooled:
 
         Gives a function by which another thread cancels the statement that runs, such as when a leg's time is up.
         """
-        hold = _Hold(self._pool)
+        hold = _Hold(self._pool, self._take)
         outer, self._held.hold = getattr(self._held, "hold", None), hold
         try:
             yield hold.cancel
@@ -83,7 +86,7 @@ class Pooled:
     def lasting(self) -> Iterator[Any]:
         """Yield a connection for work of minutes; when it fails that is told in one sentence, and not tried again."""
         try:
-            with self._pool.connection() as connection:
+            with self._borrowed() as connection:
                 yield connection
         except PoolClosed as error:
             raise StoreClosed() from error
@@ -92,10 +95,37 @@ class Pooled:
         except psycopg.Error as error:
             raise self._told(error) from error
 
+    def _take(self) -> Any:
+        """Take a connection from the pool; where none is idle, what keeps the server from starting is told at once.
+
+        The pool would try in ever longer distances, and tell nobody. Raises PoolTimeout after its ``timeout``.
+        """
+        end = time.monotonic() + self._pool.timeout
+        while True:
+            if self._pool.closed:
+                raise StoreClosed()
+            if not self._pool.get_stats().get("pool_available"):
+                self._conninfo()  # starts a server that has gone
+            try:
+                return self._pool.getconn(timeout=min(_ASK_AGAIN_S, max(end - time.monotonic(), 0.01)))
+            except PoolTimeout:
+                if time.monotonic() >= end:
+                    raise
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[Any]:
+        """Take a connection for one piece of work, as the pool's own ``connection`` does."""
+        connection = self._take()
+        try:
+            with connection:
+                yield connection
+        finally:
+            self._pool.putconn(connection)
+
     def _once(self, work: Callable[[Any], T]) -> T:
         hold: _Hold | None = getattr(self._held, "hold", None)
         if hold is None:
-            with self._pool.connection() as connection:
+            with self._borrowed() as connection:
                 return work(connection)
         connection = hold.connection()
         try:
@@ -187,8 +217,9 @@ def _configure(connection: Any) -> None:
 class _Hold:
     """One connection of the pool, taken when first needed."""
 
-    def __init__(self, pool: ConnectionPool[Any]) -> None:
+    def __init__(self, pool: ConnectionPool[Any], take: Callable[[], Any]) -> None:
         self._pool = pool
+        self._take = take
         self._lock = threading.Lock()
         self._connection: Any = None
         self._over = False
@@ -197,7 +228,7 @@ class _Hold:
         """Return the connection, taking it from the pool the first time."""
         if self._connection is None:
             with standing():
-                connection = self._pool.getconn()
+                connection = self._take()
             with self._lock:
                 self._connection = connection
         if self._over:

@@ -26,6 +26,31 @@ def test_a_folder_that_holds_other_things_keeps_its_mode(tmp_path: Path) -> None
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+def test_a_link_to_a_folder_leaves_that_folder_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    other.chmod(0o755)
+    (tmp_path / "data").symlink_to(other)
+    who = cluster.owner(create=True)
+    assert who is not None
+    folder = cluster.prepare(tmp_path / "data", who)
+    assert (stat.S_IMODE(other.stat().st_mode), other.stat().st_uid) == (0o755, os.geteuid())
+    assert (tmp_path / "data").lstat().st_uid == os.geteuid()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user can only link to folders of their own")
+def test_root_closes_and_hands_over_no_folder_that_a_link_leads_to(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    other.chmod(0o755)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "postgresql").symlink_to(other)
+    with pytest.raises(StoreUnavailable, match="is a symbolic link, which root does not follow"):
+        EmbeddedServer(tmp_path / "data").ensure_running()
+    assert (stat.S_IMODE(other.stat().st_mode), other.stat().st_uid, list(other.iterdir())) == (0o755, 0, [])
+
+
 def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="cannot be used"):

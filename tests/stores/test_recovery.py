@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +15,7 @@ import psycopg
 import pytest
 
 import semmem
+from semmem.errors import StoreUnavailable
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.postgres_errors import gone, starting
 from tests.stores import own_server
@@ -96,3 +99,57 @@ def test_ten_connects_while_a_server_of_ones_own_recovers_are_all_served(own: Ow
         with ThreadPoolExecutor(4) as pool:  # each of the four has two connections; there are 17
             assert list(pool.map(connect, [url] * 10)) == ["An owl in the oak."] * 10
     assert log_of(own.folder / "log").count("was terminated by signal 9") == 3
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own that can be filled."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=200m,mode=755", "small", str(folder)]
+    if subprocess.run(["mount", *options], capture_output=True).returncode != 0:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(ballast: Path, spare: int) -> None:
+    """Fill the disk up to ``spare`` bytes."""
+    with ballast.open("ab") as out, contextlib.suppress(OSError):
+        while (left := shutil.disk_usage(ballast.parent).free - spare) > 0:
+            out.write(b"." * min(left, 1_000_000))
+            out.flush()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts disks")
+def test_a_disk_without_room_for_the_log_is_told_by_every_call_and_freed_loses_nothing(small_disk: Path) -> None:
+    data, ballast, stored = small_disk / "data", small_disk / "ballast", {}
+    try:
+        with semmem.connect(f"embedded://{data}", embedder="hashing", pool_size=3) as mem:
+            fill(ballast, 8_000_000)
+            for n in range(2_000):
+                text = f"Note {n}: " + f"owl {n} in the oak, " * 200
+                try:
+                    stored[mem.remember(text, id=f"m{n}").id] = text
+                except StoreUnavailable as error:
+                    said = str(error)
+                    break
+            assert 0 < len(stored) < 2_000
+            assert "free some space there and try again" in said
+            fill(ballast, 0)
+            for work in (lambda: mem.remember("more " * 5_000), lambda: mem.remember("again"), mem.stats):
+                with contextlib.suppress(StoreUnavailable):
+                    work()
+            EmbeddedServer(data).stop("immediate")  # if it did not stop by itself: it finds no room to recover
+            for work in (mem.stats, lambda: mem.remember("again"), lambda: mem.get("m0")):
+                with pytest.raises(StoreUnavailable) as caught:
+                    work()
+                assert str(caught.value) == (
+                    f"The disk of {data} is full, and the database server cannot start without room for its log; free "
+                    "some space there and try again. Nothing that was acknowledged is lost."
+                )
+            ballast.unlink()
+            assert {id: mem.get(id).text for id in stored} == stored
+            assert mem.remember("again", id="again").text == "again"
+    finally:
+        EmbeddedServer(data).stop("immediate")
