@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.interfaces.cli import show
-from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.app import app, run
 from semmem.interfaces.cli.terminal import Shown, Terminal, terminal
 from semmem.interfaces.controls import as_json, encodable, visible
 
@@ -64,7 +64,23 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
     there, chat, bad = ["-n", HOSTILE], folder / f"{NAME}.jsonl", folder / f"bad {NAME}.jsonl"
     chat.write_text(json.dumps({"role": HOSTILE, "content": HOSTILE}) + f"\n{HOSTILE}\n", encoding="utf-8")
     bad.write_text(f'{{"id": {json.dumps(HOSTILE)}}}\n{HOSTILE}\n', encoding="utf-8")
+    vault, table = folder / f"vault {NAME}", folder / f"{NAME}.csv"
+    vault.mkdir(exist_ok=True)
+    (vault / f"{NAME}.md").write_text(f"---\n{NAME}\n---\n# {HOSTILE}\n#{HOSTILE}", encoding="utf-8")
+    table.write_text(f"text,{NAME}\nThe door {NAME},{NAME}\n", encoding="utf-8")
     return [
+        (0, ["namespaces"]),
+        (0, ["update", HOSTILE, f"The key of Heron House. {HOSTILE}!", *there]),
+        (5, ["update", HOSTILE, f"The key. {HOSTILE}", "--expected-version", "1", *there]),
+        (0, ["import", "csv", str(table), *there, "--column", f"title={NAME}"]),
+        (2, ["import", "csv", str(table), *there, "--column", f"title={HOSTILE}x"]),
+        (0, ["import", "markdown", str(vault), *there]),
+        (2, ["copy", f"sqlite:{folder / NAME}.db", f"sqlite:{folder / NAME}.db"]),
+        (0, ["server", "status", "--url", f"embedded:{folder / NAME}"]),
+        (0, ["server", "stop", "--url", f"embedded:{folder / NAME}"]),
+        (2, ["demo", "--data", str(folder / NAME)]),
+        (2, ["demo", "--ask", HOSTILE]),
+        (0, ["recall", "key of Heron House", *there, "--full"]),
         (0, ["recall", "key of Heron House", *there]),
         (0, ["recall", HOSTILE, *there]),
         (0, ["explain", HOSTILE, "--query", "Heron House", *there]),
@@ -110,6 +126,17 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["forget", HOSTILE, *there, "--yes"]),
         (0, ["forget", "--all", *there, "--yes"]),
     ]
+
+
+def test_every_command_is_among_those_that_are_tried(tmp_path: Path) -> None:
+    from typer import Typer
+
+    def names(group: Typer) -> set[str]:
+        return {str(one.name) for one in group.registered_commands}
+
+    tried = {word for _, args in commands(tmp_path) for word in args[:2]}
+    groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
+    assert names(app).union(*map(names, groups)) <= tried
 
 
 @pytest.mark.parametrize("colours", [False, True], ids=["piped", "terminal"])
