@@ -91,6 +91,13 @@ def test_a_hit_shows_what_is_around_the_match_and_all_of_it_on_demand(
     assert all(line.startswith("      ") for line in text)
 
 
+def test_the_id_that_was_made_is_shown_whole_beside_a_long_title(call: Callable[..., tuple[int, str, str]]) -> None:
+    memory = json.loads(call("remember", "The key is red.", "--title", "The colour of the key " * 3, "--json")[1])
+    _, out, _ = call("recall", "key")
+    assert memory["id"] in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("name", [*RECIPES])
 def test_reach_fits_eighty_columns_with_its_words_whole(call: Callable[..., tuple[int, str, str]], name: str) -> None:
     code, out, _ = call("reach", "--recipe", name)

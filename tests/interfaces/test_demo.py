@@ -47,11 +47,15 @@ def test_the_whole_show_as_json_and_for_people(
     assert told["folder"]["memories"] == 2
     assert told["folder"]["questions"][0]["query"] == "Where was the leaking boat built?"
 
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal.terminal.cache_clear()
     assert run(["--url", store_url, "demo", "--data", str(tmp_path)]) == 0
+    terminal.terminal.cache_clear()
     shown = capfd.readouterr().out
     assert "boost-only" in shown
     assert "Petra Lindqvist" in shown
-    assert max(map(len, shown.splitlines())) <= 100
+    assert "default: and the graph (named)" in shown
+    assert max(map(len, shown.splitlines())) <= 80
     with semmem.connect(store_url) as mem:
         assert mem.stats().memories == 0  # in a store of your own nothing is left behind
 

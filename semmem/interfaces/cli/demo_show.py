@@ -32,7 +32,7 @@ class Quiet:
 
 
 class Show:
-    """Prints each stage of the demonstration as it happens, 100 columns wide."""
+    """Prints each stage of the demonstration as it happens, at most 100 columns wide."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -61,26 +61,25 @@ class Show:
         self._out.print()
         self._out.print(f"{number}. {asked.query}", style="bold")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("hybrid: lexical and dense", width=_SIDE, no_wrap=True, header_style="dim")
-        table.add_column(
-            f"default: with the graph ({default.regime} question)", width=_SIDE, no_wrap=True, header_style="dim"
-        )
+        side = min(_SIDE, (self._out.width - 4) // 2)
+        for name in ("hybrid: lexical and dense", f"default: and the graph ({default.regime})"):
+            table.add_column(name, width=side, no_wrap=True, header_style="dim")
         known = {hit.id for hit in hybrid}
         for place in range(max(len(hybrid), len(default))):
-            left = _cell(hybrid[place], asked, full_score([hybrid]), None) if place < len(hybrid) else ""
-            right = _cell(default[place], asked, full_score([default]), known) if place < len(default) else ""
+            left = _cell(hybrid[place], asked, full_score([hybrid]), None, side) if place < len(hybrid) else ""
+            right = _cell(default[place], asked, full_score([default]), known, side) if place < len(default) else ""
             table.add_row(left, right)
         self._out.print(table)
         self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
             found = next(hit.memory for hit in default if hit.memory.id == why.id)
-            self._out.print(f"  reads  {one_line(found.text, 90)}")
+            self._out.print(f"  reads  {one_line(found.text, self._out.width - 10)}")
             self._out.print(f"  others {_places(why)}", style="dim")
             self._out.print(_path(why))
 
     def why_not(self, missed: str, why: Explanation) -> None:
         """Print why the seed recipe does not return the answer of the first question, although its graph found it."""
-        self._rule(f"Why not? Question 1 under recipe seed, which has the graph too: the memory {missed}")
+        self._rule(f"Why not? Question 1 under recipe seed, graph and all: {missed}")
         self._out.print(str(why))
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
@@ -133,7 +132,7 @@ class Show:
         self._out.print(Rule(Shown(title, style="bold"), align="left", style="dim"))
 
 
-def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
+def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None, side: int) -> Text:
     from semmem.interfaces.cli.terminal import Shown
 
     mark, style = " ", ""
@@ -143,7 +142,7 @@ def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None) -> Text:
         mark, style = "+", "green"
     cell = Shown(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
-    cell.append(f" {one_line(_name(hit), _SIDE - 12 - _BAR)}", style=style)
+    cell.append(f" {one_line(_name(hit), side - 12 - _BAR)}", style=style)
     return cell
 
 

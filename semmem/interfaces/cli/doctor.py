@@ -157,13 +157,13 @@ def _is_sqlite(door: Door) -> bool:
 def _store(door: Door) -> list[Finding]:
     from semmem.embedders import known_as
     from semmem.errors import SemmemError
-    from semmem.stores.capabilities import lacking
+    from semmem.stores.capabilities import absence
 
     try:
         with door.connect() as mem:
             counts = mem.stats()
             capabilities = mem.store.capabilities
-            absent = [why for leg in ("dense", "graph") if (why := lacking(mem.store, leg)) is not None]
+            absent = [absence(mem.store, leg) for leg in ("dense", "graph") if leg not in capabilities]
             settings = _searched(mem)
             missing, half_done = mem.store.without_vector(), mem.store.half_done()
     except SemmemError as error:
@@ -172,7 +172,7 @@ def _store(door: Door) -> list[Finding]:
     size += f", {counts.bytes / 2**20:,.1f} MiB"
     out = [Finding("store", "good", size), *settings]
     if absent:
-        out.append(Finding("legs", "optional", f"lexical alone; {' '.join(absent)}"))
+        out.append(Finding("legs", "optional", f"lexical alone: {', '.join(absent)}; a PostgreSQL store does"))
     if "dense" not in capabilities:
         return out
     if missing > 0:

@@ -26,8 +26,8 @@ _LOOK = {
 _OTHER = ("▪", "white")
 _WIDTH = 18
 _INDENT = 6
-_LEAST = 12
-"""Characters that a title or an id has at the least."""
+_LEAST = 8
+"""Characters that a title has at the least."""
 
 
 def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH) -> Text:
@@ -116,10 +116,10 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
 
     head = Shown(f" {hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
-    room = max(2 * _LEAST, width - len(head) - 4)
-    id = one_line(hit.memory.id, max(_LEAST, min(36, room - (_LEAST if hit.memory.title else 0))))
+    id = one_line(hit.memory.id, 36)  # whole, if it is one that was made: explain asks for it
     if hit.memory.title:
-        head.append(f"  {one_line(hit.memory.title, max(_LEAST, min(48, room - len(id))))}", style="bold")
+        room = width - len(head) - len(id) - 4
+        head.append(f"  {one_line(hit.memory.title, max(_LEAST, min(48, room)))}", style="bold")
     head.append(f"  {id}", style="dim")
     shares = Shown()
     for name, value in hit.components.items():
