@@ -225,3 +225,16 @@ def test_a_recall_below_the_least_confidence_shows_no_hit(call: Call) -> None:
     call("remember", "The key is under the pot.")
     code, out, _ = call("recall", "key", "--min-confidence", "1")
     assert (code, "is below 1: no hit is shown." in out, "under the pot" in out) == (0, True, False)
+
+
+def test_an_id_that_is_taken_is_told_before_anything_is_embedded(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.embedders.hashing import Hashing
+
+    call("remember", "One.", "--id", "a")
+    asked: list[Any] = []
+    monkeypatch.setattr(Hashing, "embed", lambda self, texts: asked.append(texts))
+    code, _, err = call("remember", "Two.", "--id", "a")
+    assert code == 5
+    assert "'a'" in err
+    assert call("remember", "One.", "--id", "a")[0] == 0
+    assert asked == []
