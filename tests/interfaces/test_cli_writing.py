@@ -91,3 +91,30 @@ def test_all_of_a_namespace_is_all_of_it_whatever_the_times(call: Call) -> None:
     assert call("forget", "a", "--all", "--yes")[0] == 2
     assert json.loads(call("forget", "--all", "--yes", "--json")[1])["forgotten"] == 2
     assert stored(call) == {}
+
+
+@pytest.mark.parametrize("format", ["csv", "chat", "jsonl"])
+def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
+    call: Call, tmp_path: Path, format: str
+) -> None:
+    def file(name: str, **texts: str) -> str:
+        path = tmp_path / (f"{name}.csv" if format == "csv" else f"{name}.jsonl")
+        if format == "csv":
+            path.write_text("id,text\n" + "".join(f"{id},{text}\n" for id, text in texts.items()))
+        else:
+            field = "content" if format == "chat" else "text"
+            path.write_text("".join(json.dumps({"id": id, field: text}) + "\n" for id, text in texts.items()))
+        return str(path)
+
+    def told(path: str, *more: str) -> tuple[int, int, int, int]:
+        found = json.loads(call("import", format, path, "--json", *more)[1])
+        return found["remembered"], found["unchanged"], found["replaced"], len(found["rejected"])
+
+    call("remember", "By hand.", "--id", "hand")
+    first = ["--replace"] if format == "jsonl" else []
+    assert told(file("one", a="Tea.", b="Rum.", hand="Other."), *first) == (2, 0, 0, 1)
+    assert told(file("one", a="Tea.", b="Gin.", hand="Other.")) == (0, 1, 0, 2)
+    assert told(file("one", a="Tea.", b="Gin.", hand="Other."), "--replace") == (0, 1, 1, 1)
+    assert told(file("two", a="Milk."), "--replace") == (0, 0, 0, 1)
+    assert stored(call) == {"a": "Tea.", "b": "Gin.", "hand": "By hand."}
+    assert call("import", "mem0", file("one"), "--replace")[0] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -59,6 +60,10 @@ def import_(
     drop_others: Annotated[bool, typer.Option("--drop-others", help="csv: no metadata from other columns.")] = False,
     into: Annotated[str | None, typer.Option(help="jsonl: this namespace for all, instead of their own.")] = None,
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: make vectors anew.")] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="chat, csv, jsonl: a changed row takes the place of what this file brought in."),
+    ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
     ] = False,
@@ -67,7 +72,8 @@ def import_(
 
     chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs.
 
-    csv: a table, one row a memory.
+    csv: a table, one row a memory. With --replace a row whose id is known replaces the old one, if it came from a file
+    of this name; jsonl needs --replace the first time too.
 
     jsonl: what `semmem export` writes, or lines with remember's argument names as keys.
 
@@ -79,17 +85,20 @@ def import_(
 
     mem0: mem0's memories saved as JSON.
     """
-    from semmem.errors import BadItem, Conflict
+    from semmem.errors import BadItem, Conflict, InvalidInput
     from semmem.interfaces.cli.progress import counting
-    from semmem.interfaces.importers import BadRow, owned, reader, told_apart
+    from semmem.interfaces.importers import MARKED, BadRow, owned, reader, told_apart
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
+    if replace and format.value not in (*MARKED, "markdown"):
+        raise InvalidInput(f"--replace is an option of import {', '.join(MARKED)}, not of import {format.value}.")
     _there(format, file)
     bad: list[BadRow] = []
     wheres: list[str] = []
     namespaces: set[str] = set()
     keep: set[str] = set()
     skip = on_error is OnError.skip
+    marked = format.value in MARKED and (replace or format is not Format.jsonl)
 
     def tell(row: BadRow) -> None:
         bad.append(row)
@@ -99,7 +108,12 @@ def import_(
         for row in reader(format.value)(file, reject=tell if skip else None, **options, **apart):
             wheres.append(row.where)
             namespaces.add(str(row.get("namespace", door.namespace)))
+            if marked:
+                row["metadata"] = {**(row.get("metadata") or {}), **mine(apart)["metadata"]}
             yield row
+
+    def mine(apart: dict[str, Any]) -> dict[str, Any]:
+        return owned(format.value, file, **apart) or {}
 
     with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
         apart = told_apart(format.value, file, mem, door.namespace)
@@ -109,8 +123,8 @@ def import_(
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
-                owned=owned(format.value, file, **apart),
-                replace=format is Format.markdown,
+                owned=mine(apart) if replace or format is Format.markdown else None,
+                replace=replace or format is Format.markdown,
                 prune=prune,
                 keep=keep,
                 progress=advance,
@@ -126,12 +140,14 @@ def import_(
         "unchanged": report.unchanged,
         "replaced": report.replaced,
         "rejected": bad,
-        "gone": report.gone,
+        "gone": report.gone if format is Format.markdown else (),
         "pruned": report.pruned,
         "seconds": report.seconds,
         "degraded": report.degraded,
         "namespaces": sorted(namespaces),
     }
+    if format is not Format.markdown:  # only a vault is known to be read whole
+        report = dataclasses.replace(report, gone=())
     door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [door.namespace]))
 
 

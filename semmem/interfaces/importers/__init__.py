@@ -13,7 +13,7 @@ from typing import Any
 from semmem.errors import InvalidInput
 from semmem.interfaces.importers.rows import BadRow, Item
 
-__all__ = ["FORMATS", "BadRow", "Item", "owned", "reader", "told_apart"]
+__all__ = ["FORMATS", "MARK", "MARKED", "BadRow", "Item", "owned", "reader", "told_apart"]
 
 _SOME = 50
 
@@ -28,6 +28,12 @@ FORMATS = {
     "mem0": "mem0",
 }
 """What ``semmem import`` reads, and the module that reads it."""
+
+
+MARK = "imported_from"
+"""The key of metadata by which the memories of one file are known as its own."""
+MARKED = ("chat", "csv", "jsonl")
+"""The formats whose memories bear it; JSON lines only where they may replace, for they say all of a memory."""
 
 
 def reader(format: str) -> Callable[..., Iterator[Item]]:
@@ -66,9 +72,11 @@ def told_apart(format: str, path: Path, mem: Any, namespace: str) -> dict[str, A
 def owned(format: str, path: Path, **options: Any) -> dict[str, Any] | None:
     """Return the filters of the memories that an earlier import of ``path`` has stored and this one may replace.
 
-    ``options`` are those of ``told_apart``.
-    None for a format whose memories are never replaced: all but ``markdown``.
+    ``options`` are those of ``told_apart``. Of a vault by its name, of a table, a transcript or JSON lines by the mark
+    that ``semmem import`` leaves in their metadata. None for a format whose memories are never replaced.
     """
+    if format in MARKED:
+        return {"metadata": {MARK: options.get("name") or path.name}}
     if format != "markdown":
         return None
     from semmem.interfaces.importers.vault import origin

@@ -177,7 +177,7 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
         id=come.prefix + note.id,
         title=note.title,
         source=note.id,
-        tags=note.tags or None,
+        tags=note.tags,
         metadata={**note.metadata, **own, **({"front matter": hidden} if hidden else {})},
         created_at=note.created_at,
     )
