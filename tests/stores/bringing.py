@@ -13,6 +13,7 @@ from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.embedders.hashing import Hashing
 from semmem.errors import Conflict, InvalidInput, NotFound
+from semmem.extractors.rules import Rules
 from semmem.facade import Semmem
 from semmem.protocols import Store
 
@@ -199,3 +200,62 @@ class BringingConformance:
             report = mem.bring_in(items, owned={"authors": "Ada"}, replace=True, batch_size=size)
             assert [row.position for row in report.rejected] == [1]
             assert texts(mem) == {"a": "Tea."}
+
+    # ------------------------------------------------------------------ how a text is read
+
+    def test_a_text_is_split_at_1400_characters_whatever_the_embedder_could_take(self, store: Store) -> None:
+        class Patient(Hashing):
+            max_tokens = 8192
+
+        mem = opened(store, embedder=Patient())
+        text = "Tea at four o'clock. " * 357
+        mem.remember(text, id="ascii")
+        parts = mem.stats().parts
+        assert len(text) == 7497
+        assert parts >= 6
+        mem.remember(text.replace("clock", "clöck"), id="umlaut")
+        assert mem.stats().parts == 2 * parts
+
+    @pytest.mark.needs("graph")
+    def test_an_extractor_that_asks_a_model_is_asked_about_a_batch_together_and_about_few_older_ones(
+        self, store: Store
+    ) -> None:
+        class Asking(Rules):
+            asked: list[int]
+
+            def prepare(self, memories: Any) -> None:
+                self.asked.append(len(list(memories)))
+
+        asking = Asking()
+        asking.asked = []
+        mem = opened(store, extractor=asking)
+        mentions = [{"text": f"It is said that parts of the Engine of babbage were kept, {n}."} for n in range(25)]
+        mem.remember_many(mentions)
+        assert asking.asked == [25]
+        mem.remember("It was never finished.", title="Engine of Babbage")
+        assert sum(asking.asked) <= 25 + 16
+        mem.maintain()
+        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 26
+
+    @pytest.mark.needs("graph")
+    def test_a_memory_that_cannot_be_read_again_holds_no_other_back(self, store: Store) -> None:
+        class Moody(Rules):
+            dislikes = "nothing at all"
+
+            def extract(self, text: str, *more: Any, **named: Any) -> Any:
+                if self.dislikes in text:
+                    raise RuntimeError("the extractor is broken")
+                return super().extract(text, *more, **named)
+
+        moody = Moody()
+        mem = opened(store, extractor=moody)
+        mem.remember("It is said that parts of the Engine of babbage were kept.", id="bad")
+        mem.remember("We saw how parts of the Engine of babbage shone.", id="good")
+        moody.dislikes = "kept"
+        assert mem.remember("It was never finished.", id="title", title="Engine of Babbage").version == 1
+        done = mem.maintain()
+        assert done["unread"] == 1
+        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 2
+        moody.dislikes = "nothing at all"
+        assert mem.maintain()["renewed"] == 1
+        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 3
