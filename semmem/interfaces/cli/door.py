@@ -200,9 +200,7 @@ def told(door: Door) -> Iterator[None]:
     except SystemExit as end:  # how rich tells that the reader of our output has gone: nothing more to say
         raise typer.Exit(0 if end.code == 1 else 1) from end
     except KeyboardInterrupt as error:
-        door.fail(
-            "KeyboardInterrupt", "Stopped. Every memory that was acknowledged is stored, and none is stored in part."
-        )
+        door.say("Stopped. Every memory that was acknowledged is stored, and none is stored in part.")
         raise typer.Exit(wire.EXIT_INTERRUPTED) from error
     except BrokenPipeError as error:  # the same, from a plain write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
