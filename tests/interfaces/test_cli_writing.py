@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from semmem.interfaces.cli import progress
 from semmem.interfaces.cli.app import run
+from semmem.interfaces.cli.door import Door
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -118,3 +121,16 @@ def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
     assert told(file("two", a="Milk."), "--replace") == (0, 0, 0, 1)
     assert stored(call) == {"a": "Tea.", "b": "Gin.", "hand": "By hand."}
     assert call("import", "mem0", file("one"), "--replace")[0] == 2
+
+
+def test_progress_is_told_before_the_first_batch_is_done(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_PAUSE", 0.05)
+    said = ""
+    with progress.counting(Door(), "notes.jsonl", 500):
+        for _ in range(200):
+            if said := said + capfd.readouterr().err:
+                break
+            time.sleep(0.05)
+    assert said.startswith("notes.jsonl: 0 of 500")

@@ -35,9 +35,19 @@ def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any
         patience = threading.Timer(_PATIENCE, bar.start)
         patience.daemon = True
         patience.start()
+    count, over = 0, threading.Event()
+
+    def tell() -> None:
+        """Say every ten seconds how many are done, while the first batch is at work too."""
+        while not over.wait(_PAUSE):
+            if time.monotonic() - last >= _PAUSE:
+                door.say(line(what, count, total, time.monotonic() - start))
+
+    if bar is None:
+        threading.Thread(target=tell, daemon=True).start()
 
     def advance(done: Any) -> None:
-        nonlocal last
+        nonlocal count, last
         count = done if isinstance(done, int) else int(done.read)
         now = time.monotonic()
         if bar is not None:
@@ -49,6 +59,7 @@ def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any
     try:
         yield advance
     finally:
+        over.set()
         if patience is not None:
             patience.cancel()
             patience.join()
