@@ -56,7 +56,9 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
         return Target("postgresql", dsn=text)
     if scheme.startswith(("postgresql", "postgres")):
         raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
-    meant = "" if re.search("[:@]", text) else f" Did you mean {_meant(text)}?"  # a password stands behind one of these
+    meant = (
+        "" if re.search("[:@=]", text) else f" Did you mean {_meant(text)}?"
+    )  # a password may stand beside one of these
     raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.{meant}")
 
 
