@@ -11,7 +11,7 @@ import typer
 from eval.commands.door import AsJson, app, err, error_line, opened, table
 from eval.datasets import DatasetError
 
-__all__ = ["gate", "reach"]
+__all__ = ["gate", "path", "reach"]
 
 
 @app.command()
@@ -71,3 +71,25 @@ def reach(
             return
         rows = describe(found)
         table(list(rows[0]), [list(r.values()) for r in rows])
+
+
+@app.command()
+def path(
+    url: Annotated[list[str] | None, typer.Option(help="an empty store; repeatable; default: two of its own")] = None,
+    trips: Annotated[bool, typer.Option("--trips", help="say for each verb which statements they are")] = False,
+    json_: AsJson = False,
+) -> None:
+    """Count what each verb goes through: files and functions of semmem, calls, round trips to the store."""
+    from eval.path import measured
+
+    with error_line():
+        counted = measured(url or ())
+        if json_:
+            typer.echo(json.dumps(counted, indent=1))
+            return
+        head = ["files", "functions", "calls", "round_trips"]
+        rows = [[v, store, *(c[n] for n in head)] for store, verbs in counted.items() for v, c in verbs.items()]
+        table(["verb", "store", *(name.replace("_", " ") for name in head)], rows)
+        for store, verbs in counted.items() if trips else ():
+            for verb, counts in verbs.items():
+                typer.echo(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts['trips'].items())}")

@@ -1,0 +1,231 @@
+"""The path of a verb: the files and functions of semmem that a call enters, its calls, its round trips to the store.
+
+Counted, not timed, so that the same code gives the same numbers on every machine. What is counted:
+
+- files, functions: those of the package semmem that are entered, comprehensions and generator expressions left out;
+- calls: how often they are entered, on every thread; a generator counts each time it goes on;
+- round trips to PostgreSQL: how often the client waits for the server. A statement is one, ``BEGIN`` and ``COMMIT``
+  are one each, a ``COPY`` is two (its start and its end), and statements that are sent together in a pipeline are one;
+- round trips to SQLite: the statements that are executed, ``BEGIN`` and ``COMMIT`` included.
+
+Connections that a pool makes beside the call, on its own threads, are no part of it.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+import eval.datasets as datasets
+import semmem
+from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.statements import statements
+
+__all__ = ["Counter", "Counts", "fill", "installed", "measure", "measured"]
+
+T = TypeVar("T")
+
+DATA = Path(__file__).resolve().parent / "data" / "harbour"
+_FIRST, _SECOND = "hq15", "hq21"
+_NEW = {
+    "path-1": "Sunniva Holt painted the hull of the Redshank in April.",
+    "path-2": "Piers Landrake mended the pump of the Constance in May.",
+}
+_SEMMEM = str(Path(semmem.__file__).resolve().parent) + os.sep
+_INLINE = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_SENT = {"copy_to", "BasePipeline._enter_gen"}
+"""What goes through psycopg's ``wait`` and waits for no answer."""
+_PIPELINED = {"BasePipeline._exit_gen", "BasePipeline._fetch_gen", "BasePipeline._sync_gen"}
+"""What waits for answers in a pipeline; all else there is only sent."""
+_ENDING = {"BaseConnection._commit_gen", "BaseConnection._rollback_gen"}
+"""What the pool calls behind each piece of work, and nothing is sent where no transaction is open."""
+_TOLD = {"BaseTransaction._enter_gen": "BEGIN", "BaseTransaction._exit_gen": "COMMIT", "copy_end": "COPY end"}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one call went through; ``trips`` counts the round trips by statement."""
+
+    files: int
+    functions: int
+    calls: int
+    trips: Mapping[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        counts = {"files": self.files, "functions": self.functions, "calls": self.calls}
+        return {**counts, "round_trips": sum(self.trips.values()), "trips": dict(self.trips)}
+
+
+@dataclass(slots=True)
+class Counter:
+    """Counts while a call is on; ``calls`` and ``trips`` are lists, since threads append to a list safely."""
+
+    on: bool = False
+    calls: list[CodeType] = field(default_factory=list)
+    trips: list[str] = field(default_factory=list)
+
+    def profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Note a call, if it is one of semmem's."""
+        if not self.on or event != "call":
+            return
+        code = frame.f_code
+        if code.co_filename.startswith(_SEMMEM) and code.co_name not in _INLINE and not _of_the_pool():
+            self.calls.append(code)
+
+    def trip(self, what: str) -> None:
+        """Note a round trip."""
+        if self.on and not _of_the_pool():
+            self.trips.append(what)
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count from nothing until the end of the block."""
+        self.calls, self.trips, self.on = [], [], True
+        try:
+            yield
+        finally:
+            self.on = False
+
+    def counts(self) -> Counts:
+        """Return what was counted."""
+        entered = set(self.calls)
+        files = {code.co_filename for code in entered}
+        return Counts(len(files), len(entered), len(self.calls), dict(sorted(collections.Counter(self.trips).items())))
+
+
+def _of_the_pool() -> bool:
+    return threading.current_thread().name.startswith(("semmem-worker", "semmem-scheduler"))
+
+
+@contextmanager
+def installed(counter: Counter) -> Iterator[None]:
+    """Have functions, psycopg and sqlite3 report to ``counter``: in this thread, and in those that begin meanwhile."""
+    names = {sql: name for kind in ("postgres", "sqlite") for name, sql in statements(kind).items()}
+    wait, connect = psycopg.Connection.wait, sqlite3.connect
+
+    def waiting(self: Any, gen: Any, *args: Any, **options: Any) -> Any:
+        if (statement := _awaited(self, gen)) is not None:
+            counter.trip(_name_of(statement, names))
+        return wait(self, gen, *args, **options)
+
+    class Traced(sqlite3.Connection):
+        def execute(self, sql: str, /, *args: Any) -> sqlite3.Cursor:
+            counter.trip(_name_of(sql, names))
+            return super().execute(sql, *args)
+
+        def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:
+            rows = list(rows)
+            for _ in rows:
+                counter.trip(_name_of(sql, names))
+            return super().executemany(sql, rows)
+
+    psycopg.Connection.wait = waiting  # type: ignore[method-assign]
+    sqlite3.connect = lambda *args, **options: connect(*args, **{"factory": Traced, **options})
+    before = sys.getprofile()
+    threading.setprofile(counter.profile)
+    sys.setprofile(counter.profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+        psycopg.Connection.wait, sqlite3.connect = wait, connect  # type: ignore[method-assign]
+
+
+def _awaited(connection: Any, gen: Any) -> str | None:
+    """Return the statement whose answer ``gen`` waits for on ``connection``; None where it only sends."""
+    what = gen.__qualname__
+    if connection.pgconn.pipeline_status:
+        return "pipeline" if what in _PIPELINED else None
+    if what in _SENT or (what in _ENDING and connection.pgconn.transaction_status == TransactionStatus.IDLE):
+        return None
+    known = getattr(getattr(gen, "gi_frame", None), "f_locals", {})
+    return str(known.get("query") or known.get("statement") or _TOLD.get(what, what))
+
+
+def _name_of(sql: Any, names: Mapping[str, str]) -> str:
+    """Return the name of a statement, of one without a name its first words."""
+    return names.get(sql, " ".join(str(sql).split()[:2]))
+
+
+def measure(url: str) -> dict[str, Counts]:
+    """Call each verb on a store that ``fill`` has filled; return what each went through."""
+    corpus = datasets.load(DATA)
+    where, questions = corpus.namespaces[0], {query.id: query.text for query in corpus.queries}
+    counter, counted = Counter(), dict[str, Counts]()
+
+    def count(verb: str, call: Callable[[], T]) -> T:
+        with counter.counting():
+            answer = call()
+        counted[verb] = counter.counts()
+        return answer
+
+    with installed(counter), semmem.connect(url, embedder="hashing") as mem:
+        for verb, (id, text) in zip(("remember", "remember, warm"), _NEW.items(), strict=True):
+            given: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
+            count(verb, partial(mem.remember, text, **given))
+        found = count("recall", lambda: mem.recall(questions[_FIRST], namespace=where))
+        count("explain", lambda: found.explain(found[0].id))
+        count("recall, warm", lambda: mem.recall(questions[_SECOND], namespace=where))
+        count("forget", lambda: mem.forget("path-1", namespace=where))
+    return counted
+
+
+def fill(url: str) -> str:
+    """Remember the corpus in an empty store; return which kind of store it is. Raises DatasetError where it is not."""
+    corpus = datasets.load(DATA)
+    with semmem.connect(url, embedder="hashing") as mem:
+        if mem.stats().memories:
+            raise datasets.DatasetError(f"The store {url} holds memories; name an empty one.")
+        mem.remember_many(corpus.memories)
+        mem.maintain()
+        return str(mem.store.kind)
+
+
+def measured(urls: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Return the counts of each verb, by store; each store is measured in a process of its own.
+
+    Without a URL they are an embedded PostgreSQL and a SQLite file in a temporary folder.
+    """
+    if urls:
+        return {fill(url): _in_a_process(url) for url in urls}
+    with tempfile.TemporaryDirectory(prefix="semmem-path-") as folder:
+        place = Path(folder) / "server"
+        try:
+            return measured([f"embedded://{place}", f"sqlite:{folder}/path.db"])
+        finally:
+            EmbeddedServer(place).stop("immediate")
+
+
+def _in_a_process(url: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "eval.path", url],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[1],
+        env={**os.environ, "SEMMEM_CONFIG": "", "PYTHONHASHSEED": "0"},
+    )
+    counted: dict[str, Any] = json.loads(done.stdout)
+    return counted
+
+
+if __name__ == "__main__":
+    print(json.dumps({verb: counts.as_dict() for verb, counts in measure(sys.argv[1]).items()}))
