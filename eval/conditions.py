@@ -76,7 +76,7 @@ SETTINGS: Mapping[str, str] = {
     "depth": "depth of all legs",
     "reserve": "0 switches the reserve off, 1 leaves it as the recipe has it",
     "prior": "0 or 1: the importance prior",
-    "prior_floor": "the factor of a memory of importance 0",
+    "prior_floor": "the factor of a memory of importance 0, in place of the bounded prior",
     "exact_bonus": "bonus of a memory that matches word for word; 0 for none",
     "dedup": "0 or 1: folding of equal memories",
     "fusion": "a formula: rrf, rank-scaled, convex, tm2c2, scored",

@@ -57,7 +57,7 @@ def fused_places(
         planned=recipe.legs,
         most=asked.most,
         importance={(*key, _SPACE): m.importance for key, m in found.items()} if recipe.prior else None,
-        prior_floor=recipe.prior_floor,
+        prior_floor=recipe.floor(regime),
         exact=[(*key, _SPACE) for key in asked.exact] if recipe.exact_bonus else (),
         exact_bonus=recipe.exact_bonus,
         reserve=recipe.reserve,

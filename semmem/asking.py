@@ -94,6 +94,7 @@ class Asking:
             limit = recipe.timeouts.get(name, 5.0)
             try:
                 answers[name] = _wait(future, clocks[name], limit)
+                degraded |= answers[name].degraded
             except TimedOut:
                 future.cancel()
                 if name in cancels:

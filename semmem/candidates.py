@@ -15,7 +15,20 @@ from semmem.protocols import Head, Question, Ranking, Scope
 from semmem.score_fusion import rank_as
 from semmem.types import Recipe, SortBy
 
-__all__ = ["Candidates", "Cut", "Kept", "Key", "confidence", "cut", "fold", "gather", "settle", "total"]
+__all__ = [
+    "Candidates",
+    "Cut",
+    "Kept",
+    "Key",
+    "alone",
+    "confidence",
+    "cut",
+    "fold",
+    "gather",
+    "settle",
+    "total",
+]
+
 
 Key: TypeAlias = "tuple[str, int, str]"
 """(id, part, namespace): what a candidate is fused and ordered by."""
@@ -68,7 +81,7 @@ class Candidates:
                 planned=recipe.legs,
                 most=self.most,
                 importance={k: h.importance for k, h in known.items()} if recipe.prior else None,
-                prior_floor=recipe.prior_floor,
+                prior_floor=recipe.floor(self.regime),
                 exact=self.exact,
                 exact_bonus=recipe.exact_bonus,
                 reserve=recipe.reserve,
@@ -102,6 +115,14 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
     rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
     rows = rows[:depth]
     return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows))
+
+
+def alone(
+    namespace: str, found: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
+) -> dict[str, Ranking]:
+    """Return each leg's list of one namespace, as deep as if the others had not been asked."""
+    own = {ord: head for ord, head in heads.items() if head.namespace == namespace}
+    return {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in found.items()}
 
 
 def gather(

@@ -32,17 +32,33 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         r.name: r
         for r in (
+            # Every leg is steep, so that its first places speak and its tail does not; see adr/0026.
             Recipe(
                 "default",
+                {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
+                {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
+                reserve={"agreed": 1, **_RESERVE},
+                prior_floor=None,
+            ),
+            # The default of semmem 0.1 as it was measured first: the records that cite it can be measured again.
+            Recipe(
+                "default-0.1",
                 _THREE,
                 {"lexical": 60.0, "dense": 60.0, "graph": {"named": 0.0, "unnamed": 8.0}},
                 reserve=_RESERVE,
+                graph=GraphSettings(named_df=1),
+                conversation=ConversationSettings(dialogue=False, before_asked=0.1),
             ),
             Recipe("seed", _THREE, _SIXTY),
             Recipe("hybrid", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}),
             Recipe("lexical", {"lexical": 1.0}, {"lexical": 60.0}),
             Recipe("dense", {"dense": 1.0}, {"dense": 60.0}),
-            Recipe("graph", {"graph": 1.0}, {"graph": 60.0}, graph=GraphSettings(seeders=("lexical", "dense"))),
+            Recipe(
+                "graph",
+                {"graph": 1.0},
+                {"graph": 60.0},
+                graph=GraphSettings(seeders=("lexical", "dense")),
+            ),
             # The vector's share is alpha = .5, the words' 1 - alpha, as in memini; rank constants are not read.
             Recipe("convex", _HALVES, _SIXTY_EACH, fusion="convex"),
             Recipe("tm2c2", _HALVES, _SIXTY_EACH, fusion="tm2c2"),
@@ -253,7 +269,8 @@ def check(recipe: Recipe) -> None:
         _number(f"The place that the reserve keeps for {leg}", place, 1, 10_000, whole=True)
     if len(set(recipe.reserve.values())) != len(recipe.reserve):
         raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
-    _number("prior_floor", recipe.prior_floor, 0, 1)
+    if recipe.prior_floor is not None:
+        _number("prior_floor", recipe.prior_floor, 0, 1)
     _choice("fusion", recipe.fusion, get_args(Fusion))
     if recipe.rerank is not None:
         known_reranker(recipe.rerank)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from semmem.records import Turn
 from semmem.tokens import Word, tokens
 from semmem.types import ConversationSettings, Talk
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["HEARD", "Turns", "author_key", "candidates", "dense", "lexical", "listen"]
+__all__ = ["HEARD", "Turns", "author_key", "candidates", "dense", "lexical", "listen", "takes_turns"]
 
 HEARD = 200
 """Memories of a leg whose sessions are read, for what stands around them."""
@@ -38,6 +39,10 @@ _COLLECTS = re.compile(
 )
 """Questions whose answer is gathered from many turns: the perfect tense, plural nouns, counting."""
 _ALSO_WORDS = ("may", "march")
+_ROLES = frozenset(
+    ["user", "assistant", "system", "developer", "tool", "function", "human", "ai", "model", "bot", "agent", "chatbot"]
+)
+"""Authors that are the sides of a chat and nobody's name: questions use the same words for other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +63,28 @@ class Turns:
     authors: tuple[str, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, str | None, str | None, bool, int]]) -> Turns:
-        """Build from (ord, session, author, asks, month) in the order of each session; no session: no neighbours."""
+    def of(cls, rows: Sequence[Turn]) -> Turns:
+        """Build from turns in the order of each session; no session: no neighbours.
+
+        A session belongs to one namespace: another one's session of the same name is another session.
+        """
         import numpy as np
 
-        authors = tuple(sorted({row[2] for row in rows if row[2] is not None}))
+        authors = tuple(sorted({row.author for row in rows if row.author is not None}))
         code = {author: number for number, author in enumerate(authors)}
-        session = [row[1] for row in rows]
         n = len(rows)
+        session = [(row.namespace, row.session) for row in rows]
         same = np.array(
-            [i > 0 and session[i] is not None and session[i] == session[i - 1] for i in range(n)], dtype=bool
+            [i > 0 and rows[i].session is not None and session[i] == session[i - 1] for i in range(n)], dtype=bool
         )
         at = np.arange(n)
         previous = np.where(same, at - 1, -1)
         following = np.append(same[1:], False) if n else same
         return cls(
-            np.array([row[0] for row in rows], dtype=np.int64),
-            np.array([code.get(row[2], -1) if row[2] is not None else -1 for row in rows], dtype=np.int64),
-            np.array([row[3] for row in rows], dtype=bool),
-            np.array([row[4] for row in rows], dtype=np.int64),
+            np.array([row.ord for row in rows], dtype=np.int64),
+            np.array([-1 if row.author is None else code[row.author] for row in rows], dtype=np.int64),
+            np.array([row.asks for row in rows], dtype=bool),
+            np.array([row.month for row in rows], dtype=np.int64),
             previous,
             np.where(previous >= 0, previous[np.maximum(previous, 0)], -1) if n else previous,
             np.where(following, at + 1, -1),
@@ -118,8 +126,9 @@ class Turns:
         own = at(self.author, self.previous) == self.author
         answered = np.where(at(self.asks, self.previous), settings.asked, settings.previous)
         previous = np.where(own, np.minimum(settings.own, answered), answered)
-        flat = np.ones(len(self.ords))
-        weights = ((self.previous, previous), (self.before, flat * settings.before), (self.next, flat * settings.next))
+        before = np.where(at(self.asks, self.previous) & ~own, settings.before_asked, settings.before)
+        following = np.full(len(self.ords), settings.next)
+        weights = ((self.previous, previous), (self.before, before), (self.next, following))
         factor = settings.collecting_window if collects else 1.0
         return [(where, np.where(where >= 0, factor * weight, 0.0)) for where, weight in weights]
 
@@ -132,7 +141,8 @@ def author_key(author: str) -> str:
 def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
     """Return what in ``question`` may be an author's name, as ``author_key`` writes it, with the places it stands at.
 
-    A stop word alone ("will", "may") is a name only where it has a capital inside the question.
+    A stop word alone ("will", "may") is a name only where it has a capital inside the question; the role that a
+    program gives the sides of a chat ("user", "assistant") is nobody's name.
     """
     found = tokens(question)
     out: dict[str, list[tuple[int, int]]] = {}
@@ -141,12 +151,34 @@ def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
             words = [found[i][0] for i in range(first, past)]
             if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words)):
                 continue
-            out.setdefault(" ".join(w.folded for w in words), []).append((found[first][1], found[past - 1][2]))
+            name = " ".join(w.folded for w in words)
+            if name not in _ROLES:
+                out.setdefault(name, []).append((found[first][1], found[past - 1][2]))
     return out
 
 
 def _is_written_as_name(words: Sequence[Word]) -> bool:
     return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
+
+
+def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
+    """Return whether ``author`` speaks in dialogues: comes back after another's turn, time after time.
+
+    ``before`` has the authors of what stands before each of the author's last memories in its session, nearest first.
+    Each tells who spoke before the other's turn began: the author, then it is an answer to an answer, or a third. At
+    least half of those that tell must be answers; where none tells, nobody is known to take turns.
+    """
+    own = author_key(author)
+    told = []
+    for authors in before:
+        keys = [author_key(name) if name is not None else None for name in authors]
+        other = next((at for at, key in enumerate(keys) if key != own), None)
+        if other is None:
+            continue
+        earlier = next((key for key in keys[other:] if key != keys[other]), "")
+        if earlier != "":
+            told.append(earlier == own)
+    return bool(told) and 2 * sum(told) >= len(told)
 
 
 def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
@@ -172,10 +204,18 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
     out = []
     for match in _MONTH.finditer(text):
         name, year = match.group(1), match.group(2)
-        if name.lower() in _ALSO_WORDS and not name[0].isupper():
+        if name.lower() in _ALSO_WORDS and not (year or _is_month(text, match)):
             continue
         out.append((_MONTHS.index(name.lower()) + 1, int(year) if year else None))
     return tuple(out)
+
+
+def _is_month(text: str, match: re.Match[str]) -> bool:
+    """Return whether "May" or "March" is the month: with a capital, which at the start of a sentence says nothing."""
+    if not match.group(1)[0].isupper():
+        return False
+    before = text[max(0, match.start() - 8) : match.start()].rstrip(" \t\"'([")
+    return match.group(0) != match.group(1) or (bool(before) and before[-1] not in ".?!:\n")
 
 
 def lexical(

@@ -9,7 +9,7 @@ from typing import Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.errors import InvalidInput, NotFound
-from semmem.fusion import Fused
+from semmem.fusion import IMPORTANCE, Fused
 from semmem.narrowing import string
 from semmem.openings import Opening
 from semmem.protocols import Head
@@ -88,6 +88,8 @@ class Explanation:
             lines.append(f"  {leg.leg}: {leg.status}")
             for what, value in leg.needs.items():
                 lines.append(f"    would be in with {what.replace('_', ' ')} {value:g}")
+        if worth := self.components.get(IMPORTANCE):
+            lines.append(f"  importance: {worth:+.4f}, beside a memory of importance 0.5")
         lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
 

@@ -19,12 +19,16 @@ from typing import Any, Generic, TypeVar
 
 from semmem.errors import InvalidInput
 
-__all__ = ["EXACT", "RESERVE", "Fused", "finish", "fold_duplicates", "fuse", "rank"]
+__all__ = ["AGREED", "EXACT", "IMPORTANCE", "RESERVE", "Fused", "finish", "fold_duplicates", "fuse", "rank"]
 
 Key = TypeVar("Key", bound=Hashable)
 
 EXACT = "exact"
 """Name of the component that the exact-match bonus adds."""
+AGREED = "agreed"
+"""What a reserve calls the memory that more than half of the legs with an answer put first."""
+IMPORTANCE = "importance"
+"""Name of the component by which an importance that was given raised a score, or (below 0) lowered it."""
 RESERVE = "reserve"
 """Name of the component by which the reserve raised a score."""
 
@@ -77,15 +81,18 @@ def rank(
 
     ``planned`` are the legs that were to be asked; the divisor is what a memory first in each of them would get, with
     importance 1 and the bonus, so a leg that fails (planned, no ranking) leaves the other scores as they were.
-    ``importance`` in [0, 1] multiplies every share by ``prior_floor + (1 - prior_floor) * importance``; a key it lacks
-    has 0.5, and None switches the prior off. ``exact`` are the keys that earn ``exact_bonus``, in units of a first
+    ``importance`` in [0, 1] multiplies every score by ``prior_floor + (1 - prior_floor) * importance``; a key it lacks
+    has 0.5, and None switches the prior off. The legs' components are as at importance .5; what another one changes is
+    the component ``importance``, of either sign. ``exact`` are the keys that earn ``exact_bonus``, in units of a first
     place in the lexical leg; without that leg in the plan there is no bonus.
 
     Every score is in [0, 1] and is the sum of its components. The order is score down, key up, except that ``reserve``
     (leg -> the last place, from 1, at which the leg's first memory may stand) moves such a memory up *to* its place
     if it stands lower. It stands there before the memory it displaces, whose score it takes: the difference is its
-    component ``reserve``. Places are filled from the top, so no move pushes down a memory that was served before, and
-    for every cut-off at or after the last reserved place the head of every reserved leg is above the cut.
+    component ``reserve``. It may keep a place for ``agreed`` too: for what more than half of the legs with an answer
+    put first, if there is such a memory. Places are filled from the top, so no move pushes down a memory that was
+    served before, and for every cut-off at or after the last reserved place the head of every reserved leg is above
+    the cut.
 
     Raises InvalidInput for numbers out of range, or two legs that reserve one place.
     """
@@ -134,18 +141,21 @@ def finish(
             if key in shares:
                 shares[key][EXACT] = bonus
     span = 1.0 - prior_floor
-    factor = 1.0 / most
+    usual = (1.0 if importance is None else prior_floor + span * _DEFAULT_IMPORTANCE) / most
     fsum = math.fsum
     fused: list[Fused[Key]] = []
     for key, of_key in shares.items():
-        if importance is not None:
-            factor = (prior_floor + span * importance.get(key, _DEFAULT_IMPORTANCE)) / most
-        of_key = {name: share * factor for name, share in of_key.items()}
+        given = _DEFAULT_IMPORTANCE if importance is None else importance.get(key, _DEFAULT_IMPORTANCE)
+        worth = 0.0 if given == _DEFAULT_IMPORTANCE else fsum(of_key.values()) * span * (given - _DEFAULT_IMPORTANCE)
+        of_key = {name: share * usual for name, share in of_key.items()}
+        if worth:
+            of_key[IMPORTANCE] = worth / most
         fused.append(Fused(key, round(fsum(of_key.values()), _PLACES), of_key, ranks[key]))
     fused.sort(key=_order)
     for leg, place in places:
-        if leg in firsts and rankings.get(leg):
-            _raise_to(fused, rankings[leg][0], place)
+        head = _agreed(rankings, firsts) if leg == AGREED else _head(rankings, firsts, leg)
+        if head is not None:
+            _raise_to(fused, head, place)
     return fused
 
 
@@ -201,6 +211,17 @@ def _shares(
 
 def _order(fused: Fused[Any]) -> tuple[float, Any]:
     return (-fused.score, fused.key)
+
+
+def _head(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float], leg: str) -> Key | None:
+    ranking = rankings.get(leg) if leg in firsts else None
+    return ranking[0] if ranking else None
+
+
+def _agreed(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float]) -> Key | None:
+    """Return what more than half of the legs with a weight and an answer put first; None where they disagree."""
+    heads = [head for leg in firsts if (head := _head(rankings, firsts, leg)) is not None]
+    return next((head for head in heads if 2 * heads.count(head) > len(heads)), None)
 
 
 def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:

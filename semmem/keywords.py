@@ -74,7 +74,7 @@ class RecipeChanges(TypedDict, total=False):
     timeouts: Mapping[str, float]
     reserve: Mapping[str, int]
     prior: bool
-    prior_floor: float
+    prior_floor: float | None
     exact_bonus: float
     dedup: bool
     lexical: LexicalSettings | Mapping[str, Any]

@@ -167,7 +167,7 @@ class Opening:
         import numpy as np
 
         recipe, heads = self._found.recipe, self._found.heads
-        floor = recipe.prior_floor
+        floor = recipe.floor(self._found.regime)
         priors = [floor + (1 - floor) * heads[f.key].importance if recipe.prior else 1.0 for f in self._found.ranked]
         return np.array(priors)
 

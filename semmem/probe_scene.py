@@ -25,6 +25,7 @@ __all__ = ["WITNESS", "Rival", "Scene", "rows", "scene", "wanted_keys"]
 
 WITNESS = "witness"
 """The id of the memory that is put through."""
+_START = "u-start"
 _NAMED, _ABOUT = ("Zorvandel", "Kesh"), ("Pellimore", "Drune")
 _QUESTIONS = {
     "named": "Where does Zorvandel Kesh keep the brass lantern?",
@@ -101,7 +102,7 @@ def _rivals(leg: str, regime: str, k: int, others: Collection[str], deep: int) -
     if has["near"]:  # so that the witness, whose vector is its own, is not among the nearest
         out += [Rival(f"t{n:05}", f"Filler {n}.", near=_FILLS) for n in range(deep)]
     if regime != "unnamed":  # makes the question a named one, and is where the graph starts; no other leg finds it
-        out.append(Rival("u-start", "The start.", names=(_NAMED, *((_ABOUT,) if leg == "graph" else ()))))
+        out.append(Rival(_START, "The start.", names=(_NAMED, *((_ABOUT,) if leg == "graph" else ()))))
     return out
 
 
@@ -124,7 +125,8 @@ def rows(
     word = next(iter(terms(scene.question, language)), None)
     out = []
     for rival in scene.rivals:
-        memory = Memory(rival.id, namespace, rival.text, created_at=_WHEN, updated_at=_WHEN)
+        title = " ".join(_NAMED) if rival.id == _START else None  # what a memory is about is a name by its title
+        memory = Memory(rival.id, namespace, rival.text, title, created_at=_WHEN, updated_at=_WHEN)
         content = content_key(rival.text)
         vector = None
         if question is not None and rival.near is not None:
@@ -137,7 +139,7 @@ def _extraction(rival: Rival, word: str | None) -> Extraction:
     found: list[tuple[int, int, str, float, float, int]] = []
     if rival.words and word is not None:
         found.append((term_key(word), int(Kind.TERM), word, 0.0, 0.0, rival.words))
-    about = rival.id == "u-start"
+    about = rival.id == _START
     for name in rival.names:
         subject = 1.0 if about and name == _NAMED else 0.0
         found.append((_name(name), int(Kind.NAME), " ".join(name), 1.0, subject, 0))

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from semmem import records
 from semmem.records import PLACE, Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
 from semmem.types import Extraction, Filters, Memory, Namespace, Page, Recipe, Stats
 
@@ -144,10 +145,11 @@ class Store(Protocol):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         ...
 
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, bool, set[str]]:
-        """Return whether any memory has a session, whether any has an author, and the authors named in ``keys``.
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, records.Kinds]:
+        """Return what each namespace has: sessions, authors, and those of them named in ``keys``.
 
-        ``keys`` are folded names, as ``conversation.author_key`` writes them.
+        ``keys`` are folded names, as ``conversation.author_key`` writes them. Of each author named the last LAST
+        memories are looked at, and of each of these the BEHIND before it in its session.
         """
         ...
 
@@ -155,10 +157,8 @@ class Store(Protocol):
         """Return which of ``ords`` are by ``author``, ascending."""
         ...
 
-    def turns(
-        self, namespaces: Sequence[str], ords: Sequence[int]
-    ) -> Sequence[tuple[int, str | None, str | None, bool, int]]:
-        """Return (ord, session, author, whether it asks, month) of the sessions that hold ``ords``, in order."""
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[records.Turn]:
+        """Return the sessions that hold ``ords`` in order of position, then time; at most MOST_TURNS and one turn."""
         ...
 
     def vectors(

@@ -306,11 +306,13 @@ def personalised_pagerank(
     """Return the stationary mass of a walk that restarts with probability 1 - ``damping`` (Haveliwala 2002).
 
     ``along`` are the edges of a bounded neighbourhood; out-weights are normalised a source, and a memory without
-    edges gives its mass back to the restart, as networkx's ``pagerank`` does.
+    edges gives its mass back to the restart, as networkx's ``pagerank`` does. An edge of weight 0 is none.
     """
     import numpy as np
 
     nodes = np.unique(np.concatenate([along.source, along.target, restart.ords]))
+    passes = along.weight > 0
+    along = Edges(along.source[passes], along.key[passes], along.target[passes], along.weight[passes])
     start = np.zeros(len(nodes))
     start[np.searchsorted(nodes, restart.ords)] = restart.values
     if start.sum() <= 0:

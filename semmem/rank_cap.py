@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from semmem.errors import InvalidInput
-from semmem.reach_bounds import Base, Contest, as_written, last_where
+from semmem.reach_bounds import Base, Contest, agreed_places, as_written, exact_floor, last_where
 from semmem.reach_report import CLASSES, LegReach, Reach, ReachClass, RegimeReach, Witness, describe
 from semmem.reach_scores import rank_scaled, reordered, score_reach
 from semmem.reach_witness import counter_witness, forbids, forces, witness
@@ -143,12 +143,14 @@ def _leg_reach(
     place = recipe.reserve.get(leg)
     reserved = place is not None and place <= k
     others = sum(1 for b in contest.bases if recipe.reserve.get(b.leg, k + 1) <= k)
-    floor = as_written(recipe.prior_floor) if recipe.prior else Fraction(1)
+    agreed = agreed_places(recipe, len(contest.bases), k)
+    floor = exact_floor(recipe, constants)
 
     value, lower, upper = contest.value(), contest.lower_bar(), contest.upper_bar(1, k)
     bare = contest.class_of(Fraction(1), k)
     over_bar = contest.last_rank_over_bar()
     shut = k == 1 and others == 1  # the only place belongs to another leg's first memory
+    others += agreed
     last_possible = 0 if shut else min(over_bar, k)
     guaranteed = max(
         last_where(min(k - others, contest.depth), lambda r: contest.guaranteed(r, k - others)), int(reserved)

@@ -13,9 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from semmem.reach_report import ReachClass
+from semmem.types import Recipe
 
-__all__ = ["Base", "Contest", "as_written", "last_where"]
+__all__ = ["Base", "Contest", "agreed_places", "as_written", "exact_floor", "last_where"]
 
+_AGREED = "agreed"
 _LARGEST_CONSTANT = 1_000_000
 _MANY_BASES = 6
 
@@ -162,6 +164,23 @@ class Contest:
 def as_written(number: float) -> Fraction:
     """Return the number as it is written: 0.35 is 7/20."""
     return Fraction(str(number))
+
+
+def agreed_places(recipe: Recipe, others: int, k: int) -> int:
+    """Return how many of the first k places (0 or 1) the reserve keeps for what most of ``others`` other legs agree on.
+
+    Of two legs both must agree, so a memory that one leg alone found has no such rival.
+    """
+    return int(recipe.reserve.get(_AGREED, k + 1) <= k and others >= 2)
+
+
+def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:
+    """Return what a score is multiplied by at importance 0, beside 1 at importance 1; see ``Recipe.floor``."""
+    if not recipe.prior:
+        return Fraction(1)
+    if recipe.prior_floor is not None:
+        return as_written(recipe.prior_floor)
+    return 1 - Fraction(1, 2) / (max(as_written(constant) for constant in constants.values()) + 2)
 
 
 def _terms(constant: Fraction, count: int) -> Fraction:

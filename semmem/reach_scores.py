@@ -23,7 +23,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
-from semmem.reach_bounds import as_written
+from semmem.reach_bounds import agreed_places, as_written, exact_floor
 from semmem.reach_report import LegReach, ReachClass, Witness
 from semmem.reach_witness import plain
 from semmem.score_bounds import (
@@ -62,7 +62,8 @@ def score_reach(
     reserved = place is not None and place <= k
     others = sum(1 for r in c.rivals if recipe.reserve.get(r.leg, k + 1) <= k)
     shut = k == 1 and others == 1
-    floor = as_written(recipe.prior_floor) if recipe.prior else Fraction(1)
+    others += agreed_places(recipe, len(c.rivals), k)
+    floor = exact_floor(recipe, constants)
     lower, upper = c.lower_bar(k), c.upper_bar(1, k)
     bare = c.class_of(Fraction(1), k)
     over = 0 if c.best() <= lower else c.depth if c.constant is None or not lower else last_over(c, lower)

@@ -11,7 +11,7 @@ from typing import Any
 
 from semmem import conversation
 from semmem.asking import Asking, reason
-from semmem.candidates import Candidates, Cut, Kept, Key, confidence, cut, gather, settle, total
+from semmem.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.depths import deep_enough, deeper
 from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
@@ -20,6 +20,7 @@ from semmem.passages import passages
 from semmem.protocols import Embedder, Head, Leg, Question, Reranker, Scope
 from semmem.question_vectors import QuestionVectors
 from semmem.rank_cap import Reach, reach
+from semmem.records import Kinds
 from semmem.rerankers import load as load_reranker
 from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
@@ -212,10 +213,7 @@ class Recaller:
     ) -> Candidates:
         self._known(recipe)
         quoted, _ = phrases(query)
-        sessions, talk = self._listen(query, scope.namespaces, recipe)
-        asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
-        made = self._vectors.of(spoken, vector)
-        question = Question(asked, tuple(quoted), made, talk=talk, sessions=sessions, asked=query)
+        question = self._listen(query, tuple(quoted), scope.namespaces, recipe, vector)
         degraded: dict[str, str] = {}
         called = set(recipe.legs)
         if "graph" in called:
@@ -223,11 +221,12 @@ class Recaller:
         first = [n for n in called if n != "graph"]
         regime = "unnamed"
         with self._asking.prepared(question, scope, recipe, wanted="graph" in called and bool(first)) as prepared:
-            rankings = self._asking.ask(first, question, scope, recipe, degraded, timings)
-            heads = self._heads(scope, rankings.values(), {})
-            rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
+            found = self._asking.ask(first, question, scope, recipe, degraded, timings)
+            heads = self._heads(scope, found.values(), {})
+            rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
             if "graph" in called:
-                seeded = replace(question, heads=rankings, prepared=prepared)
+                each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
+                seeded = replace(question, heads=rankings, prepared=prepared, narrowed=each)
                 graph = self._asking.ask(["graph"], seeded, scope, recipe, degraded, timings)
                 if "graph" in graph:
                     regime = graph["graph"].regime or regime
@@ -242,14 +241,35 @@ class Recaller:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
 
-    def _listen(self, query: str, namespaces: Sequence[str], recipe: Recipe) -> tuple[bool, Talk | None]:
-        """Return whether any memory is of a session, and what the question says to a conversation.
+    def _listen(
+        self, query: str, quoted: tuple[str, ...], namespaces: Sequence[str], recipe: Recipe, vector: Any
+    ) -> Question:
+        """Return the question as each namespace is asked it: who is meant by a name depends on who wrote there.
 
-        The latter is None where no memory has an author, or the recipe's rules are off.
+        It says nothing to a conversation where no memory has an author, or the recipe's rules are off.
         """
-        places = conversation.candidates(query) if recipe.conversation is not None else {}
-        sessions, authors, named = self._store.kinds(namespaces, places)
-        return sessions, conversation.listen(query, places, named) if authors and recipe.conversation else None
+        rules = recipe.conversation
+        places = conversation.candidates(query) if rules is not None else {}
+        kinds = self._store.kinds(namespaces, places)
+        vectors: dict[str, Callable[[], Any]] = {}
+
+        def of(talk: Talk | None, sessions: bool) -> Question:
+            asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
+            if spoken not in vectors:
+                vectors[spoken] = self._vectors.of(spoken, vector)
+            return Question(asked, quoted, vectors[spoken], talk=talk, sessions=sessions, asked=query)
+
+        def heard(at: Kinds) -> Talk | None:
+            if rules is None or not at.authors:
+                return None
+            named = at.named.items()
+            meant = {a for a, before in named if not rules.dialogue or conversation.takes_turns(a, before)}
+            return conversation.listen(query, places, meant)
+
+        each = {n: of(heard(at), at.sessions) for n, at in kinds.items()}
+        if len(each) == 1:
+            return next(iter(each.values()))
+        return replace(of(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
     def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
         missing = {o for ranking in rankings for o in ranking.ords} - set(known)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.types import Extraction, Filters, Memory, Talk
 
@@ -16,8 +16,30 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PLACE", "Forwards", "Head", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Written"]
+__all__ = [
+    "BEHIND",
+    "LAST",
+    "MOST_TURNS",
+    "PLACE",
+    "Forwards",
+    "Head",
+    "Kinds",
+    "Postings",
+    "Question",
+    "Ranking",
+    "Row",
+    "Scope",
+    "Stored",
+    "Turn",
+    "Written",
+]
 
+MOST_TURNS = 4_000
+"""Turns read around the candidates of one question; of longer sessions the rules of conversation see nothing."""
+LAST = 16
+"""Memories of an author that are looked at, the last ones, to see whether the author takes turns with others."""
+BEHIND = 8
+"""Memories before each of them whose authors are looked at."""
 PLACE = "reextract"
 """The fact under which a store notes how far reading everything again has come."""
 
@@ -162,6 +184,43 @@ class Forwards:
     entries: NDArray[Any]
 
 
+class Turn(NamedTuple):
+    """A memory in its session: ``asks`` whether it ends in a question mark; ``month`` is 12 · year + month - 1."""
+
+    namespace: str
+    ord: int
+    session: str | None
+    author: str | None
+    asks: bool
+    month: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What a namespace has: memories of a session, memories with an author, and the authors whom a question names.
+
+    ``named`` maps each of them, as memories write the name, to the authors of what stands before each of that author's
+    last memories in its session, nearest first.
+    """
+
+    sessions: bool = False
+    authors: bool = False
+    named: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, namespaces: Sequence[str], rows: Iterable[tuple[str, str, str | None, Sequence[str | None] | None]]
+    ) -> dict[str, Kinds]:
+        """Build from (namespace, what, author, authors before): what is "session", "author" or "named"."""
+        seen: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
+        named: dict[str, dict[str, list[Sequence[str | None]]]] = {namespace: {} for namespace in namespaces}
+        for namespace, what, author, behind in rows:
+            seen[namespace].add(what)
+            if author is not None:
+                named[namespace].setdefault(author, []).append(tuple(behind or ()))
+        return {n: cls("session" in seen[n], "author" in seen[n], named[n]) for n in namespaces}
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The little that fusion needs of a candidate, times in seconds since 1970; texts come with the hits alone."""
@@ -182,7 +241,8 @@ class Question:
 
     ``asked`` is the query as it was asked, for legs that read it by themselves.
     ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
-    returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable.
+    returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable. ``narrowed`` has the question as each
+    of several namespaces is asked it, since what is said there decides who is meant; ``heads`` are then its own too.
     """
 
     text: str
@@ -193,13 +253,19 @@ class Question:
     sessions: bool = True
     prepared: Future[Any] | None = None
     asked: str = ""
+    narrowed: Mapping[str, Question] = field(default_factory=dict)
+
+    def within(self, namespace: str) -> Question:
+        """Return the question as ``namespace`` is asked it."""
+        return self.narrowed.get(namespace, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
 
-    ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself.
+    ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself. ``degraded`` maps a
+    part of the leg that did not act to the reason.
     """
 
     ords: tuple[int, ...] = ()
@@ -207,3 +273,4 @@ class Ranking:
     total: int = 0
     regime: str | None = None
     trace: Any = None
+    degraded: Mapping[str, str] = field(default_factory=dict)

@@ -28,13 +28,14 @@ class LexicalSettings:
 class GraphSettings:
     """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
 
-    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
-    known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
-    ``related`` is the strength of relationships; ``other_names`` links a name of the question to a subject that is
-    written another way; ``targets`` bounds what a hop carries on; ``stems`` and ``bigrams`` say whether the walk goes
-    over single words and pairs of words, beside names; ``alpha`` is the damping of ``walk="pagerank"``, the chance that
-    it goes on and does not restart; ``seeders`` are legs that are asked for seeds although they have no vote of their
-    own (recipe ``graph``).
+    ``named_df`` is how many memories must mention a name, unless one is about it, for a question to name something the
+    graph knows: from a name that stands in one memory alone no way leads on. ``anchor_share`` is the restart share of
+    names that at most ``anchor_df`` memories mention; ``lower_case`` finds known names that a question writes small;
+    ``neighbour_own`` is the weight of a neighbour by the same author; ``related`` is the strength of relationships;
+    ``other_names`` links a name of the question to a subject that is written another way; ``targets`` bounds what a hop
+    carries on; ``stems`` and ``bigrams`` say whether the walk goes over single words and pairs of words, beside names;
+    ``alpha`` is the damping of ``walk="pagerank"``, the chance that it goes on and does not restart; ``seeders`` are
+    legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
     """
 
     seeds: int = 10
@@ -42,6 +43,7 @@ class GraphSettings:
     concept_share: float = 0.25
     anchor_share: float = 1.0
     anchor_df: int = 5
+    named_df: int = 2
     lower_case: bool = True
     seed_share: float = 0.5
     about: float = 1.0
@@ -73,18 +75,24 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.conversation. They act inside the legs, not in fusion.
 
-    ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked`` (a previous turn
-    that ends in a question mark), ``before``, ``next`` and ``own`` (a previous turn by the same author) are the weights
-    of what stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she",
-    "how many"; English): what they look for stands alone, so windows and the walk's neighbours shrink by the two
-    factors, and the author counts ``collecting_author_dense``.
+    ``dialogue`` keeps what is about the author (the name out of the question, the two factors, and the walk's) for
+    authors who take turns with others: where people write notes about each other, a name is what a question is about,
+    and not who said it. ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked``
+    (a previous turn that ends in a question mark), ``before`` (``before_asked`` where the turn in between asks: what is
+    answered was said before it), ``next`` and ``own`` (a previous turn by the same author) are the weights of what
+    stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she", "how
+    many"; English, as is what the encoder leaves out of a greeting): what they look for stands alone, so windows and
+    the walk's neighbours shrink by the two factors, and the author counts ``collecting_author_dense``. Where questions
+    are in another language, ``collecting=False`` switches that rule off.
     """
 
+    dialogue: bool = True
     author_lexical: float = 1.6
     author_dense: float = 0.1
     previous: float = 0.3
     asked: float = 0.5
     before: float = 0.1
+    before_asked: float = 0.3
     next: float = 0.1
     own: float = 0.15
     month_lexical: float = 1.5
@@ -100,8 +108,11 @@ class Recipe:
     """Named, frozen search settings; an ablation is another recipe, never another code path.
 
     ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg that is absent from ``weights``, or
-    has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand.
-    ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``. ``exact_bonus`` is in units of
+    has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand, and
+    ``agreed`` to that of the memory which more than half of the legs with an answer put first.
+    ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``; a ``prior_floor`` of None is the bounded
+    prior: all of importance is worth half of the step from a first place to a second one in the flattest leg, so what
+    is first in every leg stays first (exactly so in fusions by rank). ``exact_bonus`` is in units of
     the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
     those of ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
     ``headroom`` makes each leg return at least so many times what a recall is to show, whatever its depth.
@@ -114,7 +125,7 @@ class Recipe:
     timeouts: Mapping[str, float] = field(default_factory=lambda: {"lexical": 5.0, "dense": 10.0, "graph": 5.0})
     reserve: Mapping[str, int] = field(default_factory=dict)
     prior: bool = True
-    prior_floor: float = 0.7
+    prior_floor: float | None = 0.7
     exact_bonus: float = 0.0
     dedup: bool = True
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
@@ -148,6 +159,12 @@ class Recipe:
             constant = self.rank_constants[leg]
             out[leg] = constant[regime] if isinstance(constant, Mapping) else constant
         return out
+
+    def floor(self, regime: str = "any") -> float:
+        """Return the factor of a memory of importance 0 in ``regime``, that of the bounded prior if none is set."""
+        if self.prior_floor is not None:
+            return self.prior_floor
+        return 1 - 0.5 / (max(self.constants(regime).values()) + 2)
 
     def weights_in(self, regime: str = "any") -> dict[str, float]:
         """Return the weight of every called leg in ``regime``."""

@@ -59,6 +59,12 @@ def store_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
     yield from _database(server)
 
 
+@pytest.fixture(scope="module")
+def module_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
+    """The URL of a store that the tests of one module share."""
+    yield from _database(server)
+
+
 @pytest.fixture(scope="session")
 def _spare(server: EmbeddedServer, _template: str) -> Iterator[str]:
     yield from _database(server)

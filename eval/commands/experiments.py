@@ -163,3 +163,12 @@ def ingredients(
 def history() -> tuple[Plan, str]:
     """Replay the ablation that once called a graph useless: excluded, boost-only, swept, and asked properly."""
     return of_history(), "history"
+
+
+@app.command()
+@experiment
+def changes() -> tuple[Plan, str]:
+    """Measure each change from the former default to this one by itself, and what was tried beside it."""
+    from eval.changes import of_changes
+
+    return of_changes(), "changes"

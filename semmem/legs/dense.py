@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from semmem import conversation
 from semmem.errors import LegFailed
+from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.protocols import Question, Ranking, Scope
+from semmem.records import MOST_TURNS
 from semmem.types import ConversationSettings, Recipe, Talk
 
 __all__ = ["Dense"]
@@ -24,7 +27,14 @@ class Dense:
         self._store = store
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        """Return the nearest memories. Raises EmbedderUnavailable, or LegFailed when the question has no vector."""
+        """Return the nearest memories of each namespace, as near as they would be if it were the only one.
+
+        Raises EmbedderUnavailable, or LegFailed when the question has no vector.
+        """
+        spaces = scope.namespaces
+        return joined([self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces])
+
+    def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         if question.vector is None:
             raise LegFailed("The question has no vector.")
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
@@ -41,7 +51,10 @@ class Dense:
         """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
         import numpy as np
 
-        turns = conversation.Turns.of(self._store.turns(scope.namespaces, near.ords))
+        rows = self._store.turns(scope.namespaces, near.ords)
+        if len(rows) > MOST_TURNS:
+            return replace(near, degraded=TOO_LONG)
+        turns = conversation.Turns.of(rows)
         if not len(turns.ords):
             return near
         held, found = self._store.vectors(scope.namespaces, turns.ords, vector)

@@ -36,6 +36,7 @@ __all__ = ["Graph", "Trace"]
 
 _MOST_TIES = 2_000
 """Relationships read for one hop."""
+_TIES_CUT = f"what was found has more than {_MOST_TIES:,} relationships, so the walk went over the first of them only"
 _EARLIER, _LAST = 0.5, (1.0, 2.0)
 """What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
 NAMED, UNNAMED = "named", "unnamed"
@@ -69,7 +70,7 @@ class Graph:
         found = []
         named = False
         for namespace in scope.namespaces:
-            mass, is_named = self._walk(namespace, asked, links[namespace], recipe, trace, len(scope.namespaces) > 1)
+            mass, is_named = self._walk(namespace, asked.within(namespace), links[namespace], recipe, trace)
             found.append(mass)
             named = named or is_named
         scores = gather(np.concatenate([m.ords for m in found]), np.concatenate([m.values for m in found]))
@@ -83,12 +84,15 @@ class Graph:
             int((admitted.values > 0).sum()),
             regime=NAMED if named else UNNAMED,
             trace=trace,
+            degraded={"relationships": _TIES_CUT} if trace.ties_cut else {},
         )
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> tuple[dict[str, Links], Trace]:
         """Look up what the question names in each namespace; this needs no other leg, so it may run beside them."""
-        concepts, trace = question(asked.text, self._language), Trace()
-        links = {n: link(self._store, n, concepts, recipe.graph, self._language, trace) for n in scope.namespaces}
+        trace = Trace()
+        texts = {n: asked.within(n).text for n in scope.namespaces}
+        concepts = {text: question(text, self._language) for text in set(texts.values())}
+        links = {n: link(self._store, n, concepts[t], recipe.graph, self._language, trace) for n, t in texts.items()}
         return links, trace
 
     def _walk(
@@ -98,7 +102,6 @@ class Graph:
         links: Links,
         recipe: Recipe,
         trace: Trace,
-        several: bool,
     ) -> tuple[Mass, bool]:
         talk, rules = asked.talk, recipe.conversation
         settings = recipe.graph
@@ -109,7 +112,7 @@ class Graph:
                 (links.subjects, settings.subject_share, 1.0),
                 (links.concepts, settings.concept_share, 1.0),
                 (links.anchors, settings.anchor_share, 1.0),
-                (self._seeds(namespace, asked, settings, trace, several), settings.seed_share, 0.5),
+                (self._seeds(asked, settings, trace), settings.seed_share, 0.5),
             ]
         )
         trace.restart |= restart.as_dict()
@@ -124,16 +127,13 @@ class Graph:
             )
         return scores, links.named
 
-    def _seeds(self, namespace: str, asked: Question, settings: GraphSettings, trace: Trace, several: bool) -> Mass:
-        """Return mass on the heads of the other legs, 1 / (1 + rank) each; only those that live in ``namespace``."""
+    def _seeds(self, asked: Question, settings: GraphSettings, trace: Trace) -> Mass:
+        """Return mass on the heads of the other legs' lists of this namespace, 1 / (1 + rank) each."""
         placed = [
             (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
             for leg, ranking in sorted(asked.heads.items())
             for rank, ord in enumerate(ranking.ords[: settings.seeds], 1)
         ]
-        if several and placed:
-            ours = self._store.heads([namespace], [o for o, _, _ in placed])
-            placed = [p for p in placed if p[0] in ours]
         for ord, _, where in placed:
             trace.seeds.setdefault(ord, where)
         return gather([o for o, _, _ in placed], [m for _, m, _ in placed])
@@ -147,7 +147,7 @@ class Graph:
         for number in range(settings.hops):
             chosen = strongest(mass, settings.beam, self._names(namespace))
             beam = gather(chosen, mass.at(chosen))
-            arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked))
+            arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked, trace))
             trace.hops.append(carried)
             kept = strongest(arrived, settings.targets, self._names(namespace))
             pruned = gather(kept, arrived.at(kept))
@@ -163,13 +163,13 @@ class Graph:
         """Pure personalised PageRank over the edges of the restart's heaviest memories."""
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
-        along, neighbours = self._edges(namespace, beam, settings, _Walked(asked.sessions))
+        along, neighbours = self._edges(namespace, beam, settings, _Walked(asked.sessions), trace)
         trace.hops.append(hop(beam, along, neighbours)[1])
         _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
         return personalised_pagerank(restart, plain, damping=settings.alpha)
 
     def _edges(
-        self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked
+        self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: Trace
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
         """Return the edges of the beam's memories; those of an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
@@ -188,7 +188,7 @@ class Graph:
                 )
             )
             if settings.related > 0:
-                walked.edges.append(self._related(namespace, forwards, keys, settings))
+                walked.edges.append(self._related(namespace, forwards, keys, settings, trace))
             walked.ords = np.union1d(walked.ords, new)
             if settings.neighbour > 0 and walked.sessions:
                 for ord, other, own in self._store.neighbours([namespace], new):
@@ -196,9 +196,13 @@ class Graph:
                     walked.neighbours.setdefault(ord, []).append((other, strength))
         return starting_at(beam.ords, walked.edges), walked.neighbours
 
-    def _related(self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings) -> Edges:
+    def _related(
+        self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: Trace
+    ) -> Edges:
         """Return the edges over relationships, of which a bounded number is read."""
-        pairs = self._store.relationships([namespace], keys.tolist(), _MOST_TIES)
+        pairs = self._store.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
+        trace.ties_cut = trace.ties_cut or len(pairs) > _MOST_TIES
+        pairs = pairs[:_MOST_TIES]
         ends = {end for pair in pairs for end in pair}
         postings = self._store.postings([namespace], ends, max_df=settings.max_df)[namespace]
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from semmem import conversation
+from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.protocols import Postings, Question, Ranking, Scope
+from semmem.records import MOST_TURNS
 from semmem.text import normalise, term_key, terms, tokens
 from semmem.types import Recipe
 
@@ -41,7 +43,7 @@ class LexicalTrace:
 
 
 class Lexical:
-    """BM25 over a store's postings; ``search`` reads them in one round trip."""
+    """BM25 over a store's postings; ``search`` reads them in one round trip a namespace."""
 
     name = "lexical"
 
@@ -53,8 +55,20 @@ class Lexical:
         """Return the memories that share a term with the question; a question of stop words alone matches nothing.
 
         Quoted phrases must occur in title or text. ``match="auto"`` asks for all terms and broadens to any when fewer
-        than ``ENOUGH`` memories have them all.
+        than ``ENOUGH`` memories of the namespace have them all.
         """
+        import numpy as np
+
+        spaces = scope.namespaces
+        found = [self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces]
+        traces = [ranking.trace for ranking in found if ranking.trace is not None]
+        if len(traces) < 2:
+            return replace(joined(found), trace=traces[0] if traces else None)
+        matched = np.sort(np.concatenate([trace.matched for trace in traces]))
+        full = frozenset().union(*(trace.full for trace in traces))
+        return replace(joined(found), trace=LexicalTrace(matched, full, max(trace.most for trace in traces)))
+
+    def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np
 
         asked = Counter(terms(question.text, self._language))
@@ -62,20 +76,21 @@ class Lexical:
             return Ranking()
         counts = {term_key(term): n for term, n in asked.items()}
         settings = recipe.lexical
-        ords_of, scores_of, full_of = [], [], []
-        most = 0.0
-        for namespace, postings in self._store.postings(scope.namespaces, counts).items():
-            ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
-            most = max(most, _most(postings, counts))
-            complete = ords[matched == len(counts)]
-            if question.talk is not None and recipe.conversation is not None and len(ords):
-                head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
-                turns = conversation.Turns.of(self._store.turns([namespace], head))
+        (namespace,) = scope.namespaces
+        postings = self._store.postings([namespace], counts)[namespace]
+        ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
+        most = _most(postings, counts)
+        complete = ords[matched == len(counts)]
+        degraded: dict[str, str] = {}
+        if question.talk is not None and recipe.conversation is not None and len(ords):
+            head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
+            rows = self._store.turns([namespace], head)
+            if len(rows) > MOST_TURNS:
+                degraded = TOO_LONG
+            else:
+                turns = conversation.Turns.of(rows)
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
-            ords_of.append(ords)
-            scores_of.append(scores)
-            full_of.append(np.isin(ords, complete))
-        ords, scores, full = np.concatenate(ords_of), np.concatenate(scores_of), np.concatenate(full_of)
+        full = np.isin(ords, complete)
         inside = scope.admits(ords)
         ords, scores, full = ords[inside], scores[inside], full[inside]
         if settings.match == "all" or (settings.match == "auto" and full.sum() >= ENOUGH):
@@ -85,7 +100,8 @@ class Lexical:
             order = self._with_phrases(question.phrases, scope, ords, order)
         best = order[: _with_ties(scores[order], recipe.depths.get(self.name, 100))]
         trace = LexicalTrace(np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()), most)
-        return Ranking(tuple(ords[best].tolist()), tuple(scores[best].tolist()), len(order), trace=trace)
+        kept = ords[best].tolist(), scores[best].tolist()
+        return Ranking(tuple(kept[0]), tuple(kept[1]), len(order), trace=trace, degraded=degraded)
 
     def _with_phrases(
         self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64], order: NDArray[np.int64]

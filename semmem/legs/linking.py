@@ -28,7 +28,10 @@ _MOSTLY_A_NAME = 0.7
 
 @dataclass(slots=True)
 class Trace:
-    """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges."""
+    """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges.
+
+    ``ties_cut`` says that there were more relationships than are read.
+    """
 
     linked: dict[int, list[int]] = field(default_factory=dict)
     concepts: dict[int, list[int]] = field(default_factory=dict)
@@ -36,6 +39,7 @@ class Trace:
     seeds: dict[int, str] = field(default_factory=dict)
     restart: dict[int, float] = field(default_factory=dict)
     hops: list[Any] = field(default_factory=list)
+    ties_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def link(
         found = mentions[at]
         if not 0 < len(found) <= settings.max_df:
             continue
-        named = named or at in spans or at in known
+        named = named or (len(found) >= settings.named_df and (at in spans or at in known))
         load = found["mention"] * (float(idf(shared.memories, len(found))) / float(found["mention"].sum()))
         ords += found["ord"].tolist()
         values += (load * weights[at]).tolist()

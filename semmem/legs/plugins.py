@@ -21,7 +21,20 @@ __all__ = ["GROUP", "Legs"]
 
 GROUP = "semmem.legs"
 """The entry point group in which a package declares its legs."""
-_TAKEN = frozenset({"exact", "reserve", "rerank", "recall", "settings", "total"})
+_TAKEN = frozenset(
+    [
+        "agreed",
+        "conversation",
+        "exact",
+        "importance",
+        "recall",
+        "relationships",
+        "rerank",
+        "reserve",
+        "settings",
+        "total",
+    ]
+)
 """Names that mean something else in components, in timings, in what is degraded, or to ``mem.leg``."""
 
 

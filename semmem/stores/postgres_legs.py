@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.encoded import maker
 from semmem.protocols import Forwards, Postings, Ranking, Scope
+from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Turn
 from semmem.stores import postgres_dense
 from semmem.stores.arrays import Vector
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
@@ -18,10 +18,7 @@ from semmem.stores.postgres_vectors import agree
 
 __all__ = ["LegReads"]
 
-Turn: TypeAlias = tuple[int, str | None, str | None, bool, int]
 _NO_LIMIT = 2**62
-_MOST_TURNS = 4_000
-"""Turns read around the candidates of one question; in longer sessions the rules of the window are off."""
 
 
 class LegReads(Pooled):
@@ -118,11 +115,10 @@ class LegReads(Pooled):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         return self._rows("memory_neighbours", among(namespaces, ords))
 
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, bool, set[str]]:
-        """Return whether any memory has a session, whether any has an author, and the authors named in ``keys``."""
-        rows = self._rows("memory_kinds", {"namespaces": list(namespaces), "keys": list(keys)})
-        seen = {what for what, _ in rows}
-        return "session" in seen, "author" in seen, {author for _, author in rows if author is not None}
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
+        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+        return Kinds.of(namespaces, self._rows("memory_kinds", asked))
 
     def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
         """Return which of ``ords`` are by ``author``, ascending."""
@@ -130,9 +126,8 @@ class LegReads(Pooled):
         return np.array([o for (o,) in rows], dtype=np.int64)
 
     def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; none at all when that is too much to read."""
-        rows = self._rows("memory_turns", {**among(namespaces, ords), "limit": _MOST_TURNS + 1})
-        return rows if len(rows) <= _MOST_TURNS else []
+        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        return [Turn(*row) for row in self._rows("memory_turns", {**among(namespaces, ords), "limit": MOST_TURNS + 1})]
 
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None

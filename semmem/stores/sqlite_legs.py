@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from semmem.protocols import Postings
+from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Turn
 from semmem.stores.sqlite_pool import Filed
 from semmem.stores.sqlite_write import at_microsecond, token
 from semmem.stores.statements import statements
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["LexicalReads"]
 
 _SQL = statements("sqlite")
-_MOST_TURNS = 4_000
-"""Turns read around the candidates of one question; in longer sessions the rules of the window are off."""
 _DAY = 86_400_000_000
 _LARGEST = 65_535
 
@@ -68,11 +67,11 @@ class LexicalReads(Filed):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         return [(o, near, bool(same)) for o, near, same in self._rows("memory_neighbours", _among(namespaces, ords))]
 
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> tuple[bool, bool, set[str]]:
-        """Return whether any memory has a session, whether any has an author, and the authors named in ``keys``."""
-        rows = self._rows("memory_kinds", {"namespaces": list(namespaces), "keys": list(keys)})
-        seen = {what for what, _ in rows}
-        return "session" in seen, "author" in seen, {author for _, author in rows if author is not None}
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
+        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+        rows = self._rows("memory_kinds", asked)
+        return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
 
     def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
         """Return which of ``ords`` are by ``author``, ascending."""
@@ -81,14 +80,12 @@ class LexicalReads(Filed):
         rows = self._rows("memory_written_by", {**_among(namespaces, ords), "author": author})
         return np.array([o for (o,) in rows], dtype=np.int64)
 
-    def turns(
-        self, namespaces: Sequence[str], ords: Sequence[int]
-    ) -> Sequence[tuple[int, str | None, str | None, bool, int]]:
-        """Return the sessions that hold ``ords``, each in its order; none at all when that is too much to read."""
-        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": _MOST_TURNS + 1})
-        if len(rows) > _MOST_TURNS:
-            return []
-        return [(ord, session, author, bool(asks), _month(at // _DAY)) for ord, session, author, asks, at in rows]
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
+        return [
+            Turn(n, ord, session, author, bool(asks), _month(at // _DAY)) for n, ord, session, author, asks, at in rows
+        ]
 
 
 def _among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:

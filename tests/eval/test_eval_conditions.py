@@ -16,7 +16,7 @@ def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:
     without = named("default~graph").recipe
     assert "graph" not in without.weights
     assert "graph" not in without.rank_constants
-    assert without.reserve == {"lexical": 4, "dense": 5}
+    assert without.reserve == {"agreed": 1, "lexical": 4, "dense": 5}
     assert without.legs == ("lexical", "dense")
 
 
@@ -64,7 +64,7 @@ def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:
         ("depth=15", lambda r: r.depths["dense"], 15),
         ("graph.depth=7", lambda r: (r.depths["graph"], r.depths["dense"]), (7, 100)),
         ("graph.reserve=2", lambda r: r.reserve["graph"], 2),
-        ("graph.reserve=0", lambda r: dict(r.reserve), {"lexical": 4, "dense": 5}),
+        ("graph.reserve=0", lambda r: dict(r.reserve), {"agreed": 1, "lexical": 4, "dense": 5}),
         ("reserve=0", lambda r: dict(r.reserve), {}),
         ("prior=0", lambda r: r.prior, False),
         ("exact_bonus=0.5", lambda r: r.exact_bonus, 0.5),
@@ -116,7 +116,7 @@ def test_pagerank_is_swept_over_its_damping() -> None:
         ("graph.seeds=2.5", "graph.seeds is a whole number, not 2.5"),
         ("graph.colour=1", "graph has no setting 'colour' to turn; it has seeds, subject_share"),
         ("graph.seeders=1", "graph.seeders is a list and cannot be swept"),
-        ("conversation.colour=1", "conversation has no setting 'colour' to turn; it has author_lexical"),
+        ("conversation.colour=1", "conversation has no setting 'colour' to turn; it has dialogue, author_lexical"),
     ],
 )
 def test_a_setting_that_cannot_be_turned_so_is_refused_in_a_sentence(setting: str, sentence: str) -> None:

@@ -61,7 +61,7 @@ def test_a_list_is_cut_to_the_depth_of_the_recipe() -> None:
 def test_the_prior_multiplies_and_importance_can_turn_the_order() -> None:
     lists = Asked("q", "any", {"lexical": keys("a", "b")})
     found = {("a", 0): Found(0.0, "1"), ("b", 0): Found(1.0, "2")}
-    with_prior = recipe("lexical", prior=True)
+    with_prior = recipe("lexical", prior_floor=0.7)
     # a .7/61 = .01148, b 1/62 = .01613
     assert fused_places(with_prior, lists, found).places == ("b", "a")
     assert fused_places(recipe("lexical", prior=False), lists, found).places == ("a", "b")

@@ -63,7 +63,9 @@ def test_12_importance_multiplies_after_fusion_by_point_seven_plus_point_three_t
         ("c", pytest.approx(0.85 * 61 / 63)),
         ("a", pytest.approx(0.7)),
     ]
-    assert all(set(f.components) == {"lexical"} for f in ranked)  # a factor, not a fourth list
+    assert ranked[1].components == {"lexical": pytest.approx(0.85 * 61 / 63)}
+    # a factor, not a fourth list: what it changed beside importance .5 is told by itself
+    assert [set(f.components) for f in (ranked[0], ranked[2])] == [{"lexical", "importance"}] * 2
 
 
 def test_12_sort_by_takes_relevance_importance_created_and_updated(mem: semmem.Semmem) -> None:

@@ -243,6 +243,7 @@ def fused_with(
         rank_constants=recipe.constants(found.regime),
         planned=recipe.legs,
         importance={k: h.importance for k, h in found.candidates.heads.items()},
+        prior_floor=recipe.floor(found.regime),
         reserve=recipe.reserve,
     )
     return {f.key[0] for f in fused[:5]}

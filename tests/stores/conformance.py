@@ -7,16 +7,22 @@ by hand.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+import semmem
 from semmem.errors import Conflict, InvalidInput, StoreClosed
 from semmem.extractors.rules import Rules
 from semmem.ingest import Ingest
+from semmem.parts import legs_of
 from semmem.protocols import Store
+from semmem.recall import Recaller
 from semmem.text import content_key, key, term_key
 from semmem.types import Filters, IngestReport, Kind, Memory
 
@@ -320,9 +326,106 @@ class StoreConformance:
         )
         at = {ord_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
         found = [(at[ord], at[near], same) for ord, near, same in store.neighbours(["n"], list(at))]
-        # By time, then position, then id: a b c d; c and d are both Ada's.
+        # By position, then those without one by time, then id: a b c d; c and d are both Ada's.
         pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
         assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
+
+    def test_a_position_that_is_given_orders_a_session_before_any_time(self, store: Store) -> None:
+        late = NOON + timedelta(microseconds=7)
+        write(
+            store,
+            {"id": "first", "session": "s", "position": 1, "created_at": late},
+            {"id": "second", "session": "s", "position": 2},
+            {"id": "then", "session": "s", "created_at": NOON - timedelta(days=1)},
+            {"id": "last", "session": "s"},
+        )
+        at = {ord_of(store, i): i for i in ("first", "second", "then", "last")}
+        assert [at[turn.ord] for turn in store.turns(["n"], list(at))] == ["first", "second", "then", "last"]
+        beside = sorted((at[ord], at[near]) for ord, near, _ in store.neighbours(["n"], list(at)))
+        pairs = [("first", "second"), ("second", "then"), ("then", "last")]
+        assert beside == sorted([*pairs, *((after, before) for before, after in pairs)])
+
+    def test_what_stands_before_the_last_memories_of_an_author_is_known_nearest_first(self, store: Store) -> None:
+        turns = [("Ada", "s"), (None, "s"), ("Bob", "s"), ("Ada", "s"), ("ada", "t"), ("Ada", None)]
+        rows = [{"id": str(i), "author": a, "session": s, "position": i} for i, (a, s) in enumerate(turns)]
+        write(store, *({k: v for k, v in row.items() if v is not None} for row in rows))
+        write(store, {"id": "x", "author": "Ada", "session": "s"}, {"id": "y", "session": "s"}, namespace="m")
+        found = store.kinds(["n", "m", "empty"], ["ada", "nobody"])
+        assert (found["n"].sessions, found["n"].authors, found["empty"].sessions, found["empty"].named) == (
+            True, True, False, {},
+        )  # fmt: skip
+        assert {a: sorted(before, key=len) for a, before in found["n"].named.items()} == {
+            "Ada": [(), (), ("Bob", None, "Ada")],
+            "ada": [()],
+        }
+        assert found["m"].named == {"Ada": [()]}
+
+    # ------------------------------------------------------------------ the wall, as a recall sees it
+
+    @given(
+        st.data(),
+        st.sampled_from(["Where did Ada moor the boat?", "What did Bob cook in May", "tea rum gin", "How many boats"]),
+        st.sampled_from([3, 100]),
+        st.sampled_from(["any", "all", "auto"]),
+    )
+    @settings(
+        max_examples=15,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+    )
+    def test_what_one_namespace_holds_changes_no_score_that_a_leg_gives_in_another(
+        self, store: Store, data: st.DataObject, question: str, depth: int, match: str
+    ) -> None:
+        """Each leg's list of B is the same, score by score, whatever A's texts are: with A asked too, and without A.
+
+        Sessions, authors, titles, positions and times are the same in both. Where a list is cut at its depth, what is
+        left of B is the head of B's own list. Ranks in the joint list, and so fused scores, may differ.
+        """
+        words = ["tea", "rum", "gin", "boat", "boats", "moor", "cook", "Ada", "Bob", "Loch Ness", "harbour", "?"]
+        text = st.lists(st.sampled_from(words), min_size=1, max_size=5).map(" ".join)
+        vector = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)
+        row = st.fixed_dictionaries(
+            {"text": text, "vector": vector},
+            optional={
+                "title": st.sampled_from(["Loch Ness", "Harbour"]),
+                "author": st.sampled_from(["Ada", "Bob"]),
+                "session": st.sampled_from(["s", "t"]),
+                "position": st.integers(0, 3),
+            },
+        )
+        rows = data.draw(st.lists(row, min_size=1, max_size=8))
+        a, b = (f"{letter}{len(store.namespaces())}" for letter in "ab")
+        plan = semmem.recipe(
+            "default", depths=dict.fromkeys(("lexical", "dense", "graph"), depth), lexical={"match": match}
+        )
+        legs = {leg: weight for leg, weight in plan.weights.items() if leg in store.capabilities}
+        plan = replace(plan, weights=legs, graph=replace(plan.graph, related=1.0))
+        recaller = Recaller(store, legs_of(store, "english"), lambda: "no embedder", "english")
+
+        def remember(namespace: str, texts: bool) -> None:
+            noise = data.draw(st.lists(st.tuples(text, vector), min_size=len(rows), max_size=len(rows)))
+            of = rows if texts else [r | {"text": t, "vector": v} for r, (t, v) in zip(rows, noise, strict=True)]
+            kept = [r if "dense" in store.capabilities else {k: v for k, v in r.items() if k != "vector"} for r in of]
+            write(store, *({"id": str(at), **r} for at, r in enumerate(kept)), namespace=namespace)
+
+        def lists(*namespaces: str) -> dict[str, list[tuple[str, float]]]:
+            vector = [1, 0, 1] if "dense" in legs else None
+            found = recaller.recall(question, namespaces, plan, filters=ANY, vector=vector).candidates
+            assert not found.degraded
+            return {
+                leg: [(k[0], s) for k, s in zip(found.rankings[leg], found.raw[leg], strict=True) if k[2] == b]
+                for leg in found.rankings
+            }
+
+        remember(b, texts=True)
+        alone = lists(b)
+        for _ in range(2):
+            remember(a, texts=False)
+            for leg, joint in lists(a, b).items():
+                assert joint == alone[leg][: len(joint)], leg
+                assert depth < 100 or len(joint) == len(alone[leg]), leg
+            store.forget(a, None, ANY, dry_run=False)
+        recaller.close()
 
     @pytest.mark.needs("lexical")
     @pytest.mark.parametrize("maintained", [False, True])

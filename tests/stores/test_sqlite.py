@@ -178,7 +178,9 @@ def test_author_and_window_count_as_they_do_elsewhere(mem: semmem.Semmem, store_
 def test_importance_and_other_orders_work_as_everywhere(mem: semmem.Semmem) -> None:
     for number, id in enumerate("abc"):
         mem.remember(f"rye {number}", id=id, importance=number / 2, created_at=f"2026-01-0{3 - number}")
-    assert [h.memory.id for h in mem.recall("rye")] == ["c", "b", "a"]  # three times the same score, times the prior
+    weighty = semmem.recipe("lexical", prior_floor=0.7)  # three times the same score, times the prior
+    assert [h.memory.id for h in mem.recall("rye", recipe=weighty)] == ["c", "b", "a"]
+    assert [h.memory.id for h in mem.recall("rye")] == ["a", "b", "c"]  # by default it is worth half a place
     assert [h.memory.id for h in mem.recall("rye", sort_by="created")] == ["a", "b", "c"]
     assert [h.memory.id for h in mem.recall("rye", sort_by="importance", offset=1, limit=1)] == ["b"]
 

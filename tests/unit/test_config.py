@@ -20,10 +20,17 @@ def test_the_recipes_are_there_by_name_and_within_their_own_rules() -> None:
 
 def test_default_gives_the_graph_a_constant_of_its_own_in_each_regime() -> None:
     default = recipe()
-    assert default.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
-    assert default.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
-    assert default.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
-    assert default.reserve == {"graph": 3, "lexical": 4, "dense": 5}
+    assert default.weights == {"lexical": 0.1, "dense": 0.35, "graph": 0.35}
+    assert default.constants("named") == {"lexical": 4.0, "dense": 8.0, "graph": 0.0}
+    assert default.constants("unnamed") == {"lexical": 4.0, "dense": 8.0, "graph": 8.0}
+    assert default.reserve == {"agreed": 1, "graph": 3, "lexical": 4, "dense": 5}
+    former = recipe("default-0.1")
+    assert former.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    assert former.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
+    assert former.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
+    assert former.reserve == {"graph": 3, "lexical": 4, "dense": 5}
+    assert former.conversation is not None
+    assert not former.conversation.dialogue
 
 
 def test_seed_is_one_one_and_point_35_at_sixty_without_reserve_or_bonus() -> None:
@@ -44,9 +51,9 @@ def test_the_other_recipes_call_their_own_legs_only() -> None:
 
 def test_a_variant_merges_mappings_and_leaves_the_recipe_as_it_was() -> None:
     variant = recipe("default", weights={"graph": 0.5}, depths={"dense": 20}, rank_constants={"graph": 4})
-    assert variant.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.5}
+    assert variant.weights == {"lexical": 0.1, "dense": 0.35, "graph": 0.5}
     assert variant.depths == {"lexical": 100, "dense": 20, "graph": 100}
-    assert variant.constants() == {"lexical": 60.0, "dense": 60.0, "graph": 4}
+    assert variant.constants() == {"lexical": 4.0, "dense": 8.0, "graph": 4}
     assert recipe("default").weights["graph"] == 0.35
 
 
@@ -79,7 +86,7 @@ def test_a_recipe_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize("name", ["defualt", "", "DEFAULT", None, 3, ["default"]])
 def test_an_unknown_recipe_is_refused_with_the_names_there_are(name: Any) -> None:
-    with pytest.raises(UnknownRecipe, match=r"choose one of .*default, dense, graph, hybrid, lexical"):
+    with pytest.raises(UnknownRecipe, match=r"choose one of .*default, default-0.1, dense, graph, hybrid, lexical"):
         recipe(name)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
 from semmem import conversation
-from semmem.conversation import Turns, author_key, candidates, listen
+from semmem.conversation import Turns, author_key, candidates, listen, takes_turns
+from semmem.records import Turn
 from semmem.searched import encoded_text, searched_text
 from semmem.types import ConversationSettings, Talk
 
@@ -17,11 +19,11 @@ NOBODY = Talk(None, "q", "q", ())
 MAY_2023 = 12 * 2023 + 4
 TURNS = Turns.of(
     [
-        (11, "s", "Ann", True, MAY_2023),
-        (12, "s", "Ben", False, MAY_2023),
-        (13, "s", "Ben", False, MAY_2023 + 1),
-        (21, "t", "Ann", False, MAY_2023 + 2),
-        (31, None, "Ann", False, MAY_2023 + 3),
+        Turn("n", 11, "s", "Ann", True, MAY_2023),
+        Turn("n", 12, "s", "Ben", False, MAY_2023),
+        Turn("n", 13, "s", "Ben", False, MAY_2023 + 1),
+        Turn("n", 21, "t", "Ann", False, MAY_2023 + 2),
+        Turn("n", 31, None, "Ann", False, MAY_2023 + 3),
     ]
 )
 
@@ -75,6 +77,28 @@ def test_the_one_author_a_question_names_is_taken_out_and_speaks_for_himself() -
     assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),))
 
 
+def test_two_namespaces_with_a_session_of_one_name_have_two_sessions() -> None:
+    turns = Turns.of([Turn("a", 1, "s", "Ann", True, 0), Turn("b", 2, "s", "Ben", False, 0)])
+    assert (turns.previous.tolist(), turns.next.tolist()) == ([-1, -1], [-1, -1])
+
+
+def test_the_sides_of_a_chat_are_nobodys_names() -> None:
+    asked = "How many user stories did the assistant finish?"
+    assert not {"user", "assistant"} & candidates(asked).keys()
+    assert "user stories" in candidates(asked)
+
+
+@pytest.mark.parametrize("text", ["May I bring the dog?", "Done? March on!", "who may enter", "We march at dawn."])
+def test_a_word_that_is_also_a_month_dates_nothing_at_the_start_of_a_sentence_or_without_a_capital(text: str) -> None:
+    assert listen(text, {}, set()).months == ()
+
+
+def test_a_month_inside_a_sentence_or_with_a_day_or_year_is_meant() -> None:
+    assert listen("What did we buy in May, or the March after?", {}, set()).months == ((5, None), (3, None))
+    assert listen("May 2023: who came? March 3rd: who left?", {}, set()).months == ((5, 2023), (3, None))
+    assert listen("june was warm", {}, set()).months == ((6, None),)
+
+
 def test_a_stop_word_is_a_name_only_with_a_capital_inside_the_question() -> None:
     assert "will" in candidates("Where does Will live?")
     assert "will" not in candidates("Where will she live?")
@@ -101,3 +125,28 @@ def test_the_encoder_does_not_hear_to_whom_a_turn_is_said() -> None:
 def test_tags_stand_behind_the_text_that_is_searched() -> None:
     assert searched_text("Tea at four.", ["kitchen", "daily"]) == "Tea at four. [kitchen, daily]"
     assert encoded_text("T", "Tea.", None, ("kitchen",)) == "T. Tea. [kitchen]"
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ([], False),  # nothing stands before: nothing is known
+        ([("Ben",)], False),  # who spoke before Ben is not known
+        ([("Ben", "Ann", "Ben")], True),
+        ([("ann", "Ben", "Ben", "Ann")], True),  # several turns in a row are one
+        ([("Ben", "Cem")], False),  # a note after two others' notes
+        ([("Ben", None)], False),
+        ([("Ben", "Ann"), ("Ben", "Cem")], True),  # half of those that tell
+        ([("Ben", "Ann"), ("Ben", "Cem"), ("Cem", "Ben"), ("Ben",)], False),
+    ],
+)
+def test_an_author_takes_turns_who_comes_back_after_another_time_after_time(before: list[Any], told: bool) -> None:
+    assert takes_turns("Ann", before) is told
+
+
+def test_an_answer_takes_in_more_of_what_its_question_is_about() -> None:
+    rows = [("Ann", False), ("Ben", True), ("Ann", False)]
+    turns = Turns.of([Turn("n", at, "s", who, asks, 0) for at, (who, asks) in enumerate(rows)])
+    _, scores = conversation.lexical(turns, np.array([0]), np.array([1.0]), NOBODY, PLAIN)
+    # 1 has it before: .3; 2 answers 1, so that what stood before 1 counts .3 and not .1
+    assert scores.tolist() == [1.0, 0.3, 0.3]

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import semmem
 from semmem.errors import InvalidInput
-from semmem.fusion import EXACT, RESERVE, Fused, fold_duplicates, fuse, rank
+from semmem.fusion import EXACT, IMPORTANCE, RESERVE, Fused, fold_duplicates, fuse, rank
+from semmem.rank_cap import reach
+from semmem.score_fusion import rank_as
 
 WEIGHTS = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
 SIXTY = {"lexical": 60.0, "dense": 60.0, "graph": 60.0}
@@ -116,7 +119,8 @@ def test_nothing_found_is_an_empty_list() -> None:
 def test_first_in_every_planned_leg_with_importance_one_scores_one() -> None:
     fused = recall({leg: ["a", "b"] for leg in LEGS}, importance={"a": 1.0, "b": 1.0})
     assert fused[0].score == 1.0
-    assert fused[0].components["graph"] == pytest.approx(0.35 / 2.35)
+    assert fused[0].components["graph"] == pytest.approx(0.85 * 0.35 / 2.35)
+    assert fused[0].components[IMPORTANCE] == pytest.approx(0.15)
 
 
 def test_a_degraded_leg_leaves_the_scores_of_the_others_as_they_were() -> None:
@@ -131,11 +135,76 @@ def test_a_leg_that_was_not_planned_does_not_lower_the_scores() -> None:
     assert recall({"lexical": ["a"]}, planned=("lexical",))[0].score == 1.0
 
 
-def test_importance_multiplies_every_component_between_the_floor_and_one() -> None:
-    fused = recall({"lexical": ["a", "b"]}, planned=("lexical",), importance={"a": 0.0, "b": 1.0})
-    # a: .7 x 1 = .7; b: 61/62 = .98387; a memory without importance has .5: .7 + .3 x .5 = .85
-    assert [(f.key, round(f.score, 5)) for f in fused] == [("b", 0.98387), ("a", 0.7)]
+def test_importance_multiplies_the_score_between_the_floor_and_one_and_shows_what_it_changed() -> None:
+    fused = recall({"lexical": ["a", "b", "c"]}, planned=("lexical",), importance={"a": 0.0, "b": 1.0, "c": 0.5})
+    # a: .7 x 1 = .7; b: 61/62 = .98387; c: .85 x 61/63 = .82302; the leg has what importance .5 gives: .85 of its place
+    assert [(f.key, round(f.score, 5)) for f in fused] == [("b", 0.98387), ("c", 0.82302), ("a", 0.7)]
+    assert fused[0].components == pytest.approx({"lexical": 0.83629, IMPORTANCE: 0.14758}, abs=1e-5)
+    assert fused[2].components == pytest.approx({"lexical": 0.85, IMPORTANCE: -0.15})
+    assert set(fused[1].components) == {"lexical"}
     assert recall({"lexical": ["a"]}, planned=("lexical",), importance={})[0].score == pytest.approx(0.85)
+
+
+@given(st.sampled_from(["default", "hybrid", "lexical", "dense"]), rankings_of_three, st.data())
+def test_what_is_first_in_every_leg_stays_first_whatever_importance_says(
+    name: str, rankings: dict[str, list[str]], data: st.DataObject
+) -> None:
+    recipe = semmem.recipe(name, prior_floor=None)
+    regime = data.draw(st.sampled_from(recipe.regimes))
+    whole = {leg: ["first", *rankings[leg]] for leg in recipe.legs if data.draw(st.booleans())} or {"dense": ["first"]}
+    weighed = {key: data.draw(st.sampled_from([0.0, 0.2, 1.0])) for keys_ in whole.values() for key in keys_}
+    fused = rank_as(
+        recipe.fusion,
+        whole,
+        {},
+        weights=recipe.weights_in(regime),
+        rank_constants=recipe.constants(regime),
+        planned=recipe.legs,
+        importance={**dict.fromkeys(weighed, 1.0), **weighed, "first": 0.0},
+        prior_floor=recipe.floor(regime),
+    )
+    assert not set(whole) & set(recipe.legs) or fused[0].key == "first"
+
+
+def test_the_bounded_prior_is_worth_half_of_the_flattest_step_from_first_to_second() -> None:
+    # the flattest leg has 8: 1/9 to 1/10 is a tenth, and half of it .05; at 60 it is 1/62, and half of it 1/124
+    assert semmem.recipe("default").floor("named") == semmem.recipe("default").floor("unnamed") == 0.95
+    assert semmem.recipe("hybrid", prior_floor=None).floor() == pytest.approx(1 - 1 / 124)
+    assert semmem.recipe("seed").floor() == semmem.recipe("default-0.1").floor("named") == 0.7
+
+
+def test_what_most_legs_put_first_has_the_place_that_is_kept_for_it() -> None:
+    lists = {"lexical": ["a", "b"], "dense": ["a", "c"], "graph": ["b", "c", "a"]}
+    steep = {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
+    assert keys(recall(lists, rank_constants=steep)) == ["b", "c", "a"]
+    kept = recall(lists, rank_constants=steep, reserve={"agreed": 1})
+    assert keys(kept) == ["a", "b", "c"]
+    assert kept[0].score == kept[1].score == pytest.approx(sum(kept[0].components.values()))
+    assert kept[0].components[RESERVE] > 0
+    # two of three disagree, or one of two: nobody's place
+    assert keys(recall(lists | {"dense": ["c"]}, rank_constants=steep, reserve={"agreed": 1}))[0] == "b"
+    assert keys(recall({"lexical": ["a"], "graph": ["b"]}, rank_constants=steep, reserve={"agreed": 1}))[0] == "b"
+
+
+@given(rankings_of_three, st.integers(1, 12), st.sampled_from(LEGS), st.sampled_from(["named", "unnamed"]))
+def test_a_leg_that_reach_calls_guaranteed_is_in_the_top_k_though_a_place_is_kept_for_what_others_agree_on(
+    rankings: dict[str, list[str]], k: int, leg: str, regime: str
+) -> None:
+    recipe = semmem.recipe("default")
+    of_leg = reach(recipe, k).regimes[regime].legs[leg]
+    found = {name: list(ids_) for name, ids_ in rankings.items()}
+    for at in range(of_leg.guaranteed_ranks):
+        found[leg] = [*rankings[leg][:at], "only", *rankings[leg][at:]]
+        if found[leg].index("only") != at:  # the list is too short
+            continue
+        fused = rank(
+            found,
+            weights=recipe.weights_in(regime),
+            rank_constants=recipe.constants(regime),
+            planned=recipe.legs,
+            reserve=recipe.reserve,
+        )
+        assert "only" in keys(fused)[:k]
 
 
 def test_the_exact_bonus_is_a_component_in_units_of_a_first_lexical_place() -> None:

@@ -235,3 +235,10 @@ def test_a_tie_at_the_cut_is_decided_by_names_and_not_by_ord() -> None:
     assert [sorted(ords) for ords in asked] == [[2, 3, 4]]
     assert strongest(tied, 4, names).tolist() == [1, 2, 3, 4]
     assert len(asked) == 1
+
+
+def test_an_edge_of_weight_0_carries_no_mass_and_makes_none_unknown() -> None:
+    along = Edges(np.array([1, 2]), np.array([0, 0]), np.array([2, 3]), np.array([1.0, 0.0]))
+    found = personalised_pagerank(mass({1: 1.0}), along, damping=0.5)
+    # 2 has no edge that carries: its mass returns to 1. x = .5 + .5 y, y = .5 x
+    assert found.as_dict() == pytest.approx({1: 2 / 3, 2: 1 / 3, 3: 0.0}, abs=1e-9)

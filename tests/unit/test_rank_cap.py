@@ -51,8 +51,8 @@ def test_every_leg_of_the_default_is_guaranteed_in_every_regime_from_five_on(k: 
     assert reach(RECIPES["default"], k).worst == "guaranteed"
 
 
-def test_the_default_without_its_reserve_locks_out_what_only_a_full_leg_found() -> None:
-    bare = reach(recipe("default", reserve={}), 5)
+def test_the_former_default_without_its_reserve_locks_out_what_only_a_full_leg_found() -> None:
+    bare = reach(recipe("default-0.1", reserve={}), 5)
     # .35/(8 + 5) = .0269 > 1/61 = .0164: five memories of the graph stand above a first lexical place
     assert {leg: r.class_ for leg, r in bare.regimes["unnamed"].legs.items()} == {
         "lexical": "boost-only",
@@ -61,13 +61,35 @@ def test_the_default_without_its_reserve_locks_out_what_only_a_full_leg_found() 
     }
     # named: .35/(0 + 1) = .35 against at most (2 x .31742 + .35 x (1/2 + .. + 1/6))/5 < .14
     assert bare.regimes["named"].legs["graph"].class_ == "guaranteed"
-    kept = reach(RECIPES["default"], 5).regimes["unnamed"].legs["lexical"]
+    kept = reach(RECIPES["default-0.1"], 5).regimes["unnamed"].legs["lexical"]
     assert (kept.class_, kept.class_without_reserve) == ("guaranteed", "boost-only")
     assert kept.certificate.startswith("The reserve gives the first memory of lexical place 4 or better of 5.")
 
 
+def test_the_default_without_its_reserve_locks_out_lexical_finds_of_five_and_dense_ones_where_a_name_is_known() -> None:
+    bare = reach(recipe("default", reserve={}), 5)
+    # unnamed: .1/5 = .02 is below .35/(8 + 5) = .0269, and .35/9 = .0389 above it; named: the graph holds .35/5 = .07
+    assert {leg: r.class_ for leg, r in bare.regimes["unnamed"].legs.items()} == {
+        "lexical": "boost-only",
+        "dense": "possible",
+        "graph": "possible",
+    }
+    assert {leg: r.class_ for leg, r in bare.regimes["named"].legs.items()} == {
+        "lexical": "boost-only",
+        "dense": "boost-only",
+        "graph": "guaranteed",
+    }
+
+
+def test_a_place_kept_for_what_most_legs_put_first_costs_a_leg_one_guaranteed_place_and_the_only_one() -> None:
+    kept, bare = (reach(recipe("default", reserve=r), 1).regimes["named"].legs for r in ({"agreed": 1}, {}))
+    assert (bare["graph"].class_, kept["graph"].class_) == ("guaranteed", "possible")
+    of_two = reach(recipe("hybrid", reserve={"agreed": 1}), 1).regimes["any"].legs["dense"]
+    assert of_two.class_ == reach(RECIPES["hybrid"], 1).regimes["any"].legs["dense"].class_
+
+
 def test_a_reserved_place_below_the_cut_guarantees_nothing() -> None:
-    legs = reach(RECIPES["default"], 4).regimes["unnamed"].legs
+    legs = reach(RECIPES["default-0.1"], 4).regimes["unnamed"].legs
     assert (legs["dense"].class_, legs["lexical"].class_) == ("boost-only", "guaranteed")
 
 
@@ -165,13 +187,16 @@ def test_a_recipe_without_prior_has_one_class() -> None:
 
 
 def test_the_exact_bonus_of_the_rivals_raises_the_upper_bar() -> None:
-    plain = reach(recipe("default", reserve={}), 5).regimes["named"].legs["graph"]
-    bonus = reach(recipe("default", reserve={}, exact_bonus=2.0), 5).regimes["named"].legs["graph"]
+    plain = reach(recipe("default-0.1", reserve={}), 5).regimes["named"].legs["graph"]
+    bonus = reach(recipe("default-0.1", reserve={}, exact_bonus=2.0), 5).regimes["named"].legs["graph"]
     assert bonus.upper_bar - plain.upper_bar == Fraction(2, 61)
     assert bonus.lower_bar == plain.lower_bar
-    assert reach(recipe("default", reserve={}, exact_bonus=10), 5).regimes["named"].legs["graph"].class_ == "guaranteed"
+    assert (
+        reach(recipe("default-0.1", reserve={}, exact_bonus=10), 5).regimes["named"].legs["graph"].class_
+        == "guaranteed"
+    )
     # .35 against .1333 + 10/61 = .2972; with k_g = 1 .175 against .0951 + .1639 = .259
-    one = recipe("default", reserve={}, exact_bonus=10, rank_constants={"graph": 1})
+    one = recipe("default-0.1", reserve={}, exact_bonus=10, rank_constants={"graph": 1})
     assert reach(one, 5).regimes["any"].legs["graph"].class_ == "possible"
 
 
@@ -202,6 +227,8 @@ def test_a_single_leg_is_guaranteed_down_to_the_cut_off(name: str) -> None:
     assert [leg.class_at(r) for r in (10, 11)] == ["guaranteed", "boost-only"]
     # a memory of importance 0 at rank 1 (.7/61) is behind ten of importance 1 (1/71)
     assert leg.class_with_prior == "possible"
+    # the bounded prior: .992/61 stays before an importance of 1 at rank 2 (1/62)
+    assert reach(recipe(name, prior_floor=None), 10).regimes["any"].legs[name].class_with_prior == "guaranteed"
 
 
 def test_short_lists_let_anything_in() -> None:

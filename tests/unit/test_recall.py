@@ -303,7 +303,7 @@ def test_the_graph_recipe_asks_the_other_legs_for_seeds_and_gives_them_no_share(
     mem.remember_many(fleet(30))
     found = mem.recall("ferry tide", recipe="graph")
     assert len(found) == 10
-    assert all(set(h.components) == {"graph"} for h in found)
+    assert all(set(h.components) - {"importance"} == {"graph"} for h in found)
     assert found[0].score <= 1
 
 
@@ -332,9 +332,11 @@ def test_a_leg_that_fails_is_degraded_with_the_reason_and_the_others_keep_their_
     assert not found.total_is_exact
     assert len(found) >= 10
     for hit in found:
-        expected = {n: share for n, share in whole[hit.memory.id].components.items() if n != leg}
-        assert dict(hit.components) == pytest.approx(expected, abs=1e-12)
-        assert hit.score == pytest.approx(sum(expected.values()), abs=1e-12)
+        others = {*variant.legs} - {leg}
+        expected = {n: share for n, share in whole[hit.memory.id].components.items() if n in others}
+        assert {n: share for n, share in hit.components.items() if n in others} == pytest.approx(expected, abs=1e-12)
+        assert set(hit.components) - {"importance"} == set(expected)
+        assert hit.score == pytest.approx(sum(hit.components.values()), abs=1e-12)
 
 
 def test_the_reason_of_an_error_of_ours_is_its_sentence(mem: semmem.Semmem) -> None:
@@ -566,8 +568,8 @@ def test_components_sum_to_the_score_for_every_recipe_question_and_variant(mem: 
         for place, hit in enumerate(found, 1):
             assert abs(sum(hit.components.values()) - hit.score) <= 1e-12
             assert 0 <= hit.score <= last  # in order, the best at most 1
-            assert set(hit.components) <= {*own, "exact", "reserve"}
-            assert set(hit.legs) == set(hit.components) - {"exact", "reserve"}
+            assert set(hit.components) <= {*own, "exact", "importance", "reserve"}
+            assert set(hit.legs) == set(hit.components) - {"exact", "importance", "reserve"}
             assert hit.rank == place
             last = hit.score
 
@@ -576,20 +578,29 @@ def test_components_sum_to_the_score_for_every_recipe_question_and_variant(mem: 
 
 def test_a_memory_first_in_every_leg_with_importance_one_scores_one(mem: semmem.Semmem) -> None:
     mem.remember("ferry", id="best", importance=1.0)
-    found = mem.recall("ferry", recipe="hybrid")
+    found = mem.recall("ferry", recipe=semmem.recipe("hybrid", prior_floor=None))
     assert found[0].score == 1.0
-    # 1/61 of the 2/61 that are possible, each
-    assert dict(found[0].components) == pytest.approx({"lexical": 0.5, "dense": 0.5}, abs=1e-12)
+    # 1/61 of the 2/61 that are possible, each, times what importance .5 gives, 1 - 1/248; the rest is importance
+    expected = {"lexical": 0.5 * 247 / 248, "dense": 0.5 * 247 / 248, "importance": 1 / 248}
+    assert dict(found[0].components) == pytest.approx(expected, abs=1e-12)
 
 
 def test_importance_is_a_prior_of_point_seven_to_one(mem: semmem.Semmem) -> None:
     mem.remember("ferry tide", id="high", importance=1.0)
     mem.remember("ferry", id="low", importance=0.0)
-    found = {h.memory.id: h for h in mem.recall("ferry", recipe="lexical")}
+    found = {h.memory.id: h for h in mem.recall("ferry", recipe=semmem.recipe("lexical", prior_floor=0.7))}
     # the shorter text is first: 61/61 · (.7 + .3 · 0) = .7; the second 61/62 · 1 = .983871
     assert found["low"].score == pytest.approx(0.7, abs=1e-12)
     assert found["high"].score == pytest.approx(61 / 62, abs=1e-12)
     assert (found["high"].rank, found["high"].legs["lexical"].rank) == (1, 2)
+    bounded = mem.recall(
+        "ferry", recipe=semmem.recipe("lexical", prior_floor=None)
+    )  # 61/61 · (1 - 1/124) stays before 61/62 · 1
+    assert [(h.memory.id, h.score) for h in bounded] == [
+        ("low", pytest.approx(123 / 124, abs=1e-12)),
+        ("high", pytest.approx(61 / 62, abs=1e-12)),
+    ]
+    assert bounded[0].components["importance"] == pytest.approx(-1 / 248, abs=1e-12)
     off = mem.recall("ferry", recipe=semmem.recipe("lexical", prior=False))
     assert [(h.memory.id, h.score) for h in off] == [("low", 1.0), ("high", pytest.approx(61 / 62, abs=1e-12))]
 
@@ -600,9 +611,9 @@ def test_the_exact_bonus_is_a_component_for_memories_that_hold_every_term(mem: s
     plain = mem.recall("ferry harbour", recipe="lexical")
     assert all("exact" not in h.components for h in plain)
     found = {h.memory.id: h for h in mem.recall("ferry harbour", recipe=semmem.recipe("default", exact_bonus=0.3))}
-    # in units of a first place in the lexical leg: .3/61 of (1 + .3)/61 + 1/61 + .35/(8+1); importance .5: times .85
-    most = 1.3 / 61 + 1 / 61 + 0.35 / 9
-    assert found["all"].components["exact"] == pytest.approx(0.85 * 0.3 / 61 / most, abs=1e-12)
+    # in units of a first place in the lexical leg: .3 · .1/5 of 1.3 · .1/5 + .35/9 + .35/9; importance .5: times .975
+    most = 1.3 * 0.1 / 5 + 0.35 / 9 + 0.35 / 9
+    assert found["all"].components["exact"] == pytest.approx(0.975 * 0.3 * 0.1 / 5 / most, abs=1e-12)
     assert "exact" not in found["some"].components
 
 

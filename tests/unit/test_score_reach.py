@@ -47,7 +47,7 @@ def is_in(
         planned=chosen.legs,
         most=most,
         importance=importance,
-        prior_floor=chosen.prior_floor,
+        prior_floor=chosen.floor(regime),
         exact=exact,
         exact_bonus=chosen.exact_bonus,
         reserve=chosen.reserve,
@@ -73,7 +73,7 @@ def test_two_equal_scaled_legs_are_possible_from_two_on_and_tie_for_the_only_pla
 
 
 def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None:
-    tiny = recipe("default", fusion="convex", reserve={}, weights={"graph": 0.001})
+    tiny = recipe("default-0.1", fusion="convex", reserve={}, weights={"graph": 0.001})
     leg = reach(tiny, 10).regimes["named"].legs["graph"]
     assert (leg.class_, leg.lower_bar, leg.last_possible_rank, leg.guaranteed_ranks) == ("possible", 0, 10, 0)
     assert (leg.value, leg.base_bar, leg.upper_bar) == (Fraction(1, 1000), 2, Fraction(2001, 1000))

@@ -178,7 +178,7 @@ def test_a_recipe_in_a_file_is_not_mixed_with_one_of_the_environment(
     here("[recipe.weights]\ndense = 0.5\n")
     assert recipe_of(Settings.load()).weights == {"lexical": 1.0, "dense": 1.0, "graph": 3}
     monkeypatch.delenv("SEMMEM_RECIPE")
-    assert recipe_of(Settings.load()).weights == {"lexical": 1.0, "dense": 0.5, "graph": 0.35}
+    assert recipe_of(Settings.load()).weights == {"lexical": 0.1, "dense": 0.5, "graph": 0.35}
 
 
 @pytest.mark.parametrize(

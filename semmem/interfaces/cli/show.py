@@ -22,6 +22,7 @@ _LOOK = {
     "graph": ("▒", "green"),
     "exact": ("╬", "yellow"),
     "reserve": ("░", "bright_black"),
+    "importance": ("▓", "bright_blue"),
 }
 _OTHER = ("▪", "white")
 _WIDTH = 18

@@ -124,30 +124,44 @@ SELECT coalesce(sum(memories), 0)::bigint,
 FROM tally WHERE namespace = ANY(%(namespaces)s);
 
 -- memory_neighbours --
--- Previous and next of the same session; two index probes a memory.
+-- Previous and next of the same session: by position where it is given, those without one after them, then by time.
+-- Two index probes a memory.
 SELECT m.ord, q.ord, coalesce(q.author = m.author, false) FROM memory m
 CROSS JOIN LATERAL (
     (SELECT ord, author FROM memory p
      WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
-       AND (p.created_at, coalesce(p.position, 0), p.id, p.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
-     ORDER BY p.created_at DESC, coalesce(p.position, 0) DESC, p.id DESC, p.part DESC LIMIT 1)
+       AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
+         < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+     ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC LIMIT 1)
     UNION ALL
     (SELECT ord, author FROM memory n
      WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
-       AND (n.created_at, coalesce(n.position, 0), n.id, n.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
-     ORDER BY n.created_at, coalesce(n.position, 0), n.id, n.part LIMIT 1)) AS q
+       AND (coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part)
+         > (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+     ORDER BY coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part LIMIT 1)) AS q
 WHERE m.namespace = ANY(%(namespaces)s) AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
 
 -- memory_kinds --
--- Are there sessions, are there authors, and whom does the question name: index look-ups, whatever the size.
-(SELECT 'session' AS what, NULL AS author FROM memory
- WHERE namespace = ANY(%(namespaces)s) AND session IS NOT NULL LIMIT 1)
+-- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
+-- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
+SELECT n.namespace, 'session' AS what, NULL AS author, NULL::text[] AS behind FROM unnest(%(namespaces)s::text[]) AS n(namespace)
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace AND m.session IS NOT NULL)
 UNION ALL
-(SELECT 'author', NULL FROM memory WHERE namespace = ANY(%(namespaces)s) AND author_key IS NOT NULL LIMIT 1)
+SELECT n.namespace, 'author', NULL, NULL FROM unnest(%(namespaces)s::text[]) AS n(namespace)
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace AND m.author_key IS NOT NULL)
 UNION ALL
-SELECT 'named', found.author FROM unnest(%(namespaces)s::text[]) AS n(namespace)
+SELECT n.namespace, 'named', found.author, found.behind FROM unnest(%(namespaces)s::text[]) AS n(namespace)
 CROSS JOIN unnest(%(keys)s::text[]) AS k(key)
-CROSS JOIN LATERAL (SELECT author FROM memory m WHERE m.namespace = n.namespace AND m.author_key = k.key LIMIT 1) AS found;
+CROSS JOIN LATERAL (
+    SELECT m.author, ARRAY(
+        SELECT p.author FROM memory p
+        WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+          AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
+            < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+        ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC
+        LIMIT %(behind)s) AS behind
+    FROM memory m WHERE m.namespace = n.namespace AND m.author_key = k.key
+    ORDER BY m.created_at DESC, m.id DESC, m.part DESC LIMIT %(last)s) AS found;
 
 -- memory_written_by --
 -- Which of a few hundred memories the author named by the question wrote.
@@ -156,14 +170,14 @@ WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s) AND author = %(aut
 
 -- memory_turns --
 -- The sessions around some memories, in order; memories without a session stand alone.
-SELECT m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
+SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
        (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int
 FROM memory m
 WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
-    m.session IN (SELECT s.session FROM memory s
-                  WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
+    (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
+        WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
     OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
-ORDER BY m.namespace, m.session, m.created_at, coalesce(m.position, 0), m.id, m.part LIMIT %(limit)s;
+ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part LIMIT %(limit)s;
 
 -- forget_count --
 -- How many would go: whole memories, and with their parts; nothing is locked.

@@ -103,29 +103,43 @@ WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id IN (SELECT 
 SELECT coalesce(sum(memories), 0) FROM tally WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
 -- memory_neighbours --
--- Previous and next of the same session; two index probes a memory.
+-- Previous and next of the same session: by position where it is given, those without one after them, then by time.
+-- Two index probes a memory.
 SELECT m.ord, q.ord, coalesce(q.author = m.author, 0) FROM memory AS m JOIN memory AS q ON q.ord IN (
     (SELECT p.ord FROM memory AS p
      WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
-       AND (p.created_at, coalesce(p.position, 0), p.id, p.part) < (m.created_at, coalesce(m.position, 0), m.id, m.part)
-     ORDER BY p.created_at DESC, coalesce(p.position, 0) DESC, p.id DESC, p.part DESC LIMIT 1),
+       AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
+         < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+     ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC LIMIT 1),
     (SELECT n.ord FROM memory AS n
      WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
-       AND (n.created_at, coalesce(n.position, 0), n.id, n.part) > (m.created_at, coalesce(m.position, 0), m.id, m.part)
-     ORDER BY n.created_at, coalesce(n.position, 0), n.id, n.part LIMIT 1))
+       AND (coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part)
+         > (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+     ORDER BY coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part LIMIT 1))
 WHERE m.ord IN (SELECT value FROM json_each(:ords)) AND +m.namespace IN (SELECT value FROM json_each(:namespaces))
   AND m.session IS NOT NULL;
 
 -- memory_kinds --
--- Are there sessions, are there authors, and whom does the question name: index look-ups, whatever the size.
-SELECT 'session', NULL WHERE EXISTS (
-    SELECT 1 FROM memory WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND session IS NOT NULL)
+-- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
+-- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
+SELECT n.value, 'session', NULL, NULL FROM json_each(:namespaces) AS n
+WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.session IS NOT NULL)
 UNION ALL
-SELECT 'author', NULL WHERE EXISTS (
-    SELECT 1 FROM memory WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND author_key IS NOT NULL)
+SELECT n.value, 'author', NULL, NULL FROM json_each(:namespaces) AS n
+WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.author_key IS NOT NULL)
 UNION ALL
-SELECT 'named', (SELECT m.author FROM memory AS m WHERE m.namespace = n.value AND m.author_key = k.value LIMIT 1)
-FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k;
+SELECT n.value, 'named', m.author, (
+    SELECT json_group_array(before.author) FROM (
+        SELECT p.author FROM memory AS p
+        WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+          AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
+            < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
+        ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC
+        LIMIT :behind) AS before)
+FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k JOIN memory AS m ON m.ord IN (
+    SELECT o.ord FROM memory AS o WHERE o.namespace = n.value AND o.author_key = k.value
+    ORDER BY o.created_at DESC, o.id DESC, o.part DESC LIMIT :last)
+ORDER BY 1, 2;
 
 -- memory_written_by --
 -- Which of a few hundred memories the author named by the question wrote.
@@ -136,13 +150,14 @@ ORDER BY ord;
 
 -- memory_turns --
 -- The sessions around some memories, in order; memories without a session stand alone.
-SELECT ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at FROM memory
+SELECT namespace, ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at FROM memory
 WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0 AND (
-    session IN (SELECT s.session FROM memory AS s
-                WHERE s.ord IN (SELECT value FROM json_each(:ords)) AND s.session IS NOT NULL
-                  AND +s.namespace IN (SELECT value FROM json_each(:namespaces)))
+    (namespace, session) IN (
+        SELECT s.namespace, s.session FROM memory AS s
+        WHERE s.ord IN (SELECT value FROM json_each(:ords)) AND s.session IS NOT NULL
+          AND +s.namespace IN (SELECT value FROM json_each(:namespaces)))
     OR (session IS NULL AND ord IN (SELECT value FROM json_each(:ords))))
-ORDER BY namespace, session, created_at, coalesce(position, 0), id, part LIMIT :limit;
+ORDER BY namespace, session, coalesce(position, 9223372036854775807), created_at, id, part LIMIT :limit;
 
 -- forget_select --
 -- Which memories go.

@@ -1,0 +1,63 @@
+"""From one default to the next: each change of the ranking by itself, what they make together, and what else was tried.
+
+Every row is compared to the former default, so a change that costs something cannot hide behind one that brings more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from eval.comparison import Comparison
+from eval.conditions import Condition
+from semmem.config import recipe
+from semmem.types import ConversationSettings, Recipe
+
+__all__ = ["FORMER", "of_changes"]
+
+FORMER = "default-0.1"
+_Numbers: TypeAlias = Mapping[str, tuple[float, float | tuple[float, float]]]
+_STEEP: _Numbers = {"lexical": (0.1, 4), "dense": (0.35, 8), "graph": (0.35, (0, 8))}
+_TRIED: Mapping[str, _Numbers] = {
+    "graph 2, 8": {"lexical": (0.175, 8), "dense": (0.35, 8), "graph": (0.35, (2, 8))},
+    "all at 4, graph 0, 4": {"lexical": (0.2, 4), "dense": (0.35, 4), "graph": (0.35, (0, 4))},
+    "all at 4, graph 2, 4": {"lexical": (0.2, 4), "dense": (0.35, 4), "graph": (0.35, (2, 4))},
+    "steeper still": {"lexical": (0.1, 2), "dense": (0.35, 4), "graph": (0.35, (1, 4))},
+    "dense twice": {"lexical": (0.35, 8), "dense": (0.7, 8), "graph": (0.35, (0, 8))},
+    "equal votes at 2": {"lexical": (0.35, 2), "dense": (0.35, 2), "graph": (0.35, 2)},
+    "equal votes at 4": {"lexical": (0.35, 4), "dense": (0.35, 4), "graph": (0.35, 4)},
+}
+"""Weight and rank constant of each leg, the graph's for questions that name something and for others."""
+
+
+def of_changes() -> tuple[list[Condition], list[Comparison]]:
+    """Compare what changed from the former default to ``default``, and what was tried beside it, to the former one."""
+    former, now = recipe(FORMER), recipe("default")
+    steep = _weighed(former, _STEEP)
+    rows = {
+        "bounded prior": recipe(former, prior_floor=None),
+        "author rules in dialogues alone": recipe(former, conversation={"dialogue": True}),
+        "what a question is about, for its answer": recipe(
+            former, conversation={"before_asked": ConversationSettings().before_asked}
+        ),
+        "named: a name of two memories": recipe(former, graph={"named_df": now.graph.named_df}),
+        "what most legs put first is first": recipe(former, reserve=dict(now.reserve)),
+        "every leg steep": steep,
+        "every leg steep, no reserve": recipe(steep, reserve={}),
+        "default": now,
+        **{f"{name}, else as default": _weighed(now, numbers) for name, numbers in _TRIED.items()},
+    }
+    conditions = [Condition(FORMER, former)]
+    conditions += [Condition(name, recipe(plan, name=name)) for name, plan in rows.items()]
+    return conditions, [Comparison(c.name, FORMER, c.name) for c in conditions[1:]]
+
+
+def _weighed(plan: Recipe, numbers: _Numbers) -> Recipe:
+    def constant(at: float | tuple[float, float]) -> float | dict[str, float]:
+        return {"named": at[0], "unnamed": at[1]} if isinstance(at, tuple) else at
+
+    return recipe(
+        plan,
+        weights={leg: weight for leg, (weight, _) in numbers.items()},
+        rank_constants={leg: constant(at) for leg, (_, at) in numbers.items()},
+    )

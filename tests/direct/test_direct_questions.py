@@ -1,0 +1,57 @@
+"""Thirty plain questions in five situations: the default never ranks an answer below the best of its legs.
+
+With the real encoder. What a leg ranks is read from the recall itself. ``situations.json`` is invented.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+
+SITUATIONS: dict[str, Any] = json.loads((Path(__file__).parent / "situations.json").read_text(encoding="utf-8"))
+QUESTIONS = [(name, q["question"], q["answer"]) for name, at in SITUATIONS.items() for q in at["questions"]]
+
+
+@pytest.fixture(scope="module")
+def mem(module_url: str) -> Iterator[semmem.Semmem]:
+    with semmem.connect(module_url, embedder="minilm") as opened:
+        for name, situation in SITUATIONS.items():
+            opened.remember_many(situation["memories"], namespace=name)
+        yield opened
+
+
+def places(found: semmem.Recall, answer: str) -> dict[str, int]:
+    """Return the place of ``answer`` in each leg's list that has it."""
+    lists = {leg: [key[0] for key in keys] for leg, keys in found.candidates.rankings.items()}
+    return {leg: ids.index(answer) + 1 for leg, ids in lists.items() if answer in ids}
+
+
+def test_there_are_thirty_questions_in_five_situations() -> None:
+    assert (len(QUESTIONS), len(SITUATIONS)) == (30, 5)
+
+
+@pytest.mark.parametrize(("situation", "question", "answer"), QUESTIONS)
+def test_the_answer_stands_no_lower_than_in_the_best_leg(
+    mem: semmem.Semmem, situation: str, question: str, answer: str
+) -> None:
+    found = mem.recall(question, namespace=situation)
+    assert not found.degraded
+    of_legs = places(found, answer)
+    place = next(hit.rank for hit in found if hit.memory.id == answer)
+    assert place <= min(of_legs.values()), of_legs
+
+
+def test_where_legs_disagree_what_two_of_three_put_first_is_first(mem: semmem.Semmem) -> None:
+    """What one leg alone puts first cannot be first as well as what the other two put first: the limit of the above."""
+    rows = [dict(row) for row in SITUATIONS["chat of five turns"]["memories"]]
+    rows[2]["text"] = "She teaches music at the school in Mill Lane."
+    mem.remember_many(rows, namespace="disagreement")
+    found = mem.recall("Where does Priya teach?", namespace="disagreement")
+    assert places(found, "c3") == {"lexical": 1, "dense": 2, "graph": 3}
+    assert [hit.memory.id for hit in found][:2] == ["c1", "c3"]
