@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eval.datasets import Query
 from eval.fusings import regime_of
 from eval.lists import Asked
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["Ceilings", "ceilings", "dominated"]
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from eval.comparison import Comparison
 from eval.conditions import Condition
 from semmem.config import recipe
-from semmem.types import ConversationSettings, Recipe
+from semmem.search_settings import ConversationSettings, Recipe
 
 __all__ = ["FORMER", "of_changes"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from eval.fusings import FUSIONS
 from semmem.config import recipe as _recipe
-from semmem.types import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.search_settings import ConversationSettings, GraphSettings, LexicalSettings, Recipe
 
 variant: Callable[..., Recipe] = _recipe
 """The recipes of semmem; what changes here is computed, so no type checker can follow its names."""

@@ -14,9 +14,9 @@ from eval.lists import Asked, Found, Key
 from eval.measures import Place
 from semmem.candidates import fold
 from semmem.fusion import Fused
-from semmem.protocols import Head
+from semmem.records import Head
 from semmem.score_fusion import rank_as
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["FUSIONS", "Places", "fused_places", "regime_of"]
 

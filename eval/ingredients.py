@@ -14,7 +14,7 @@ from eval.comparison import Comparison
 from eval.conditions import Condition, ConditionError, ablations, named, turned
 from eval.verdict import REFUSED
 from semmem.config import recipe as variant
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["INGREDIENTS", "Ingredient", "is_of_ingredients", "of_ingredients", "table_of_worth", "worth"]
 

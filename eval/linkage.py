@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval.datasets import Corpus
-from semmem.extractors import Rules
-from semmem.types import GraphSettings, Kind
+from semmem.extractors.rules import Rules
+from semmem.search_settings import GraphSettings
+from semmem.types import Kind
 
 __all__ = ["Linkage", "linkage"]
 

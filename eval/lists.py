@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from eval.datasets import Query
 from semmem.config import recipe as variant
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["AFTER", "Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 

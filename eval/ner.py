@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from semmem.extractors.names import capitalised_spans, read
-from semmem.text import STOP_WORDS, fold
+from semmem.stop_words import STOP_WORDS
+from semmem.tokens import fold
 
 __all__ = ["Marked", "Score", "main", "predicted", "read_conll", "score", "spans_of"]
 

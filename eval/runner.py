@@ -8,7 +8,8 @@ from eval.datasets import Corpus
 from eval.measures import Measured, Place, measure, tokens
 
 if TYPE_CHECKING:
-    from semmem.types import Hit, Recipe
+    from semmem.search_settings import Recipe
+    from semmem.types import Hit
 
 __all__ = ["evaluate", "ingest", "place", "token_counts"]
 

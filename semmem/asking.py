@@ -11,8 +11,9 @@ from typing import Any
 
 from semmem.clock import Clock
 from semmem.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
-from semmem.protocols import Leg, Question, Ranking, Scope
-from semmem.types import Recipe
+from semmem.protocols import Leg
+from semmem.records import Question, Ranking, Scope
+from semmem.search_settings import Recipe
 
 __all__ = ["Asking", "reason"]
 

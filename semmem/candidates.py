@@ -11,9 +11,10 @@ from math import fsum
 from typing import Any, TypeAlias
 
 from semmem.fusion import Fused, fold_duplicates
-from semmem.protocols import Head, Question, Ranking, Scope
+from semmem.records import Head, Question, Ranking, Scope
 from semmem.score_fusion import rank_as
-from semmem.types import Recipe, SortBy
+from semmem.search_settings import Recipe
+from semmem.types import SortBy
 
 __all__ = [
     "Candidates",

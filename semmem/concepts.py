@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from semmem.errors import InvalidInput, NotFound
 from semmem.extractors.spelling import name_of
-from semmem.protocols import Corrections, Store
+from semmem.protocols import Store
+from semmem.records import Corrections
 from semmem.types import Concept
 from semmem.upkeep import Upkeep
 

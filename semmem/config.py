@@ -17,8 +17,8 @@ from semmem import folders, settings_file
 from semmem.errors import InvalidInput, UnknownRecipe
 from semmem.keywords import RecipeChanges
 from semmem.rerankers import known as known_reranker
+from semmem.search_settings import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
 from semmem.setting_errors import wrong
-from semmem.types import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
 
 __all__ = ["RECIPES", "Settings", "check", "recipe"]
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from semmem.records import Turn
+from semmem.search_settings import ConversationSettings
 from semmem.tokens import Word, tokens
-from semmem.types import ConversationSettings, Talk
+from semmem.types import Talk
 
 if TYPE_CHECKING:
     import numpy as np

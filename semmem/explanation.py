@@ -12,10 +12,10 @@ from semmem.errors import InvalidInput, NotFound
 from semmem.fusion import IMPORTANCE, Fused
 from semmem.narrowing import string
 from semmem.openings import Opening
-from semmem.protocols import Head
+from semmem.records import Head
 from semmem.ways import Step, way_line, ways_to
 
-__all__ = ["Explanation", "LegExplanation", "Step", "explain"]
+__all__ = ["Explanation", "LegExplanation", "explain"]
 
 
 @dataclass(frozen=True, slots=True)

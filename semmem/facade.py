@@ -22,9 +22,11 @@ from semmem.narrowing import checked_filters, string, strings
 from semmem.parts import extractor_of, legs_of, warn_of_barred_legs
 from semmem.protocols import Embedder, Extractor
 from semmem.recall import Recall, Recaller
+from semmem.reports import Namespace, Stats
+from semmem.search_settings import Recipe
 from semmem.stores import open_store
 from semmem.tailoring import recipe_of
-from semmem.types import Filters, IngestReport, Memory, Namespace, Page, Recipe, SortBy, Stats
+from semmem.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.upkeep import Upkeep
 
 __all__ = ["Semmem", "connect"]

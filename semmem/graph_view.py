@@ -16,8 +16,9 @@ from semmem.extractors.aliases import variants
 from semmem.extractors.rules import question
 from semmem.passages import passages
 from semmem.proximity import Mass, edges, gather, hop, idf, strongest
-from semmem.text import key, tokens
-from semmem.types import Filters, GraphSettings, Kind, Memory
+from semmem.search_settings import GraphSettings
+from semmem.tokens import key, tokens
+from semmem.types import Filters, Kind, Memory
 from semmem.written import written
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from semmem.drafts import KEYS, Draft, check_namespace, drafted
 from semmem.embedders import identity
 from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
-from semmem.protocols import Embedder, Extractor, Row, Store, Stored, Written
+from semmem.protocols import Embedder, Extractor, Store
+from semmem.records import Row, Stored, Written
 from semmem.reembedding import embed_texts
 from semmem.searched import embedded_text, encoded_text, other_names
 from semmem.stores.capabilities import need

@@ -25,10 +25,12 @@ from semmem.probe_stages import Probe
 from semmem.protocols import Embedder
 from semmem.recall import Recall, Recaller
 from semmem.reembedding import fill_in, replace_vectors
+from semmem.reports import BackupReport, NamespaceHash, Rebuilt
+from semmem.search_settings import Recipe
 from semmem.searching import Search, search_of
 from semmem.stores.capabilities import need
 from semmem.tailoring import changed, dotted, fitted
-from semmem.types import BackupReport, Concept, Filters, NamespaceHash, Rebuilt, Recipe
+from semmem.types import Concept, Filters
 from semmem.upkeep import Upkeep
 
 if TYPE_CHECKING:

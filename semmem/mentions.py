@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from semmem.extractors.other_subjects import keys_of_other_names
 from semmem.extractors.spelling import accented, required, spelling
-from semmem.protocols import Corrections, Extractor, Store
+from semmem.protocols import Extractor, Store
+from semmem.records import Corrections
 from semmem.searched import other_names, searched_text
 from semmem.types import Extraction, Memory
 

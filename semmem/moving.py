@@ -12,9 +12,9 @@ from typing import Any
 
 from semmem.config import Settings
 from semmem.errors import InvalidInput
+from semmem.reports import BackupReport, CopyReport, NamespaceHash
 from semmem.stores import open_store
 from semmem.stores.url import parse_url
-from semmem.types import BackupReport, CopyReport, NamespaceHash
 
 __all__ = ["backup", "check", "copy", "hashes", "restore"]
 

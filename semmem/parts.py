@@ -12,8 +12,8 @@ from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.protocols import Extractor, Leg, Store
 from semmem.rank_cap import reach
+from semmem.search_settings import Recipe
 from semmem.stores.capabilities import absence, lacking
-from semmem.types import Recipe
 
 __all__ = ["extractor_of", "legs_of", "warn_of_barred_legs"]
 

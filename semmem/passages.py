@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from semmem.protocols import Head
+from semmem.records import Head
 from semmem.types import Memory, Passage
 
 __all__ = ["passage_of", "passages"]

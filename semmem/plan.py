@@ -9,7 +9,7 @@ from typing import Any
 
 from semmem.drafts import Draft, payload_of
 from semmem.errors import BadItem, Conflict
-from semmem.protocols import Stored
+from semmem.records import Stored
 from semmem.types import Memory
 
 __all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "no_longer", "planned"]

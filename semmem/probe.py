@@ -21,8 +21,9 @@ from semmem.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
 from semmem.probe_stages import Probe, Probed, Stage, fate
 from semmem.protocols import Embedder, Leg
 from semmem.recall import Recall, Recaller
+from semmem.search_settings import Recipe
 from semmem.stores.capabilities import lacking
-from semmem.types import Filters, Recipe
+from semmem.types import Filters
 from semmem.upkeep import Upkeep
 
 __all__ = ["Prober"]

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.protocols import Row
-from semmem.text import content_key, key, term_key, terms
-from semmem.types import Extraction, Kind, Memory, Recipe
+from semmem.records import Row
+from semmem.search_settings import Recipe
+from semmem.text import content_key, term_key, terms
+from semmem.tokens import key
+from semmem.types import Extraction, Kind, Memory
 
 if TYPE_CHECKING:
     import numpy as np

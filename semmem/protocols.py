@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from semmem import records
-from semmem.records import PLACE, Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
-from semmem.types import Extraction, Filters, Memory, Namespace, Page, Recipe, Stats
+from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
+from semmem.reports import Namespace, Stats
+from semmem.search_settings import Recipe
+from semmem.types import Extraction, Filters, Memory, Page
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
 Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
-__all__ = [
-    "PLACE", "Corrections", "Embed", "Embedder", "Extractor", "Forwards", "Head", "Leg", "Postings", "Question",
-    "Ranking", "Reranker", "Row", "Scope", "Store", "Stored", "Written",
+__all__ = [ "Embed", "Embedder", "Extractor", "Leg", "Reranker", "Store",
 ]  # fmt: skip
 
 

@@ -29,12 +29,12 @@ from typing import Any, Literal
 
 from semmem.errors import InvalidInput
 from semmem.reach_bounds import Base, Contest, agreed_places, as_written, exact_floor, last_where
-from semmem.reach_report import CLASSES, LegReach, Reach, ReachClass, RegimeReach, Witness, describe
+from semmem.reach_report import LegReach, Reach, ReachClass, RegimeReach
 from semmem.reach_scores import rank_scaled, reordered, score_reach
 from semmem.reach_witness import counter_witness, forbids, forces, witness
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
-__all__ = ["CLASSES", "LegReach", "Reach", "ReachClass", "RegimeReach", "Witness", "describe", "reach", "reach_of"]
+__all__ = ["reach", "reach_of"]
 
 _DEEPEST = 10_000
 _DEPTH = 100

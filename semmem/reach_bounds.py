@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from semmem.reach_report import ReachClass
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["Base", "Contest", "agreed_places", "as_written", "exact_floor", "last_where"]
 

@@ -35,7 +35,7 @@ from semmem.score_bounds import (
     last_over,
     ranks_without_own,
 )
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 __all__ = ["rank_scaled", "reordered", "score_reach"]
 

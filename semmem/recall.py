@@ -17,16 +17,18 @@ from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
 from semmem.passages import passages
-from semmem.protocols import Embedder, Head, Leg, Question, Reranker, Scope
+from semmem.protocols import Embedder, Leg, Reranker
 from semmem.question_vectors import QuestionVectors
-from semmem.rank_cap import Reach, reach
-from semmem.records import Kinds
+from semmem.rank_cap import reach
+from semmem.reach_report import Reach
+from semmem.records import Head, Kinds, Question, Scope
 from semmem.rerankers import load as load_reranker
+from semmem.search_settings import Recipe
 from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
-from semmem.types import Filters, Hit, LegRank, Memory, Passage, Recipe, SortBy, Talk
+from semmem.types import Filters, Hit, LegRank, Memory, Passage, SortBy, Talk
 
-__all__ = ["Candidates", "Recall", "Recaller"]
+__all__ = ["Recall", "Recaller"]
 
 _LONGEST_QUERY = 10_000
 _MOST = 1_000

@@ -14,8 +14,9 @@ from semmem.embedders import identity
 from semmem.encoder import Encoder
 from semmem.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.protocols import Embedder, Store
+from semmem.reports import Rebuilt
 from semmem.searched import embedded_text
-from semmem.types import Memory, Rebuilt
+from semmem.types import Memory
 
 __all__ = ["embed_texts", "fill_in", "replace_vectors"]
 

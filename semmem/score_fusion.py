@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from semmem.errors import InvalidInput
 from semmem.fusion import Fused, Key, finish, rank
-from semmem.types import Fusion
+from semmem.search_settings import Fusion
 
 __all__ = ["rank_as", "scaled", "shares_of"]
 

@@ -13,7 +13,8 @@ from semmem.contract import Found, Within, as_result
 from semmem.errors import InvalidInput, LegFailed
 from semmem.keywords import FilterValues
 from semmem.recall import Recall
-from semmem.types import Filters, Recipe
+from semmem.search_settings import Recipe
+from semmem.types import Filters
 
 __all__ = ["Search", "alone", "search_of"]
 

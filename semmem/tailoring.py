@@ -13,7 +13,7 @@ from typing import Any
 
 from semmem.config import Settings, recipe
 from semmem.errors import InvalidInput, NotFound, SemmemError
-from semmem.types import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.search_settings import ConversationSettings, GraphSettings, LexicalSettings, Recipe
 
 __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", "tailored", "value_of"]
 

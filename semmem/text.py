@@ -11,30 +11,19 @@ from collections.abc import Callable, Collection
 from hashlib import blake2b
 
 from semmem.errors import InvalidInput
-from semmem.stop_words import STOP_WORDS
-from semmem.tokens import LANGUAGES, Word, fold, hashed, is_number, key, stem, tokens, vocabulary, words
+from semmem.tokens import is_number, key, tokens, vocabulary
 from semmem.types import Kind
 
 __all__ = [
-    "LANGUAGES",
-    "STOP_WORDS",
-    "Word",
     "content_key",
-    "fold",
-    "hashed",
-    "key",
     "normalise",
     "phrases",
     "sentence_spans",
     "sentences",
     "snippet",
     "split",
-    "stem",
     "term_key",
     "terms",
-    "tokens",
-    "vocabulary",
-    "words",
 ]
 
 

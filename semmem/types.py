@@ -13,43 +13,21 @@ from enum import IntEnum
 from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
 
-from semmem.reports import BackupReport, CopyReport, Namespace, NamespaceHash, Rebuilt, Stats
-from semmem.search_settings import (
-    ConversationSettings,
-    Fusion,
-    GraphSettings,
-    LexicalSettings,
-    RankConstant,
-    Recipe,
-)
-
 __all__ = [
     "LINK_TYPES",
-    "BackupReport",
     "Concept",
-    "ConversationSettings",
-    "CopyReport",
     "Extraction",
     "Filters",
-    "Fusion",
-    "GraphSettings",
     "Hit",
     "IngestReport",
     "Kind",
     "LegRank",
-    "LexicalSettings",
     "LinkType",
     "Memory",
-    "Namespace",
-    "NamespaceHash",
     "Page",
     "Passage",
-    "RankConstant",
-    "Rebuilt",
-    "Recipe",
     "Rejected",
     "SortBy",
-    "Stats",
     "Talk",
 ]
 

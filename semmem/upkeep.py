@@ -21,9 +21,11 @@ from typing import Any
 from semmem.extractors.corrections import corrected
 from semmem.extractors.other_subjects import with_other_names
 from semmem.mentions import AT_ONCE, Mentions, read_text
-from semmem.protocols import PLACE, Corrections, Extractor, Row, Store, Written
+from semmem.protocols import Extractor, Store
+from semmem.records import PLACE, Corrections, Row, Written
+from semmem.reports import Rebuilt
 from semmem.searched import other_names
-from semmem.types import Extraction, Memory, Rebuilt
+from semmem.types import Extraction, Memory
 
 __all__ = ["Knowledge", "Upkeep"]
 

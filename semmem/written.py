@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from semmem.text import Word, key, vocabulary
+from semmem.tokens import Word, key, vocabulary
 from semmem.types import Kind
 
 __all__ = ["written"]

@@ -18,9 +18,10 @@ from typing import Any
 from eval.systems.formulas import place, replay
 from eval.systems.model import Fusion, Leg
 from semmem.errors import InvalidInput
-from semmem.rank_cap import LegReach, ReachClass, reach
-from semmem.types import Fusion as Formula
-from semmem.types import Recipe
+from semmem.rank_cap import reach
+from semmem.reach_report import LegReach, ReachClass
+from semmem.search_settings import Fusion as Formula
+from semmem.search_settings import Recipe
 
 __all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
 

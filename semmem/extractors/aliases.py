@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from semmem.text import STOP_WORDS, fold, tokens
+from semmem.stop_words import STOP_WORDS
+from semmem.tokens import fold, tokens
 
 __all__ = [
     "OVERLAP_THRESHOLD",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from semmem.extractors.rules import QuestionConcepts
-from semmem.protocols import Corrections
+from semmem.records import Corrections
 from semmem.types import Extraction, Kind
 
 __all__ = ["corrected", "corrected_question"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from semmem.extractors.names import MAX_NAME, gazetteer, label, printed
 from semmem.extractors.rules import NAME_WEIGHT, extract
-from semmem.text import key, tokens
+from semmem.tokens import key, tokens
 from semmem.types import Extraction, Kind
 
 __all__ = ["END_WEIGHT", "Found", "Gathered", "Tally", "named", "ties", "with_found", "within"]

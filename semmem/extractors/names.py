@@ -9,7 +9,8 @@ from threading import Lock
 from typing import Generic, TypeAlias, TypeVar
 
 from semmem.extractors.aliases import acronyms, initials, without_article
-from semmem.text import STOP_WORDS, Word, hashed, key, tokens
+from semmem.stop_words import STOP_WORDS
+from semmem.tokens import Word, hashed, key, tokens
 from semmem.types import Kind
 
 __all__ = [

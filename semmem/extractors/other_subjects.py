@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from semmem.extractors.names import BARE_TITLE, subject_aliases
 from semmem.extractors.rules import NAME_WEIGHT
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 __all__ = ["keys_of_other_names", "with_other_names"]

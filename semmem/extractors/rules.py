@@ -19,29 +19,22 @@ from semmem.extractors.names import (
     label,
     name_key,
     read,
-    subject_aliases,
     subject_keys,
     subjects,
     title_initials,
-    title_is_name,
 )
-from semmem.text import Word, hashed, key, tokens, vocabulary
+from semmem.tokens import Word, hashed, key, tokens, vocabulary
 from semmem.types import Extraction, Kind
 
 __all__ = [
     "BIGRAM_WEIGHT",
-    "MAX_NAME",
     "NAME_WEIGHT",
     "STEM_WEIGHT",
     "Name",
     "QuestionConcepts",
     "Rules",
-    "alias_candidates",
     "extract",
     "question",
-    "subject_aliases",
-    "subject_keys",
-    "title_is_name",
 ]
 
 NAME_WEIGHT, BIGRAM_WEIGHT, STEM_WEIGHT = 1.0, 0.6, 0.3

@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from semmem.errors import MissingExtra
-from semmem.extractors.names import capitalised_spans, gazetteer, name_key, read
-from semmem.extractors.rules import subject_keys
-from semmem.text import key
+from semmem.extractors.names import capitalised_spans, gazetteer, name_key, read, subject_keys
+from semmem.tokens import key
 from semmem.types import Kind
 
 __all__ = ["COMPONENT", "OPTIONS", "SPANS", "ConceptSpan", "concept_spans", "inspect", "pipeline", "register"]

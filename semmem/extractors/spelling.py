@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semmem.stop_words import CONTRACTIONS, STOP_WORDS
-from semmem.text import key, tokens
+from semmem.tokens import key, tokens
 from semmem.types import Kind
 
 __all__ = ["accented", "name_of", "required", "spelling"]

@@ -17,7 +17,7 @@ from typing import Any
 from semmem.errors import InvalidInput, MissingExtra
 from semmem.extractors.named import Found, Gathered, Tally, with_found
 from semmem.extractors.rules import BIGRAM_WEIGHT, STEM_WEIGHT, Rules, extract
-from semmem.text import Word, key, tokens
+from semmem.tokens import Word, key, tokens
 from semmem.types import Extraction, Kind
 
 __all__ = ["Trained"]

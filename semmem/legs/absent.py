@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from semmem.errors import LegFailed
-from semmem.protocols import Question, Scope
-from semmem.types import Recipe
+from semmem.records import Question, Scope
+from semmem.search_settings import Recipe
 
 __all__ = ["Absent"]
 

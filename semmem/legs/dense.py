@@ -8,9 +8,9 @@ from typing import Any
 from semmem import conversation
 from semmem.errors import LegFailed
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.protocols import Question, Ranking, Scope
-from semmem.records import MOST_TURNS
-from semmem.types import ConversationSettings, Recipe, Talk
+from semmem.records import MOST_TURNS, Question, Ranking, Scope
+from semmem.search_settings import ConversationSettings, Recipe
+from semmem.types import Talk
 
 __all__ = ["Dense"]
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from semmem.errors import SemmemError
 from semmem.extractors.rules import question
 from semmem.legs.linking import Links, Trace, link
-from semmem.protocols import Forwards, Question, Ranking, Scope
 from semmem.proximity import (
     Edges,
     Mass,
@@ -30,9 +29,13 @@ from semmem.proximity import (
     starting_at,
     strongest,
 )
-from semmem.types import GraphSettings, Kind, Recipe
+from semmem.records import Forwards, Question, Ranking, Scope
+from semmem.search_settings import GraphSettings, Recipe
+from semmem.types import Kind
 
-__all__ = ["Graph", "Trace"]
+__all__ = [
+    "Graph",
+]
 
 _MOST_TIES = 2_000
 """Relationships read for one hop."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from semmem import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.protocols import Postings, Question, Ranking, Scope
-from semmem.records import MOST_TURNS
-from semmem.text import normalise, term_key, terms, tokens
-from semmem.types import Recipe
+from semmem.records import MOST_TURNS, Postings, Question, Ranking, Scope
+from semmem.search_settings import Recipe
+from semmem.text import normalise, term_key, terms
+from semmem.tokens import tokens
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from semmem.extractors.corrections import corrected_question
-from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts, title_is_name
+from semmem.extractors.names import title_is_name
+from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts
 from semmem.legs.other_names import by_initials, likely_subjects, unlinked, variant_keys
-from semmem.protocols import Postings
 from semmem.proximity import Mass, gather, idf
+from semmem.records import Postings
+from semmem.search_settings import GraphSettings
 from semmem.tokens import key, stem
-from semmem.types import GraphSettings, Kind
+from semmem.types import Kind
 
 __all__ = ["Links", "Trace", "link"]
 

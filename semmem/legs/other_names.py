@@ -14,9 +14,10 @@ import numpy as np
 from semmem.extractors.aliases import overlap, surnames, variants
 from semmem.extractors.names import OPENING, initials_key
 from semmem.extractors.rules import Name, QuestionConcepts
-from semmem.protocols import Corrections, Postings
 from semmem.proximity import idf
-from semmem.text import STOP_WORDS, key, stem, tokens
+from semmem.records import Corrections, Postings
+from semmem.stop_words import STOP_WORDS
+from semmem.tokens import key, stem, tokens
 from semmem.types import Kind
 
 __all__ = ["LIKE", "by_initials", "likely_subjects", "unlinked", "variant_keys"]

@@ -9,8 +9,10 @@ from typing import Any
 
 from semmem.contract import Result, SimpleLeg, Within, matches, within
 from semmem.errors import LegFailed
-from semmem.protocols import Leg, Question, Ranking, Scope
-from semmem.types import Filters, Memory, Recipe
+from semmem.protocols import Leg
+from semmem.records import Question, Ranking, Scope
+from semmem.search_settings import Recipe
+from semmem.types import Filters, Memory
 
 __all__ = ["Plugged", "StoreReader", "as_leg"]
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from semmem.protocols import Corrections, Embed, Forwards, Ranking, Scope
+from semmem.protocols import Embed
+from semmem.records import Corrections, Forwards, Ranking, Scope
 from semmem.stores.capabilities import need
 from semmem.types import Memory
 

@@ -16,7 +16,8 @@ from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from semmem.errors import SemmemError, StoreUnavailable
-from semmem.protocols import Head, Row, Scope, Stored, Written
+from semmem.records import Head, Row, Scope, Stored, Written
+from semmem.reports import Namespace, Stats
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
 from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
@@ -25,7 +26,7 @@ from semmem.stores.postgres_pool import among, session_setting
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.postgres_vectors import VectorTables
 from semmem.stores.statements import statements
-from semmem.types import Filters, Memory, Namespace, Page, Stats
+from semmem.types import Filters, Memory, Page
 
 __all__ = ["PostgresStore"]
 

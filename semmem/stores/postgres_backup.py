@@ -21,12 +21,12 @@ from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.new_file import new_file
+from semmem.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest, migrate, postgres_tables
 from semmem.stores.postgres_copy import alone
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import END, HEADER, Digest, Table
 from semmem.stores.statements import migrations, statements
-from semmem.types import BackupReport, NamespaceHash
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
 

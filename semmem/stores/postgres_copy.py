@@ -18,11 +18,11 @@ import numpy as np
 from psycopg.types.json import Jsonb
 
 from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.reports import CopyReport
 from semmem.stores import postgres_tables
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import NOTE, Digest, Table
 from semmem.stores.statements import statements
-from semmem.types import CopyReport
 
 __all__ = ["BATCH", "alone", "copy"]
 

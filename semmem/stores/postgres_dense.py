@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.encoded import maker
-from semmem.protocols import Scope
+from semmem.records import Scope
 from semmem.stores.arrays import Vector
 from semmem.stores.postgres_pool import session_setting
 from semmem.stores.statements import statements

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.protocols import Corrections
+from semmem.records import Corrections
 from semmem.stores import postgres_write
 from semmem.stores.binary_copy import copy_rows, int8, text, text_array
 from semmem.stores.packing import FORWARD, forward_entries, invert, mentions

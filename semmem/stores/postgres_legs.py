@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.encoded import maker
-from semmem.protocols import Forwards, Postings, Ranking, Scope
-from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Turn
+from semmem.records import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn
 from semmem.stores import postgres_dense
 from semmem.stores.arrays import Vector
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings

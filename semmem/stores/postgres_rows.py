@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from semmem.conversation import author_key
-from semmem.protocols import Row
+from semmem.records import Row
 from semmem.types import Memory
 
 __all__ = ["columns_of", "memory_of"]

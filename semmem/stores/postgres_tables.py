@@ -19,8 +19,8 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.waiting import Wait
 
+from semmem.reports import NamespaceHash
 from semmem.stores.statements import statements
-from semmem.types import NamespaceHash
 
 __all__ = [
     "END",

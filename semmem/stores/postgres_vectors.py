@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.errors import Conflict, EmbedderReplaced, StoreUnavailable
-from semmem.protocols import PLACE, Embed
+from semmem.protocols import Embed
+from semmem.records import PLACE
 from semmem.stores import postgres_dense
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_rows import memory_of

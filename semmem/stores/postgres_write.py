@@ -16,7 +16,7 @@ from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
 from semmem.errors import Conflict
-from semmem.protocols import Row, Written
+from semmem.records import Row, Written
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
 from semmem.stores.postgres_rows import columns_of

@@ -16,8 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from semmem.protocols import Postings
-from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Turn
+from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Postings, Turn
 from semmem.stores.sqlite_pool import Filed
 from semmem.stores.sqlite_write import at_microsecond, token
 from semmem.stores.statements import statements

@@ -15,7 +15,7 @@ from typing import Any
 
 from semmem.conversation import author_key
 from semmem.errors import Conflict
-from semmem.protocols import Row, Written
+from semmem.records import Row, Written
 from semmem.stores.statements import statements
 from semmem.types import Extraction, Filters
 

@@ -9,7 +9,7 @@ from eval.lists import asking, group_key, grouped, shallow
 from eval.plan import of_ablation, of_run, of_sweep
 from semmem.config import RECIPES, recipe
 from semmem.errors import InvalidInput, UnknownRecipe
-from semmem.types import ConversationSettings
+from semmem.search_settings import ConversationSettings
 
 
 def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:

@@ -7,7 +7,7 @@ import pytest
 from eval.fusings import fused_places, regime_of
 from eval.lists import Asked, Found, Key
 from semmem.config import RECIPES, recipe
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 
 def keys(*ids: str) -> list[tuple[Key, float]]:

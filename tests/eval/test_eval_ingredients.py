@@ -16,7 +16,7 @@ from eval.ingredients import INGREDIENTS, of_ingredients, table_of_worth
 from eval.lists import grouped
 from eval.runner import ingest
 from semmem.config import RECIPES
-from semmem.types import ConversationSettings
+from semmem.search_settings import ConversationSettings
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")

@@ -19,7 +19,8 @@ import pytest
 
 import semmem
 from semmem.errors import SemmemError
-from semmem.interfaces.importers import BadRow, owned, reader, told_apart
+from semmem.interfaces.importers import owned, reader, told_apart
+from semmem.interfaces.importers.rows import BadRow
 from tests.stores.audit import sql
 from tests.stores.filled import rows
 

@@ -12,7 +12,8 @@ import pytest
 
 from semmem.errors import InvalidInput
 from semmem.interfaces.cli.app import run
-from semmem.interfaces.importers import BadRow, Item, reader
+from semmem.interfaces.importers import reader
+from semmem.interfaces.importers.rows import BadRow, Item
 from semmem.interfaces.importers.table import column_map
 
 Call = Callable[..., tuple[int, str, str]]

@@ -16,7 +16,8 @@ import pytest
 import semmem
 from semmem.errors import BadItem, InvalidInput, MissingExtra
 from semmem.interfaces.cli.app import run
-from semmem.interfaces.importers import BadRow, Item, reader
+from semmem.interfaces.importers import reader
+from semmem.interfaces.importers.rows import BadRow, Item
 from semmem.interfaces.importers.vault import Vault, origin
 
 Call = Callable[..., tuple[int, str, str]]

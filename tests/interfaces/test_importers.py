@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from semmem.errors import BadItem, InvalidInput
-from semmem.interfaces.importers import FORMATS, BadRow, Item, reader
+from semmem.interfaces.importers import FORMATS, reader
+from semmem.interfaces.importers.rows import BadRow, Item
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 

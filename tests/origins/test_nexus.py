@@ -9,10 +9,11 @@ import pytest
 
 import semmem
 from semmem.config import RECIPES, recipe
-from semmem.protocols import Leg, Question, Ranking, Scope
+from semmem.protocols import Leg
 from semmem.rank_cap import reach
+from semmem.records import Question, Ranking, Scope
 from semmem.score_fusion import rank_as
-from semmem.types import Recipe
+from semmem.search_settings import Recipe
 
 
 def ranked(chosen: Recipe, lists: dict[str, list[str]]) -> list[str]:

@@ -11,7 +11,7 @@ import semmem
 from semmem.explanation import Explanation
 from semmem.legs.linking import Trace
 from semmem.proximity import Edges
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Kind
 from semmem.ways import ways_to
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extractors import Rules, load
+from semmem.extractors import load
 from semmem.extractors.named import named
-from semmem.extractors.rules import question
-from semmem.text import LANGUAGES, key
+from semmem.extractors.rules import Rules, question
+from semmem.tokens import LANGUAGES, key
 from semmem.types import Kind
 
 SCRIPTS = {

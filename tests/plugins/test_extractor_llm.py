@@ -17,7 +17,7 @@ from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.llm import LLM, PATIENCE, SCHEMA
 from semmem.extractors.rules import extract
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 TEXT = "ada lovelace wrote the first program for babbage's engine."

@@ -10,10 +10,10 @@ import pytest
 import semmem
 from semmem.config import Settings
 from semmem.errors import InvalidInput
-from semmem.extractors import NAMES, Rules, load
+from semmem.extractors import NAMES, load
 from semmem.extractors.named import Found, Tally, named, ties, with_found, within
-from semmem.extractors.rules import extract
-from semmem.text import key
+from semmem.extractors.rules import Rules, extract
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 

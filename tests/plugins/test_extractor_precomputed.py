@@ -13,7 +13,7 @@ from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.precomputed import Precomputed
 from semmem.extractors.rules import extract
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 MILL: dict[str, Any] = {

@@ -17,7 +17,7 @@ from semmem.extractors import load
 from semmem.extractors.rules import extract
 from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, inspect, pipeline, register
 from semmem.extractors.trained import Trained
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 spacy = pytest.importorskip("spacy")

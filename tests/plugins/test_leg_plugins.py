@@ -17,8 +17,9 @@ import pytest
 import semmem
 from semmem.contract import Found, Reader, Result, Within, as_result, matches, within
 from semmem.legs.plugins import Legs
-from semmem.protocols import Question, Ranking, Scope
-from semmem.types import Filters, Memory, Recipe
+from semmem.records import Question, Ranking, Scope
+from semmem.search_settings import Recipe
+from semmem.types import Filters, Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "regex_leg"

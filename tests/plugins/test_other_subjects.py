@@ -12,7 +12,7 @@ from semmem.embedders.known import Known, vector_key
 from semmem.extractors.other_subjects import keys_of_other_names, with_other_names
 from semmem.extractors.rules import extract
 from semmem.searched import embedded_text, other_names
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Kind, Memory
 
 

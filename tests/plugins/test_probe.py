@@ -17,8 +17,9 @@ from semmem.embedders.hashing import Hashing
 from semmem.probe import Prober
 from semmem.probe_scene import WITNESS, Rival, Scene, scene
 from semmem.probe_stages import STAGES, Probe, Probed
-from semmem.protocols import Question, Ranking, Scope
-from semmem.types import Extraction, Filters, Memory, Recipe
+from semmem.records import Question, Ranking, Scope
+from semmem.search_settings import Recipe
+from semmem.types import Extraction, Filters, Memory
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 import semmem
 from semmem.extractors.rules import Rules
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 from tests.stores.audit import sql
 

@@ -15,7 +15,7 @@ from semmem import rerankers
 from semmem.candidates import Candidates, Cut, cut
 from semmem.errors import InvalidInput, MissingExtra
 from semmem.fusion import Fused
-from semmem.protocols import Head, Question, Scope
+from semmem.records import Head, Question, Scope
 from semmem.rerankers.composite import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
 from semmem.types import Memory

@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.errors import InvalidInput
-from semmem.extractors import Rules, names
-from semmem.extractors.names import initials_key, title_initials
-from semmem.extractors.rules import alias_candidates, extract, question, subject_aliases, subject_keys, title_is_name
-from semmem.text import key, term_key, terms
+from semmem.extractors import names
+from semmem.extractors.names import (
+    alias_candidates,
+    initials_key,
+    subject_aliases,
+    subject_keys,
+    title_initials,
+    title_is_name,
+)
+from semmem.extractors.rules import Rules, extract, question
+from semmem.text import term_key, terms
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 
 ANY = st.text(max_size=200)

@@ -23,7 +23,8 @@ from semmem.ingest import Ingest
 from semmem.parts import legs_of
 from semmem.protocols import Store
 from semmem.recall import Recaller
-from semmem.text import content_key, key, term_key
+from semmem.text import content_key, term_key
+from semmem.tokens import key
 from semmem.types import Filters, IngestReport, Kind, Memory
 
 __all__ = ["StoreConformance"]

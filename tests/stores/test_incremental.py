@@ -15,7 +15,7 @@ from semmem.errors import Conflict
 from semmem.extractors.rules import extract
 from semmem.facade import Semmem
 from semmem.stores.packing import FORWARD
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Extraction, Kind
 from semmem.upkeep import Upkeep
 from tests.stores.audit import sql

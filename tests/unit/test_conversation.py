@@ -11,8 +11,9 @@ import pytest
 from semmem import conversation
 from semmem.conversation import Turns, author_key, candidates, listen, takes_turns
 from semmem.records import Turn
+from semmem.search_settings import ConversationSettings
 from semmem.searched import encoded_text, searched_text
-from semmem.types import ConversationSettings, Talk
+from semmem.types import Talk
 
 PLAIN = ConversationSettings()
 NOBODY = Talk(None, "q", "q", ())

@@ -133,7 +133,7 @@ class EmptyStore(NoStore):
         return {}
 
     def write(self, rows: Any, *, on_conflict: str) -> Any:
-        from semmem.protocols import Written
+        from semmem.records import Written
 
         assert not rows
         return Written(frozenset(), frozenset(), frozenset())
@@ -275,7 +275,7 @@ def test_uuid7_is_of_version_7_and_sorts_by_time() -> None:
 
 
 def test_a_batch_ends_early_when_its_texts_are_long() -> None:
-    from semmem.ingest import batches
+    from semmem.batches import batches
 
     items = enumerate([{"text": "a" * 12_000_000}, {"text": "b" * 12_000_000}, {"text": "c"}, 5])
     assert [[at for at, _ in batch] for batch in batches(items, 3)] == [[0, 1], [2, 3]]

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from semmem.protocols import Forwards, Postings
 from semmem.proximity import (
     Edges,
     Mass,
@@ -27,6 +26,7 @@ from semmem.proximity import (
     starting_at,
     strongest,
 )
+from semmem.records import Forwards, Postings
 from semmem.stores.packing import FORWARD, POSTING
 
 Held = dict[int, dict[int, tuple[int, int]]]

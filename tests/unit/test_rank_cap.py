@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from semmem.config import RECIPES, recipe
 from semmem.errors import InvalidInput
 from semmem.fusion import fuse, rank
-from semmem.rank_cap import CLASSES, LegReach, Witness, describe, reach, reach_of
+from semmem.rank_cap import reach, reach_of
+from semmem.reach_report import CLASSES, LegReach, Witness, describe
 
 LEGS = ("lexical", "dense", "graph")
 

@@ -12,7 +12,7 @@ from semmem.errors import InvalidInput
 from semmem.fusion import Fused, rank
 from semmem.lists import Entry, fuse_scores
 from semmem.score_fusion import rank_as, scaled, shares_of
-from semmem.types import Fusion
+from semmem.search_settings import Fusion
 
 LEGS = ("lexical", "dense", "graph")
 ONE = dict.fromkeys(LEGS, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semmem.text import key
+from semmem.tokens import key
 from semmem.types import Kind
 from semmem.written import written
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from semmem.explanation import Explanation
-    from semmem.rank_cap import Reach
+    from semmem.reach_report import Reach
     from semmem.recall import Recall
-    from semmem.types import Hit, IngestReport, Stats
+    from semmem.reports import Stats
+    from semmem.types import Hit, IngestReport
 
 __all__ = ["Quiet", "Show"]
 

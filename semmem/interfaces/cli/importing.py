@@ -18,7 +18,7 @@ from semmem.interfaces.cli.writing import OnError
 if TYPE_CHECKING:
     from semmem.bringing import BroughtIn
     from semmem.errors import SemmemError
-    from semmem.interfaces.importers import BadRow
+    from semmem.interfaces.importers.rows import BadRow
 
 __all__ = ["numbered", "register"]
 
@@ -87,7 +87,8 @@ def import_(
     """
     from semmem.errors import BadItem, Conflict, InvalidInput
     from semmem.interfaces.cli.progress import counting
-    from semmem.interfaces.importers import MARKED, BadRow, owned, reader, told_apart
+    from semmem.interfaces.importers import MARKED, owned, reader, told_apart
+    from semmem.interfaces.importers.rows import BadRow
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     if replace and format.value not in (*MARKED, "markdown"):

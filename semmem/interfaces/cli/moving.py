@@ -12,7 +12,7 @@ from semmem.interfaces.cli.places import to_read, to_write
 from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.types import BackupReport, CopyReport
+    from semmem.reports import BackupReport, CopyReport
 
 __all__ = ["register"]
 

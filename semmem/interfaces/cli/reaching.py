@@ -11,8 +11,8 @@ from semmem.interfaces import wire
 from semmem.interfaces.cli.door import Door, command
 
 if TYPE_CHECKING:
-    from semmem.rank_cap import Reach
-    from semmem.types import Recipe
+    from semmem.reach_report import Reach
+    from semmem.search_settings import Recipe
 
 __all__ = ["register", "show_reach"]
 

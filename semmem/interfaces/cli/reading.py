@@ -16,7 +16,8 @@ from semmem.interfaces.cli.show import counted
 if TYPE_CHECKING:
     from semmem.facade import Semmem
     from semmem.recall import Recall
-    from semmem.types import Namespace, NamespaceHash, Page, Stats
+    from semmem.reports import Namespace, NamespaceHash, Stats
+    from semmem.types import Page
 
 __all__ = ["register"]
 

@@ -12,7 +12,7 @@ from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.types import Rebuilt
+    from semmem.reports import Rebuilt
 
 __all__ = ["register"]
 
@@ -36,7 +36,7 @@ def rebuild(
     """
     from semmem.errors import InvalidInput
     from semmem.interfaces.cli.progress import counting
-    from semmem.types import Rebuilt
+    from semmem.reports import Rebuilt
 
     if extract and embedder is not None:
         raise InvalidInput("Give --embedder or --extract, one after the other: each can be interrupted by itself.")

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
-from semmem.text import tokens
+from semmem.tokens import tokens
 from semmem.types import Memory
 
 __all__ = ["Origin", "Vault", "origin", "vault_name"]
