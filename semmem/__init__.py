@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     )
     from semmem.facade import Semmem, connect
     from semmem.keywords import FilterValues, Item
-    from semmem.lists import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
-    from semmem.moving import copy
+    from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.probe_stages import Probe, Probed
     from semmem.rank_cap import Reach, reach
     from semmem.recall import Recall
+    from semmem.transfer import copy
     from semmem.types import (
         BackupReport,
         Concept,

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any, TypeAlias
 
-from semmem.fusion import Fused, fold_duplicates
+from semmem.fusion import Fused, fold_duplicates, rank_as
 from semmem.records import Head, Question, Ranking, Scope
-from semmem.score_fusion import rank_as
 from semmem.search_settings import Recipe
 from semmem.types import SortBy
 

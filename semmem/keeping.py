@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from semmem import moving
+from semmem import transfer
 from semmem.bringing import BroughtIn, bring_in
 from semmem.concepts import Concepts
 from semmem.config import Settings
@@ -14,7 +14,6 @@ from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
 from semmem.drafts import check_namespace
 from semmem.encoder import Encoder
-from semmem.export import exported
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.keywords import FilterValues, Item
@@ -30,6 +29,7 @@ from semmem.search_settings import Recipe
 from semmem.searching import Search, search_of
 from semmem.stores.capabilities import need
 from semmem.tailoring import changed, dotted, fitted
+from semmem.transfer import exported
 from semmem.types import Concept, Filters
 from semmem.upkeep import Upkeep
 
@@ -186,22 +186,22 @@ class Keeping:
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> BackupReport:
-        """Write the whole store, as it is at one moment, into one file, while others read and write; see semmem.moving.
+        """Write the whole store, as it is at one moment, into one file, while others read and write; see semmem.transfer.
 
         ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
         """
-        return moving.backup(self.store, file, force=force, progress=progress)
+        return transfer.backup(self.store, file, force=force, progress=progress)
 
     def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
         """Fill this store, which must be empty, with a backup, all of it or nothing. Raises InvalidInput, SchemaTooNew.
 
         A backup of an older semmem is brought up to date.
         """
-        return moving.restore(self.store, file, progress=progress)
+        return transfer.restore(self.store, file, progress=progress)
 
     def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
         """Return counts and hashes of a namespace, or of each: the same wherever, and in what order, it is stored."""
-        return moving.hashes(self.store, None if namespace is None else string("namespace", namespace))
+        return transfer.hashes(self.store, None if namespace is None else string("namespace", namespace))
 
     def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
         """Return the search settings that this namespace has of its own, by dotted name, such as ``weights.graph``."""

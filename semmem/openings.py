@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
+from semmem.fusion import scaled, shares_of
 from semmem.records import Head
-from semmem.score_fusion import scaled, shares_of
 
 if TYPE_CHECKING:
     import numpy as np

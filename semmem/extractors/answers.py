@@ -8,7 +8,7 @@ from collections import OrderedDict
 from contextlib import closing
 from pathlib import Path
 
-from semmem.new_file import claimed
+from semmem.files import claimed
 
 __all__ = ["Answers"]
 

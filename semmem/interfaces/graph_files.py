@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.errors import InvalidInput
-from semmem.new_file import new_file
+from semmem.files import new_file
 
 if TYPE_CHECKING:
     import networkx

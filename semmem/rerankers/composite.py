@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from semmem.lists import RERANK_WEIGHTS, composite_terms
+from semmem.list_fusion import RERANK_WEIGHTS, composite_terms
 from semmem.types import Memory
 
 __all__ = ["Composite"]
 
 
 class Composite:
-    """score = .80 relevance + .05 recency + .15 importance; see semmem.lists.rerank, whose arithmetic this is.
+    """score = .80 relevance + .05 recency + .15 importance; see semmem.list_fusion.rerank, whose arithmetic this is.
 
     A memory keeps no time of access, so recency is by its last change, or its creation.
     """

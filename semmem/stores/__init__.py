@@ -25,7 +25,7 @@ def open_store(
 
     Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
     """
-    from semmem import folders
+    from semmem import files
     from semmem.stores.url import parse_url
 
     target = parse_url(url, home=home)
@@ -51,7 +51,7 @@ def open_store(
     dsn = target.dsn or ""
 
     def place() -> Path:  # asked when it is needed: a user without a home folder may have a server
-        return (folders.data() if home is None else folders.expanded(home)).absolute() / "backups"
+        return (files.data() if home is None else files.expanded(home)).absolute() / "backups"
 
     before = _backup(place, one_store=False) if backup_before_migration else None
     return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)

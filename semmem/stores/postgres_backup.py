@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput, SchemaTooNew, StoreError
-from semmem.new_file import new_file
+from semmem.files import new_file
 from semmem.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest, migrate, postgres_tables
 from semmem.stores.postgres_copy import alone

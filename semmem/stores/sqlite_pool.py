@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from semmem.clock import standing
 from semmem.contract import contains
 from semmem.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
-from semmem.new_file import claimed
+from semmem.files import claimed
 from semmem.stores.sqlite_errors import is_busy, sentence
 from semmem.stores.sqlite_migrate import migrate
 from semmem.stores.statements import statements

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from semmem import folders
+from semmem import files
 from semmem.errors import InvalidInput
 
 __all__ = ["Target", "check_file", "masked", "parse_url"]
@@ -44,7 +44,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if url is None or (scheme == "embedded" and not rest):
-        return Target("embedded", path=(folders.data() if home is None else folders.expanded(home)).absolute())
+        return Target("embedded", path=(files.data() if home is None else files.expanded(home)).absolute())
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":

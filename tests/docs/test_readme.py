@@ -98,8 +98,7 @@ def test_every_setting_has_a_row() -> None:
 
 
 def test_the_file_of_settings_that_is_shown_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from semmem.config import Settings
-    from semmem.settings_file import ANYWHERE
+    from semmem.config import ANYWHERE, Settings
     from semmem.tailoring import recipe_of
 
     (shown,) = blocks("toml")

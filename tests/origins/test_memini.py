@@ -8,7 +8,7 @@ import pytest
 
 from semmem.config import RECIPES
 from semmem.fusion import fuse as fuse_by_leg
-from semmem.lists import ALPHA, Entry, dedup, fuse, fuse_scores, rerank
+from semmem.list_fusion import ALPHA, Entry, dedup, fuse, fuse_scores, rerank
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ import pytest
 
 import semmem
 from semmem.config import RECIPES, recipe
+from semmem.fusion import rank_as
 from semmem.protocols import Leg
 from semmem.rank_cap import reach
 from semmem.records import Question, Ranking, Scope
-from semmem.score_fusion import rank_as
 from semmem.search_settings import Recipe
 
 

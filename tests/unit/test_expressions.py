@@ -33,7 +33,7 @@ OURS = {
     "semmem.interfaces.graph_files._STYLE": "our own page",
     "semmem.interfaces.graph_files: '@policy@|@title@|@data@'": "our own page",
     "semmem.interfaces.importers.table._SEPARATED": "an option of the command line",
-    "semmem.settings_file": "a file of settings",
+    "semmem.config": "a file of settings",
     "semmem.stores.cluster": "paths and the log of our own server",
     "semmem.stores.postgres_errors": "the server's messages and the URL of one's own store",
     "semmem.stores.statements": "our own SQL",

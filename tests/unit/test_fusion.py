@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.errors import InvalidInput
-from semmem.fusion import EXACT, IMPORTANCE, RESERVE, Fused, fold_duplicates, fuse, rank
+from semmem.fusion import EXACT, IMPORTANCE, RESERVE, Fused, fold_duplicates, fuse, rank, rank_as
 from semmem.rank_cap import reach
-from semmem.score_fusion import rank_as
 
 WEIGHTS = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
 SIXTY = {"lexical": 60.0, "dense": 60.0, "graph": 60.0}

@@ -11,8 +11,8 @@ import pytest
 
 import semmem
 from semmem.errors import InvalidInput
+from semmem.files import claimed, must_be_free, new_file
 from semmem.interfaces.cli.app import run
-from semmem.new_file import claimed, must_be_free, new_file
 
 
 def mode(path: Path) -> int:

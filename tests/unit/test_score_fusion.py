@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from semmem.config import RECIPES, recipe
 from semmem.errors import InvalidInput
-from semmem.fusion import Fused, rank
-from semmem.lists import Entry, fuse_scores
-from semmem.score_fusion import rank_as, scaled, shares_of
+from semmem.fusion import Fused, rank, rank_as, scaled, shares_of
+from semmem.list_fusion import Entry, fuse_scores
 from semmem.search_settings import Fusion
 
 LEGS = ("lexical", "dense", "graph")

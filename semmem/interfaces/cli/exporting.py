@@ -82,7 +82,7 @@ def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -
 def _sink(path: Path | None, force: bool) -> Iterator[IO[bytes]]:
     """Yield where the lines go: standard output, or a new file."""
     from semmem.errors import InvalidInput
-    from semmem.new_file import new_file
+    from semmem.files import new_file
 
     if path is None:
         yield sys.stdout.buffer

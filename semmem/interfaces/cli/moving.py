@@ -57,11 +57,11 @@ def backup(
 
 def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
     """Fill an empty store with a backup: all of it, or nothing where the file is damaged."""
-    from semmem import moving
+    from semmem import transfer
     from semmem.interfaces.cli.progress import counting
 
     to_read(file)
-    moving.check(file)  # before a server is started, or a folder made, for one that is refused
+    transfer.check(file)  # before a server is started, or a folder made, for one that is refused
     with door.connect(embedder="none") as mem, counting(door, "rows restored", None) as advance:
         report = mem.restore(file, progress=advance)
     door.give(report, lambda: _show_backup(door, report, "Restored"))

@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 from semmem.errors import InvalidInput
 
-__all__ = ["claimed", "must_be_free", "new_file"]
+__all__ = ["claimed", "data", "expanded", "must_be_free", "new_file", "settings"]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
@@ -89,3 +90,44 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def data() -> Path:
+    """Return the folder of semmem's data: in XDG_DATA_HOME where that is set.
+
+    Raises InvalidInput for a user without a home.
+    """
+    if (found := _asked("user_data_path")) is None:
+        raise InvalidInput(
+            "This user has no home folder to keep memories in; set SEMMEM_HOME to a folder, or name the store, such as "
+            "embedded:///FOLDER or sqlite:///FILE."
+        )
+    return found
+
+
+def settings() -> Path | None:
+    """Return the folder of semmem's settings: in XDG_CONFIG_HOME where that is set; None for a user without a home."""
+    return _asked("user_config_path")
+
+
+def expanded(path: str | Path) -> Path:
+    """Return ``path`` with a leading ``~`` replaced. Raises InvalidInput where that stands for no user's home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InvalidInput(f"The ~ in {str(path)!r} is no user's home folder; write the path out.") from error
+
+
+def _asked(which: str) -> Path | None:
+    """Ask platformdirs, without its warning about the runtime folder, which semmem does not use."""
+    import warnings
+
+    import platformdirs
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            found: Path = getattr(platformdirs, which)("semmem", appauthor=False)
+        except RuntimeError:  # neither HOME nor a name in /etc/passwd
+            return None
+    return found if found.is_absolute() else None
