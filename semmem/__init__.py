@@ -15,6 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from semmem.client.memory import Semmem, connect
+    from semmem.client.probe_stages import Probe, Probed
     from semmem.config import RECIPES, recipe
     from semmem.contract import Result, SimpleLeg, Within
     from semmem.errors import (
@@ -34,10 +36,8 @@ if TYPE_CHECKING:
         StoreUnavailable,
         UnknownRecipe,
     )
-    from semmem.facade import Semmem, connect
     from semmem.keywords import FilterValues, Item
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
-    from semmem.probe_stages import Probe, Probed
     from semmem.rank_cap import Reach, reach
     from semmem.recall import Recall
     from semmem.transfer import copy

@@ -17,7 +17,7 @@ from eval.fingerprint import ASKS, ROOT, STORES, fingerprint, sources
 from eval.runner import ingest
 
 TOY = ROOT / "eval" / "data" / "toy"
-WIRING = {"semmem/facade.py", "semmem/keeping.py", "eval/runner.py"}
+WIRING = {"semmem/client/memory.py", "semmem/client/admin.py", "eval/runner.py"}
 """What passes a write on and decides nothing about it."""
 
 

@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 import semmem
+from semmem.client.probe import Prober
+from semmem.client.probe_scene import WITNESS, Rival, Scene, scene
+from semmem.client.probe_stages import STAGES, Probe, Probed
 from semmem.embedders.hashing import Hashing
-from semmem.probe import Prober
-from semmem.probe_scene import WITNESS, Rival, Scene, scene
-from semmem.probe_stages import STAGES, Probe, Probed
 from semmem.records import Question, Ranking, Scope
 from semmem.search_settings import Recipe
 from semmem.types import Extraction, Filters, Memory

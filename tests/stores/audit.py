@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from semmem.facade import Semmem
+from semmem.client.memory import Semmem
 from semmem.stores.packing import FORWARD, POSTING
 
 __all__ = ["check", "contents", "sql"]

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
+from semmem.client.memory import legs_of
 from semmem.errors import Conflict, InvalidInput, StoreClosed
 from semmem.extractors.rules import Rules
 from semmem.ingest import Ingest
-from semmem.parts import legs_of
 from semmem.protocols import Store
 from semmem.recall import Recaller
 from semmem.text import content_key, term_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import semmem
-from semmem.facade import Semmem
+from semmem.client.memory import Semmem
 from tests.stores.audit import sql
 
 __all__ = ["asked", "fill", "held", "rows", "tables", "write"]

@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 import semmem
+from semmem.client.memory import Semmem
 from semmem.errors import InvalidInput, SchemaTooNew, StoreError
-from semmem.facade import Semmem
 from semmem.stores import migrate as migrating
 from semmem.stores import postgres_tables
 from semmem.stores.embedded import EmbeddedServer

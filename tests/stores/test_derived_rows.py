@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem import reembedding
+from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
-from semmem.facade import Semmem
 from semmem.stores import postgres_write
 from tests.stores.audit import check
 from tests.stores.test_rebuild import Other

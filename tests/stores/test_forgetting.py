@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import semmem
-from semmem.facade import Semmem
+from semmem.client.memory import Semmem
 from semmem.stores import postgres, postgres_emptying, postgres_write
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill

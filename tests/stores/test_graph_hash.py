@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.facade import Semmem
+from semmem.client.memory import Semmem
 from semmem.stores.packing import FORWARD, POSTING
 from tests.stores.audit import sql
 

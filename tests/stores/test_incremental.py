@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import semmem
+from semmem.client.memory import Semmem
 from semmem.errors import Conflict
 from semmem.extractors.rules import extract
-from semmem.facade import Semmem
 from semmem.stores.packing import FORWARD
 from semmem.tokens import key
 from semmem.types import Extraction, Kind

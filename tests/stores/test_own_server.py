@@ -20,8 +20,8 @@ import psycopg
 import pytest
 
 import semmem
+from semmem.client.memory import Semmem
 from semmem.errors import InvalidInput, StoreError, StoreUnavailable
-from semmem.facade import Semmem
 from semmem.stores.postgres_errors import OLDEST_SERVER, too_old, without
 from semmem.stores.url import masked, parse_url
 from tests.stores import own_server

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.facade import Semmem
+from semmem.client.memory import Semmem
 from semmem.stores.embedded import EmbeddedServer
 from tests.stores.audit import check, sql
 

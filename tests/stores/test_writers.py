@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 import semmem
+from semmem.client.memory import Semmem
 from semmem.errors import BadItem, Conflict, InvalidInput
 from semmem.extractors.rules import Rules
-from semmem.facade import Semmem
 from semmem.stores import postgres_write
 from semmem.stores.arrays import register_arrays
 from semmem.stores.packing import POSTING

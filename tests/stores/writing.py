@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.errors import InvalidInput
 from semmem.extractors.rules import Rules
-from semmem.facade import Semmem
 from semmem.protocols import Store
 from semmem.types import Extraction, Filters
 from tests.stores.bringing import opened, texts

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem import conversation, narrowing, passages, probe, searched, text, tokens
+from semmem import conversation, narrowing, passages, searched, text, tokens
+from semmem.client import probe
 from semmem.extractors import aliases, llm, names
 from semmem.interfaces import controls, graph_files
 from semmem.interfaces.cli import demo_data, importing
@@ -220,7 +221,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
-    "semmem.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
+    "semmem.client.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
     "semmem.searched._CALLED": (
         encoded,
         ((",", " ", "A"), (", A", "a", ""), ("", ",Aa ", "!"), (", Aa", " ", "x"), ("", ", A", "")),

@@ -14,7 +14,7 @@ from semmem.interfaces.cli.demo_data import QUESTIONS, Asked, folder, story
 from semmem.interfaces.cli.door import Door, command
 
 if TYPE_CHECKING:
-    from semmem.facade import Semmem
+    from semmem.client.memory import Semmem
     from semmem.recall import Recall
 
 __all__ = ["register"]

@@ -8,7 +8,7 @@ from semmem.interfaces.cli.demo_data import QUESTIONS
 from semmem.interfaces.cli.door import Door
 
 if TYPE_CHECKING:
-    from semmem.facade import Semmem
+    from semmem.client.memory import Semmem
 
 __all__ = ["compared", "show_compared"]
 

@@ -11,7 +11,7 @@ from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.facade import Semmem
+    from semmem.client.memory import Semmem
 
 __all__ = ["Finding", "examine", "register"]
 

@@ -20,7 +20,7 @@ from semmem.interfaces.controls import as_json
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from semmem.facade import Semmem
+    from semmem.client.memory import Semmem
     from semmem.interfaces.cli.terminal import Terminal
 
 __all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "alone", "command"]

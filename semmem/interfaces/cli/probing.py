@@ -11,7 +11,7 @@ from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
 
 if TYPE_CHECKING:
-    from semmem.probe_stages import Probe
+    from semmem.client.probe_stages import Probe
 
 __all__ = ["register"]
 
@@ -65,8 +65,8 @@ def _show(door: Door, told: Probe) -> None:
     """Print one line a witness, then what it means to be dropped where it was."""
     from rich.table import Table
 
+    from semmem.client.probe_stages import STAGES
     from semmem.interfaces.cli.terminal import Shown
-    from semmem.probe_stages import STAGES
 
     door.out.print(f"Probe of recipe {told.recipe} at k = {told.k}, in {told.seconds:.1f} s", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

@@ -14,7 +14,7 @@ from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessi
 from semmem.interfaces.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.facade import Semmem
+    from semmem.client.memory import Semmem
     from semmem.recall import Recall
     from semmem.reports import Namespace, NamespaceHash, Stats
     from semmem.types import Page

@@ -11,8 +11,8 @@ import typer
 from semmem.interfaces.cli.door import Door, alone, command
 
 if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
     from semmem.config import Settings
-    from semmem.facade import Semmem
 
 __all__ = ["names"]
 

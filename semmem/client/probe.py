@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
+from semmem.client.probe_stages import Probe, Probed, Stage, fate
 from semmem.contract import within
 from semmem.errors import InvalidInput, SemmemError
 from semmem.ingest import Ingest
-from semmem.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
-from semmem.probe_stages import Probe, Probed, Stage, fate
 from semmem.protocols import Embedder, Leg
 from semmem.recall import Recall, Recaller
 from semmem.search_settings import Recipe

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from semmem import transfer
 from semmem.bringing import BroughtIn, bring_in
-from semmem.concepts import Concepts
+from semmem.client.probe import Prober
+from semmem.client.probe_stages import Probe
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
 from semmem.drafts import check_namespace
 from semmem.encoder import Encoder
+from semmem.errors import InvalidInput, NotFound
+from semmem.extractors.spelling import name_of
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.keywords import FilterValues, Item
 from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
-from semmem.probe import Prober
-from semmem.probe_stages import Probe
-from semmem.protocols import Embedder
+from semmem.protocols import Embedder, Store
 from semmem.recall import Recall, Recaller
+from semmem.records import Corrections
 from semmem.reembedding import fill_in, replace_vectors
 from semmem.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.search_settings import Recipe
@@ -36,7 +38,7 @@ from semmem.upkeep import Upkeep
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["Keeping"]
+__all__ = ["Concepts", "Keeping"]
 
 
 class Keeping:
@@ -227,3 +229,47 @@ class Keeping:
         found = changed(self.recipe, before, {}, names or tuple(before))
         self.store.change_settings(namespace, {}, set(before) - set(found))
         return found
+
+
+class Concepts:
+    """Lists and corrects the names of a store."""
+
+    def __init__(self, store: Store, upkeep: Upkeep, language: str) -> None:
+        self._store = store
+        self._upkeep = upkeep
+        self._language = language
+
+    def list(self, namespace: str, like: str | None, limit: int) -> Sequence[Concept]:
+        """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
+            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        corrections = self._store.moment([namespace])[1][namespace]
+        aliases: dict[int, list[str]] = {}
+        for key, (into, _) in corrections.into.items():
+            aliases.setdefault(into, []).append(corrections.names[key])
+        return [
+            Concept(name, "name", df, subjects, tuple(sorted(aliases.get(key, ()))))
+            for key, name, df, subjects in self._store.concepts(namespace, like, limit)
+        ]
+
+    def merge(self, one: str, other: str, namespace: str) -> None:
+        """Take the name ``one`` for ``other`` from now on, in what is stored as well."""
+        corrections = self._store.moment([namespace])[1][namespace]
+        key, into = self._known(one, namespace, corrections), self._known(other, namespace, corrections)
+        if not self._store.correct(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
+            raise InvalidInput(f"{one!r} and {other!r} are one concept already; nothing was changed.")
+        self._upkeep.corrected(namespace)
+
+    def split(self, name: str, namespace: str) -> None:
+        """Let a name stand by itself: what was merged into it, or it into another, is parted again."""
+        key = self._known(name, namespace, self._store.moment([namespace])[1][namespace])
+        self._store.correct(namespace, (key, " ".join(name.split())), None)
+        self._upkeep.corrected(namespace)
+
+    def _known(self, name: str, namespace: str, corrections: Corrections) -> int:
+        key = name_of(name, self._language)
+        if key not in corrections.names and not len(self._store.postings([namespace], [key])[namespace].keys):
+            raise NotFound(
+                f"No memory in namespace {namespace!r} mentions {name!r} as a name; `semmem concepts` lists them."
+            )
+        return key

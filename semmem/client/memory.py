@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
-from semmem.concepts import Concepts
+from semmem.client.admin import Concepts, Keeping
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
 from semmem.encoder import Encoder
 from semmem.errors import InvalidInput, NotFound, SemmemError
+from semmem.extractors import load as load_extractor
 from semmem.ingest import Ingest
-from semmem.keeping import Keeping
 from semmem.keywords import FilterValues, Item, SettingValues
+from semmem.legs.absent import Absent
+from semmem.legs.dense import Dense
+from semmem.legs.graph import Graph
+from semmem.legs.lexical import Lexical
 from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
-from semmem.parts import extractor_of, legs_of, warn_of_barred_legs
-from semmem.protocols import Embedder, Extractor
+from semmem.protocols import Embedder, Extractor, Leg, Store
+from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
 from semmem.reports import Namespace, Stats
 from semmem.search_settings import Recipe
 from semmem.stores import open_store
+from semmem.stores.capabilities import absence, lacking
 from semmem.tailoring import recipe_of
 from semmem.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.upkeep import Upkeep
 
-__all__ = ["Semmem", "connect"]
+__all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warn_of_barred_legs"]
 
 
 def connect(
@@ -312,3 +318,39 @@ class Semmem(Keeping):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def legs_of(store: Store, language: str) -> dict[str, Leg]:
+    """Return the legs that search ``store``, by name; one whose capability it does not declare says so when asked."""
+    legs: tuple[Leg, ...] = (Lexical(store, language), Dense(store), Graph(store, language))
+    absent = {leg.name: absence(store, leg.name) for leg in legs if lacking(store, leg.name) is not None}
+    return {leg.name: Absent(leg.name, absent[leg.name]) if leg.name in absent else leg for leg in legs}
+
+
+def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
+    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
+    if not isinstance(wanted, str):
+        return wanted
+    return load_extractor(
+        wanted,
+        language=settings.language,
+        spacy_pipeline=settings.spacy_pipeline,
+        triples=settings.triples,
+        llm_url=settings.llm_url,
+        llm_model=settings.llm_model,
+        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
+        llm_cache=settings.llm_cache,
+        llm_timeout_s=settings.llm_timeout_s,
+    )
+
+
+def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:
+    """Warn of each leg of ``plan`` that cannot bring a memory of its own into the top 10."""
+    for regime, legs in reach(plan, 10).regimes.items():
+        for leg, its in legs.legs.items():
+            if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
+                warnings.warn(
+                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot "
+                    f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
+                    stacklevel=stacklevel + 1,
+                )

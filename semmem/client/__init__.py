@@ -1,0 +1,1 @@
+"""The public face: connect, the verbs, what an administrator does."""
