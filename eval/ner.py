@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from semmem.extractors.names import capitalised_spans, read
+from semmem.concepts.names import capitalised_spans, read
 from semmem.stop_words import STOP_WORDS
 from semmem.tokens import fold
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from semmem.concepts.aliases import variants
+from semmem.concepts.rules import question
+from semmem.concepts.surface_forms import written
 from semmem.errors import InvalidInput, NotFound
-from semmem.extractors.aliases import variants
-from semmem.extractors.rules import question
 from semmem.passages import passages
 from semmem.proximity import Mass, edges, gather, hop, idf, strongest
 from semmem.search_settings import GraphSettings
 from semmem.tokens import key, tokens
 from semmem.types import Filters, Kind, Memory
-from semmem.written import written
 
 if TYPE_CHECKING:
     import networkx

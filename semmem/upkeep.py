@@ -18,9 +18,8 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
-from semmem.extractors.corrections import corrected
-from semmem.extractors.other_subjects import with_other_names
-from semmem.mentions import AT_ONCE, Mentions, read_text
+from semmem.concepts.mentions import AT_ONCE, Mentions, read_text
+from semmem.concepts.rules import corrected, with_other_names
 from semmem.protocols import Extractor, Store
 from semmem.records import PLACE, Corrections, Row, Written
 from semmem.reports import Rebuilt

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from semmem.concepts.surface_forms import written
 from semmem.proximity import idf
-from semmem.written import written
 
 __all__ = ["Step", "way_line", "ways_to"]
 

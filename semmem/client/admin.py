@@ -10,13 +10,13 @@ from semmem import transfer
 from semmem.bringing import BroughtIn, bring_in
 from semmem.client.probe import Prober
 from semmem.client.probe_stages import Probe
+from semmem.concepts.names import name_of
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
 from semmem.drafts import check_namespace
 from semmem.encoder import Encoder
 from semmem.errors import InvalidInput, NotFound
-from semmem.extractors.spelling import name_of
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.keywords import FilterValues, Item

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from semmem.concepts.rules import Rules
 from semmem.errors import InvalidInput
-from semmem.extractors.rules import Rules
 
 if TYPE_CHECKING:
     from semmem.protocols import Extractor

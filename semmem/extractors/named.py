@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from semmem.extractors.names import MAX_NAME, gazetteer, label, printed
-from semmem.extractors.rules import NAME_WEIGHT, extract
+from semmem.concepts.names import MAX_NAME, gazetteer, label, printed
+from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.tokens import key, tokens
 from semmem.types import Extraction, Kind
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from semmem.concepts.names import capitalised_spans, gazetteer, name_key, read, subject_keys
 from semmem.errors import MissingExtra
-from semmem.extractors.names import capitalised_spans, gazetteer, name_key, read, subject_keys
 from semmem.tokens import key
 from semmem.types import Kind
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.concepts.rules import question
 from semmem.errors import SemmemError
-from semmem.extractors.rules import question
 from semmem.legs.linking import Links, Trace, link
 from semmem.proximity import (
     Edges,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from semmem.extractors.corrections import corrected_question
-from semmem.extractors.names import title_is_name
-from semmem.extractors.rules import NAME_WEIGHT, Name, QuestionConcepts
+from semmem.concepts.names import title_is_name
+from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected_question
 from semmem.legs.other_names import by_initials, likely_subjects, unlinked, variant_keys
 from semmem.proximity import Mass, gather, idf
 from semmem.records import Postings

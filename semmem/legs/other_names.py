@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from semmem.extractors.aliases import overlap, surnames, variants
-from semmem.extractors.names import OPENING, initials_key
-from semmem.extractors.rules import Name, QuestionConcepts
+from semmem.concepts.aliases import overlap, surnames, variants
+from semmem.concepts.names import OPENING, initials_key
+from semmem.concepts.rules import Name, QuestionConcepts
 from semmem.proximity import idf
 from semmem.records import Corrections, Postings
 from semmem.stop_words import STOP_WORDS

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import semmem
+from semmem.concepts.rules import corrected
 from semmem.errors import InvalidInput, NotFound
-from semmem.extractors.corrections import corrected
 from semmem.records import Corrections
 from semmem.types import Concept, Extraction
 from tests.stores.audit import sql
@@ -179,7 +179,7 @@ def test_a_subject_is_linked_by_another_form_of_its_name(mem: semmem.Semmem, tit
 
 
 def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semmem.Semmem) -> None:
-    from semmem.extractors.rules import question
+    from semmem.concepts.rules import question
     from semmem.legs.linking import Trace, link
     from semmem.search_settings import GraphSettings
 
@@ -199,7 +199,7 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
 
 def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.Semmem) -> None:
-    from semmem.extractors.rules import question
+    from semmem.concepts.rules import question
     from semmem.legs.linking import Trace, link
     from semmem.search_settings import GraphSettings
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.extractors.aliases import (
+from semmem.concepts.aliases import (
     OVERLAP_THRESHOLD,
     acronyms,
     initials,

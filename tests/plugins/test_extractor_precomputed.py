@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.precomputed import Precomputed
-from semmem.extractors.rules import extract
 from semmem.tokens import key
 from semmem.types import Extraction, Kind
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
 from semmem.extractors import load
-from semmem.extractors.rules import extract
 from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, inspect, pipeline, register
 from semmem.extractors.trained import Trained
 from semmem.tokens import key
@@ -271,7 +271,7 @@ def test_a_pipeline_that_is_nowhere_is_refused_at_once() -> None:
 
 
 def test_questions_meet_what_the_pipeline_found() -> None:
-    from semmem.extractors.rules import question
+    from semmem.concepts.rules import question
 
     stored = set(Trained(taught()).extract(TEXT).keys)
     asked = question("who ran the harbour office?")

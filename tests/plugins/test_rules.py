@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.errors import InvalidInput
-from semmem.extractors import names
-from semmem.extractors.names import (
+from semmem.concepts import names
+from semmem.concepts.names import (
     alias_candidates,
     initials_key,
     subject_aliases,
@@ -18,7 +17,8 @@ from semmem.extractors.names import (
     title_initials,
     title_is_name,
 )
-from semmem.extractors.rules import Rules, extract, question
+from semmem.concepts.rules import Rules, extract, question
+from semmem.errors import InvalidInput
 from semmem.text import term_key, terms
 from semmem.tokens import key
 from semmem.types import Extraction, Kind

@@ -12,8 +12,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.concepts.rules import extract
 from semmem.errors import Conflict
-from semmem.extractors.rules import extract
 from semmem.stores.packing import FORWARD
 from semmem.tokens import key
 from semmem.types import Extraction, Kind

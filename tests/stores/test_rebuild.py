@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import semmem
 from semmem import reembedding, upkeep
 from semmem.client.memory import Semmem
+from semmem.concepts.rules import Rules
 from semmem.embedders.hashing import Hashing
-from semmem.extractors.rules import Rules
 from semmem.interfaces.cli.app import run
 from semmem.stores import postgres_dense, postgres_vectors
 from tests.stores.audit import check, sql

@@ -20,7 +20,8 @@ import pytest
 import semmem
 from semmem import conversation, narrowing, passages, searched, text, tokens
 from semmem.client import probe
-from semmem.extractors import aliases, llm, names
+from semmem.concepts import aliases, names
+from semmem.extractors import llm
 from semmem.interfaces import controls, graph_files
 from semmem.interfaces.cli import demo_data, importing
 from semmem.interfaces.importers import front_matter, knowledge, locomo, markdown, note_text, table
@@ -83,21 +84,21 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(conversation._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
-    "semmem.extractors.aliases._BRACKETS": (
+    "semmem.concepts.aliases._BRACKETS": (
         aliases.acronyms,
         (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),
     ),
-    "semmem.extractors.aliases._ENDED": (aliases.acronyms, (("", "Ab. Bc (AB)", ""), ("a", ".", " (AB)"))),
-    "semmem.extractors.aliases._SHORT": (aliases._is_short, (("A", "A", ""), ("A", "A.", "!"), ("A", "&", "A"))),
+    "semmem.concepts.aliases._ENDED": (aliases.acronyms, (("", "Ab. Bc (AB)", ""), ("a", ".", " (AB)"))),
+    "semmem.concepts.aliases._SHORT": (aliases._is_short, (("A", "A", ""), ("A", "A.", "!"), ("A", "&", "A"))),
     "semmem.extractors.llm._FENCE": (
         llm._read,
         (("```", "\n", ""), ("```", " ", ""), ("```\n", "`", "x"), ("```\n", "\n```", "x"), ("", "\n", "```")),
     ),
-    "semmem.extractors.names._PARENTHESIS": (
+    "semmem.concepts.names._PARENTHESIS": (
         subjects,
         (("A", " ", "x"), ("", "(", ""), ("A", " (", ""), ("", "a  (b)", "")),
     ),
-    "semmem.extractors.names._SENTENCE_END": (
+    "semmem.concepts.names._SENTENCE_END": (
         subjects,
         (("", "A. ", ""), ("A", ".", "A"), ("", "A A, ", ""), ("", "A-", "")),
     ),

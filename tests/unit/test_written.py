@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from semmem.concepts.surface_forms import written
 from semmem.tokens import key
 from semmem.types import Kind
-from semmem.written import written
 
 
 def stems(*parts: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from threading import Lock
 from typing import Generic, TypeAlias, TypeVar
 
-from semmem.extractors.aliases import acronyms, initials, without_article
+from semmem.concepts.aliases import acronyms, initials, without_article
 from semmem.stop_words import STOP_WORDS
 from semmem.tokens import Word, hashed, key, tokens
 from semmem.types import Kind
@@ -26,6 +26,7 @@ __all__ = [
     "initials_key",
     "label",
     "name_key",
+    "name_of",
     "printed",
     "read",
     "subject_aliases",
@@ -36,34 +37,53 @@ __all__ = [
 ]
 
 TITLE, BARE_TITLE, OPENING, EXPLAINED, BEFORE_COMMA = 1.0, 0.9, 0.8, 0.7, 0.6
+
 MAX_NAME = 8
 """Most tokens of a known name that a text or question is searched for."""
+
 LONGEST_LABEL = 200
 
 Token: TypeAlias = tuple[Word, int, int]
+
 T = TypeVar("T")
 
 _INITIALS = "\x02"  # in no token: what a question's NATO is looked up by is nobody's mention
+
 _SHORTEST_INITIALS = 3
+
 _LONGEST_SPAN = 12  # a longer run of capitals is a headline or a shout, not a name
+
 _CONNECTOR_LIST = "of the and de la du van von der den al el da di del ibn bin for in on at to a y e le des with"
+
 _CONNECTORS = frozenset(_CONNECTOR_LIST.split())
+
 _LOOSE_LIST = "and for in on at to with a y e"
+
 _LOOSE = frozenset(_LOOSE_LIST.split())  # connectors that join two names as often as the words of one
+
 _OPENER_LIST = """
 however meanwhile moreover furthermore additionally later afterwards eventually finally recently currently today
 yesterday tomorrow originally initially previously subsequently nevertheless nonetheless instead perhaps maybe
 according despite following several various let lets please thanks thank hi hey hello wow oh ah yeah yep nope ok okay
 sure well congrats congratulations name list tell give describe find show explain compare
 """
+
 _OPENERS = frozenset(_OPENER_LIST.split())  # words that a sentence opens with, capitals or not
+
 _GIVEN_NAMES = frozenset(("will", "may"))  # stop words that are names where a sentence does not begin
+
 _BEFORE_DOT_LIST = "dr mr mrs ms prof st jr sr gen col capt lt sgt rev mt ft"
+
 _BEFORE_DOT = frozenset(_BEFORE_DOT_LIST.split())
+
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\n\u3002\uff01\uff1f]")
+
 _PARENTHESIS = re.compile(r"(?:(?<!\s)\s+)?\([^()]*\)")
+
 _JOINING = frozenset((" ", "  ", "-", "\u00a0", "\u2010", "\u2011", "_", " & "))
+
 _GLUE = frozenset(("-", "\u2010", "\u2011", "_"))
+
 _TERM, _STEM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.NAME)
 
 
@@ -357,3 +377,8 @@ def title_is_name(title: str, *, language: str = "english") -> bool:
         if w.kind == _STEM and not w.stop and (w.capital or w.folded not in _CONNECTORS)
     ]
     return bool(content) and all(w.capital for w in content)
+
+
+def name_of(written: str, language: str = "english") -> int:
+    """Return the key of a name as somebody writes it."""
+    return key(_NAME, [word.folded for word, _, _ in tokens(written, language)])

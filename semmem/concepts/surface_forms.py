@@ -26,7 +26,7 @@ def written(labels: Mapping[int, str], texts: Iterable[str | None], language: st
     for text in texts:
         before: Word | None = None
         adjacent = False
-        for word in vocabulary(text or "", language):  # pairs as semmem.extractors.rules makes them
+        for word in vocabulary(text or "", language):  # pairs as semmem.concepts.rules makes them
             if word.stop:
                 adjacent = False
                 continue

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from semmem.extractors.other_subjects import keys_of_other_names
-from semmem.extractors.spelling import accented, required, spelling
+from semmem.concepts.rules import keys_of_other_names
 from semmem.protocols import Extractor, Store
 from semmem.records import Corrections
 from semmem.searched import other_names, searched_text
-from semmem.types import Extraction, Memory
+from semmem.stop_words import CONTRACTIONS, STOP_WORDS
+from semmem.tokens import key, tokens
+from semmem.types import Extraction, Kind, Memory
 
-__all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "read_text"]
+__all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "read_text", "required", "spelling"]
 
 MOST_RENEWED = 200
 """Memories that one write reads again at most; what is left waits for maintain."""
+
 _MOST_ASKED = 16
 """The same where an extractor asks a model about each of them."""
+
 _MOST_SUSPECTS = 400
+
 _RARE = 30
 """A name that more memories may mention is left to maintain: the walk does not use it anyway."""
+
 AT_ONCE = 256
 """Memories read at a time."""
+
 _WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
 
@@ -133,3 +139,39 @@ class Mentions:
 def read_text(memory: Memory) -> str:
     """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
     return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
+
+
+_STEM, _BIGRAM, _NAME = int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
+
+
+def required(written: str, at: int, language: str = "english", *, bigrams: bool) -> frozenset[int]:
+    """Return keys that every memory whose text spells the name ``at`` holds; empty where no key is sure.
+
+    ``bigrams``: the extractor makes one of every two words that stand side by side, which narrows the search most.
+    Words that are stop words in some spelling (US, us) are left out: whether they have a key depends on the text.
+    """
+    words = [word for word, _, _ in tokens(written, language)]
+    if key(_NAME, [w.folded for w in words]) != at:
+        return frozenset()  # a label that was cut
+    loose = {*STOP_WORDS.get(language, ()), *CONTRACTIONS.get(language, ())}
+    sure = [not w.stop and w.folded not in loose for w in words]
+    found = set()
+    covered = set()
+    for i in range(len(words) - 1):
+        if bigrams and sure[i] and sure[i + 1] and words[i].kind == _STEM:
+            found.add(key(_BIGRAM, (words[i].stem, words[i + 1].stem)))
+            covered |= {i, i + 1}
+    return frozenset(found.union(words[i].key for i in range(len(words)) if sure[i] and i not in covered))
+
+
+def spelling(written: str, at: int, language: str = "english") -> str:
+    """Return a folded word that every text in plain ASCII that spells the name ``at`` has; empty: any text may."""
+    folded = [word.folded for word, _, _ in tokens(written, language)]
+    if key(_NAME, folded) != at:
+        return ""
+    return max((f for f in folded if f.isascii() and f.isalnum()), key=len, default="")
+
+
+def accented(language: str) -> bool:
+    """Return whether the stem of a word depends on its accents, so that two spellings of a name may share no key."""
+    return language not in ("english", "porter")

@@ -7,9 +7,10 @@ of workers cannot change what is found.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from semmem.extractors.names import (
+from semmem.concepts.names import (
+    BARE_TITLE,
     MAX_NAME,
     Token,
     alias_candidates,
@@ -19,10 +20,12 @@ from semmem.extractors.names import (
     label,
     name_key,
     read,
+    subject_aliases,
     subject_keys,
     subjects,
     title_initials,
 )
+from semmem.records import Corrections
 from semmem.tokens import Word, hashed, key, tokens, vocabulary
 from semmem.types import Extraction, Kind
 
@@ -33,13 +36,18 @@ __all__ = [
     "Name",
     "QuestionConcepts",
     "Rules",
+    "corrected",
+    "corrected_question",
     "extract",
+    "keys_of_other_names",
     "question",
+    "with_other_names",
 ]
 
 NAME_WEIGHT, BIGRAM_WEIGHT, STEM_WEIGHT = 1.0, 0.6, 0.3
 
 _MOST_QUESTION_WORDS = 128
+
 _TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
 
 
@@ -257,3 +265,79 @@ class Rules:
     def subjects(self, text: str, title: str | None = None) -> set[int]:
         """Return the name keys of the subjects of one memory."""
         return subject_keys(text, title, language=self.language)
+
+
+def corrected(found: Extraction, corrections: Corrections) -> Extraction:
+    """Return ``found`` with every name as what it is taken for; the larger weights of two that become one.
+
+    A relationship between two names that are taken for one is no relationship.
+    """
+    into = corrections.into
+    if not into or (into.keys().isdisjoint(found.keys) and not found.relationships):
+        return found
+    rows: dict[int, tuple[int, str, float, float, int]] = {}
+    columns = (found.keys, found.kinds, found.names, found.mentions, found.subjects, found.counts)
+    for at, kind, name, mention, subject, count in zip(*columns, strict=True):
+        if kind == _NAME and at in into:
+            at, name = into[at]
+        if at in rows:
+            _, _, most, about, counted = rows[at]
+            mention, subject, count = max(mention, most), max(subject, about), count + counted
+        rows[at] = (kind, name, mention, subject, count)
+    ties = {(corrections.key(one), what, corrections.key(other)) for one, what, other in found.relationships}
+    keys = sorted(rows)
+    kinds, names, mentions, subjects, counts = (list(column) for column in zip(*(rows[at] for at in keys), strict=True))
+    return Extraction(
+        keys, kinds, names, mentions, subjects, counts, found.length, sorted(t for t in ties if t[0] != t[2])
+    )
+
+
+def corrected_question(asked: QuestionConcepts, corrections: Corrections) -> QuestionConcepts:
+    """Return what a question names, with every name as what it is taken for."""
+    into = corrections.into
+    if not into:
+        return asked
+    names = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.names)
+    spans = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.spans)
+    rows: dict[int, tuple[int, str, float]] = {}
+    for at, kind, label, weight in zip(asked.keys, asked.kinds, asked.labels, asked.weights, strict=True):
+        if kind == _NAME and at in into:
+            at, label = into[at]
+        rows[at] = (kind, label, max(weight, rows[at][2] if at in rows else 0.0))
+    keys = tuple(sorted(rows))
+    return QuestionConcepts(
+        names,
+        spans,
+        keys,
+        kinds=tuple(rows[at][0] for at in keys),
+        labels=tuple(rows[at][1] for at in keys),
+        weights=tuple(rows[at][2] for at in keys),
+    )
+
+
+def keys_of_other_names(names: Sequence[str], language: str = "english") -> set[int]:
+    """Return the keys of ``names``, each in the forms that a title has: whole, without "(...)", before its comma."""
+    return {key(_NAME, parts) for name in names for parts, _, _ in subject_aliases("", name, language=language)}
+
+
+def with_other_names(found: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
+    """Return ``found`` of a memory that is also about ``names``, a little less (.9) than about its title.
+
+    A whole name is mentioned too, as a title is, so that the memory meets those that only mention the name.
+    """
+    if not names:
+        return found
+    columns = (found.keys, found.kinds, found.names, found.mentions, found.subjects, found.counts)
+    rows = {row[0]: row for row in zip(*columns, strict=True)}
+    for name in names:
+        for place, (parts, shown, weight) in enumerate(subject_aliases("", name, language=language)):
+            at = key(_NAME, parts)
+            _, _, label, mention, subject, count = rows.get(at, (at, _NAME, shown, 0.0, 0.0, 0))
+            mention = max(mention, NAME_WEIGHT if place == 0 else 0.0)
+            rows[at] = (at, _NAME, label, mention, max(subject, min(weight, BARE_TITLE)), count)
+    if not rows:
+        return found
+    keys, kinds, labels, mentions, subjects, counts = (
+        list(c) for c in zip(*(rows[at] for at in sorted(rows)), strict=True)
+    )
+    return Extraction(keys, kinds, labels, mentions, subjects, counts, found.length, found.relationships)

@@ -1,0 +1,1 @@
+"""The concepts of a text: names, aliases, keys."""
