@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.interfaces import wire
+from semmem.doors import wire
 from semmem.interfaces.cli.app import app, run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from semmem.interfaces import wire
+from semmem.doors import wire
 from semmem.interfaces.cli.app import run
 
 Call = Callable[..., tuple[int, str, str]]

@@ -12,8 +12,8 @@ from pathlib import Path
 import networkx
 import pytest
 
+from semmem.doors.graph_files import FORMATS, as_plain, write
 from semmem.errors import InvalidInput
-from semmem.interfaces.graph_files import FORMATS, as_plain, write
 
 EVIL = (
     "</script><img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"

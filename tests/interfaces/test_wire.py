@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from semmem import errors
-from semmem.interfaces import wire
+from semmem.doors import wire
 from semmem.types import Memory, Page
 
 ALL = [getattr(errors, name) for name in errors.__all__]

@@ -21,8 +21,8 @@ import semmem
 from semmem import conversation, narrowing, passages, searched, text, tokens
 from semmem.client import probe
 from semmem.concepts import aliases, names
+from semmem.doors import control_characters, graph_files
 from semmem.extractors import llm
-from semmem.interfaces import controls, graph_files
 from semmem.interfaces.cli import demo_data, importing
 from semmem.interfaces.importers import front_matter, knowledge, locomo, markdown, note_text, table
 
@@ -31,9 +31,9 @@ Shape = tuple[str, str, str]
 
 OURS = {
     "semmem.interfaces.cli.app._PHRASES": "a message of the library that reads the options",
-    "semmem.interfaces.graph_files._SCRIPT": "our own page",
-    "semmem.interfaces.graph_files._STYLE": "our own page",
-    "semmem.interfaces.graph_files: '@policy@|@title@|@data@'": "our own page",
+    "semmem.doors.graph_files._SCRIPT": "our own page",
+    "semmem.doors.graph_files._STYLE": "our own page",
+    "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
     "semmem.interfaces.importers.table._SEPARATED": "an option of the command line",
     "semmem.config": "a file of settings",
     "semmem.stores.cluster": "paths and the log of our own server",
@@ -119,12 +119,15 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         importing._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
     ),
-    "semmem.interfaces.controls._ESCAPED": (
-        controls.as_json,
+    "semmem.doors.control_characters._ESCAPED": (
+        control_characters.as_json,
         (("", "\x1b", ""), ("", "\u202e", ""), ("", "a", "\x9f")),
     ),
-    "semmem.interfaces.controls._SHOWN": (controls.visible, (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", ""))),
-    "semmem.interfaces.graph_files._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
+    "semmem.doors.control_characters._SHOWN": (
+        control_characters.visible,
+        (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", "")),
+    ),
+    "semmem.doors.graph_files._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
     "semmem.interfaces.importers.front_matter._FENCED": (
         front_matter.split,
         (

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from semmem.doors import wire
+from semmem.doors.control_characters import as_json
 from semmem.errors import InvalidInput
-from semmem.interfaces import wire
-from semmem.interfaces.controls import as_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,11 +10,11 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from semmem.doors.control_characters import as_json
 from semmem.interfaces.cli.door import Door, command
 from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
 from semmem.interfaces.cli.places import to_write
 from semmem.interfaces.cli.show import counted
-from semmem.interfaces.controls import as_json
 
 __all__ = ["register"]
 

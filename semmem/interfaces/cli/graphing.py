@@ -50,8 +50,8 @@ def graph(
     force: Annotated[bool, typer.Option("--force", help="Let --out write over a file that is there.")] = False,
 ) -> None:
     """Show what the graph holds around a name or a memory as a tree; --out writes it to a file instead."""
+    from semmem.doors import graph_files
     from semmem.errors import InvalidInput
-    from semmem.interfaces import graph_files
 
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from semmem.doors.control_characters import visible
 from semmem.interfaces.cli.door import Door
-from semmem.interfaces.controls import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.interfaces import wire
+from semmem.doors import wire
 from semmem.interfaces.cli.door import Door, command
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from semmem.interfaces.controls import visible
+from semmem.doors.control_characters import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

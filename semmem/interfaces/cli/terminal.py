@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from semmem.interfaces.controls import encodable, visible
+from semmem.doors.control_characters import encodable, visible
 
 __all__ = ["Shown", "Terminal", "terminal"]
 

@@ -264,8 +264,8 @@ def _in_the_file(reason: str) -> str:
 
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
+    from semmem.doors import wire
     from semmem.errors import BadItem, Conflict
-    from semmem.interfaces import wire
     from semmem.interfaces.cli.importing import numbered
     from semmem.interfaces.cli.progress import counting
 

@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import Any, ClassVar
 
+from semmem.doors import wire
 from semmem.errors import MissingExtra
-from semmem.interfaces import wire
 
 __all__ = ["BadFrontMatter", "names", "read", "split", "tags"]
 
