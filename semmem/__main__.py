@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    from semmem.interfaces.cli.app import run
+    from semmem.doors.cli.app import run
 
     sys.exit(run())
 

@@ -64,7 +64,7 @@ def test_importing_semmem_loads_no_heavy_package() -> None:
 
 
 def test_asking_for_help_loads_no_heavy_package() -> None:
-    code = "import sys; sys.argv = ['semmem', '--help']\nfrom semmem.interfaces.cli.app import run\nrun(['--help'])"
+    code = "import sys; sys.argv = ['semmem', '--help']\nfrom semmem.doors.cli.app import run\nrun(['--help'])"
     shown = set(HEAVY) - {"typer", "rich"}  # these two draw the help
     assert modules_after(code).isdisjoint(shown)
 

@@ -10,7 +10,7 @@ import pytest
 
 import semmem
 from semmem.doors import wire
-from semmem.interfaces.cli.app import app, run
+from semmem.doors.cli.app import app, run
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

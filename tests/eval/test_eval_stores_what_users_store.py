@@ -13,7 +13,7 @@ import pytest
 import semmem
 from eval.datasets import data_root, load
 from eval.runner import ingest
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 from semmem.interfaces.importers import FORMATS
 from semmem.types import Memory
 

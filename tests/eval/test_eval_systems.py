@@ -219,7 +219,7 @@ def test_the_table_in_the_readme_is_the_one_that_is_printed() -> None:
 
 
 def test_the_commands_of_the_example_action_pass_and_fail_as_it_says() -> None:
-    from semmem.interfaces.cli.app import run
+    from semmem.doors.cli.app import run
 
     example = (ROOT / "examples" / "github-action.yml").read_text(encoding="utf-8")
     commands = re.findall(r"- run: semmem (reach .*)", example)

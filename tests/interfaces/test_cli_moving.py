@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 from semmem.stores import postgres_copy
 
 Call = Callable[..., tuple[int, str, str]]

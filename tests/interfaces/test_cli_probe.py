@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from semmem.doors import wire
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 
 READING = (
     ["recall", "owl"],

@@ -14,7 +14,7 @@ import pytest
 
 import semmem
 from semmem.config import Settings
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 from tests.stores.audit import sql
 
 Call = Callable[..., tuple[int, str, str]]

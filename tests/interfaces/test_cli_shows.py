@@ -16,11 +16,12 @@ import pytest
 
 import semmem
 from semmem.config import RECIPES, recipe
+from semmem.doors.cli import context, show
+from semmem.doors.cli.app import run
+from semmem.doors.cli.context import Door
+from semmem.doors.cli.demo import show as demo_recipes
+from semmem.doors.cli.terminal import terminal
 from semmem.errors import InvalidInput
-from semmem.interfaces.cli import demo_recipes, progress, show
-from semmem.interfaces.cli.app import run
-from semmem.interfaces.cli.door import Door
-from semmem.interfaces.cli.terminal import terminal
 from semmem.rank_cap import reach
 
 TALK = "How lovely! Priya teaches physics in Leeds. She cycles there. It rains a lot. The school is old."
@@ -179,9 +180,9 @@ def test_a_terminal_shows_a_bar_before_anything_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(context, "_PATIENCE", 0.0)
     terminal.cache_clear()
-    with progress.counting(Door(), "[b]notes\x1b[2J.jsonl", 90) as advance:
+    with context.counting(Door(), "[b]notes\x1b[2J.jsonl", 90) as advance:
         for _ in range(200):
             if "0/90" in (shown := capfd.readouterr().err):
                 break

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from semmem.interfaces.cli.app import run
+from semmem.doors.cli.app import run
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.interfaces.cli import demo_data, narrow, show
-from semmem.interfaces.cli.app import run
-from semmem.interfaces.cli.progress import line
-from semmem.interfaces.cli.writing import items
+from semmem.doors.cli import context, show
+from semmem.doors.cli.app import run
+from semmem.doors.cli.context import line
+from semmem.doors.cli.demo import data
+from semmem.doors.cli.write import items
 
 
 def call(capfd: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -152,8 +153,8 @@ def test_progress_says_how_many_how_fast_and_how_long_still() -> None:
 
 
 def test_filters_that_were_not_given_are_absent() -> None:
-    assert narrow.filters(None, None, None, None, None, None) is None
-    assert narrow.filters(["a"], None, [], '{"x": 1}', "2026-01-02", None) == {
+    assert context.filters(None, None, None, None, None, None) is None
+    assert context.filters(["a"], None, [], '{"x": 1}', "2026-01-02", None) == {
         "sessions": ["a"],
         "metadata": {"x": 1},
         "created_after": datetime(2026, 1, 2, tzinfo=UTC),
@@ -167,25 +168,25 @@ def test_a_broken_line_of_a_file_is_passed_on_to_be_rejected_with_its_position(t
 
 
 def test_the_story_is_about_sixty_notes_that_remember_many_can_take() -> None:
-    notes = demo_data.story()
+    notes = data.story()
     assert 55 <= len(notes) <= 65
     assert len({note["id"] for note in notes}) == len(notes)
     assert {"id", "text", "author", "created_at"} <= set.intersection(*(set(note) for note in notes))
-    assert {asked.answer for asked in demo_data.QUESTIONS} <= {note["id"] for note in notes}
+    assert {asked.answer for asked in data.QUESTIONS} <= {note["id"] for note in notes}
 
 
 def test_the_answer_of_a_question_shares_no_word_with_it() -> None:
     from semmem.text import terms
 
-    notes = {note["id"]: note for note in demo_data.story()}
-    for asked in demo_data.QUESTIONS:
+    notes = {note["id"]: note for note in data.story()}
+    for asked in data.QUESTIONS:
         answer = notes[asked.answer or ""]
         assert set(terms(asked.query)).isdisjoint(terms(f"{answer.get('title', '')} {answer['text']}")), asked.query
 
 
 def test_markdown_is_cut_at_its_headings_and_not_inside_code() -> None:
     text = "intro\n# One *thing*\nbody\n```\n# a comment\n```\n## Empty\n## [Two](x.md)\nmore\n"
-    assert list(demo_data.sections(text, "notes")) == [
+    assert list(data.sections(text, "notes")) == [
         ("notes", "intro"),
         ("One thing", "body\n```\n# a comment\n```"),
         ("Two", "more"),
@@ -198,7 +199,7 @@ def test_a_folder_gives_its_texts_and_passes_over_what_is_hidden(tmp_path: Path)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.txt").write_text("only text", encoding="utf-8")
     (tmp_path / "c.py").write_text("x = 1", encoding="utf-8")
-    assert list(demo_data.folder(tmp_path)) == [
+    assert list(data.folder(tmp_path)) == [
         {"id": "sub/b.txt:1", "title": "b", "text": "only text", "source": "sub/b.txt", "position": 1}
     ]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from semmem.interfaces.cli import progress
-from semmem.interfaces.cli.app import run
-from semmem.interfaces.cli.door import Door
+from semmem.doors.cli import context
+from semmem.doors.cli.app import run
+from semmem.doors.cli.context import Door
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -126,9 +126,9 @@ def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
 def test_progress_is_told_before_the_first_batch_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_PAUSE", 0.05)
+    monkeypatch.setattr(context, "_PAUSE", 0.05)
     said = ""
-    with progress.counting(Door(), "notes.jsonl", 500):
+    with context.counting(Door(), "notes.jsonl", 500):
         for _ in range(200):
             if said := said + capfd.readouterr().err:
                 break

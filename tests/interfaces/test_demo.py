@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.interfaces.cli import demo_show, door, terminal
-from semmem.interfaces.cli.app import run
-from semmem.interfaces.cli.demo_data import QUESTIONS, story
-from semmem.interfaces.cli.terminal import Terminal
+from semmem.doors.cli import context, terminal
+from semmem.doors.cli.app import run
+from semmem.doors.cli.demo import show
+from semmem.doors.cli.demo.data import QUESTIONS, story
+from semmem.doors.cli.terminal import Terminal
 
 pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
 
@@ -66,7 +67,7 @@ def test_boost_only_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
 
     console = Terminal(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
     monkeypatch.setattr(terminal, "terminal", lambda _: console)
-    demo_show.Show(door.Door()).reaches([reach(recipe("seed"), 5), reach(recipe("default"), 5)])
+    show.Show(context.Door()).reaches([reach(recipe("seed"), 5), reach(recipe("default"), 5)])
     shown = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
     assert "\x1b[31mboost-only\x1b[0m" in shown
     assert "\x1b[32mguaranteed\x1b[0m" in shown

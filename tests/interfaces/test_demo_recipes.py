@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import semmem
-from semmem.interfaces.cli.app import run
-from semmem.interfaces.cli.demo_recipes import show_compared
-from semmem.interfaces.cli.door import Door
+from semmem.doors.cli.app import run
+from semmem.doors.cli.context import Door
+from semmem.doors.cli.demo.show import show_compared
 
 G, P, B = "guaranteed", "possible", "boost-only"
 BOTH = {"lexical": P, "dense": P}

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem import Semmem
+from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.errors import BadItem, InvalidInput
-from semmem.interfaces.cli.app import run
 from semmem.interfaces.importers import reader
 
 Call = Callable[..., tuple[int, str, str]]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from semmem.doors.cli.app import run
 from semmem.errors import InvalidInput
-from semmem.interfaces.cli.app import run
 from semmem.interfaces.importers import reader
 from semmem.interfaces.importers.rows import BadRow, Item
 from semmem.interfaces.importers.table import column_map

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.doors.cli.app import run
 from semmem.errors import BadItem, InvalidInput, MissingExtra
-from semmem.interfaces.cli.app import run
 from semmem.interfaces.importers import reader
 from semmem.interfaces.importers.rows import BadRow, Item
 from semmem.interfaces.importers.vault import Vault, origin

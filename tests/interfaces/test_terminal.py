@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semmem.doors.cli import show
+from semmem.doors.cli.app import app, run
+from semmem.doors.cli.terminal import Shown, Terminal, terminal
 from semmem.doors.control_characters import as_json, encodable, visible
-from semmem.interfaces.cli import show
-from semmem.interfaces.cli.app import app, run
-from semmem.interfaces.cli.terminal import Shown, Terminal, terminal
 
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\x7f\x08\u202eevil\u2066 [red]x[/] :smile: é"
 """Writes the clipboard, clears the screen, changes the colour, turns the line round; and rich's own markup."""

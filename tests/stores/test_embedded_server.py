@@ -17,8 +17,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from semmem.doors.cli.app import run
 from semmem.errors import StoreUnavailable
-from semmem.interfaces.cli.app import run
 from semmem.stores import cluster, postmaster
 from semmem.stores.embedded import EmbeddedServer
 

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem.doors.cli.app import run
 from semmem.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
-from semmem.interfaces.cli.app import run
 from semmem.stores import open_store, sqlite_migrate, sqlite_pool
 from semmem.stores.sqlite import SqliteStore
 from semmem.stores.sqlite_migrate import APPLICATION, migrate

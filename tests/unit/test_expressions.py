@@ -22,15 +22,16 @@ from semmem import conversation, narrowing, passages, searched, text, tokens
 from semmem.client import probe
 from semmem.concepts import aliases, names
 from semmem.doors import control_characters, graph_files
+from semmem.doors.cli import import_export
+from semmem.doors.cli.demo import data
 from semmem.extractors import llm
-from semmem.interfaces.cli import demo_data, importing
 from semmem.interfaces.importers import front_matter, knowledge, locomo, markdown, note_text, table
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
 
 OURS = {
-    "semmem.interfaces.cli.app._PHRASES": "a message of the library that reads the options",
+    "semmem.doors.cli.app._PHRASES": "a message of the library that reads the options",
     "semmem.doors.graph_files._SCRIPT": "our own page",
     "semmem.doors.graph_files._STYLE": "our own page",
     "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
@@ -68,7 +69,7 @@ def encoded(whole: str) -> str:
 
 
 def sections(whole: str) -> list[tuple[str, str]]:
-    return list(demo_data.sections(whole, "name"))
+    return list(data.sections(whole, "name"))
 
 
 def seconds(cell: str) -> Any:
@@ -102,8 +103,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         subjects,
         (("", "A. ", ""), ("A", ".", "A"), ("", "A A, ", ""), ("", "A-", "")),
     ),
-    "semmem.interfaces.cli.demo_data._FENCE": (sections, (("", "`", ""), ("", "```\n", ""), ("", "~", ""))),
-    "semmem.interfaces.cli.demo_data._HEADING": (
+    "semmem.doors.cli.demo.data._FENCE": (sections, (("", "`", ""), ("", "```\n", ""), ("", "~", ""))),
+    "semmem.doors.cli.demo.data._HEADING": (
         sections,
         (
             ("# a", " ", "b"),
@@ -114,9 +115,9 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("#\t", "\t", "#"),
         ),
     ),
-    "semmem.interfaces.cli.demo_data._MARKS": (demo_data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
-    "semmem.interfaces.cli.importing._NUMBERED": (
-        importing._NUMBERED.match,
+    "semmem.doors.cli.demo.data._MARKS": (data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
+    "semmem.doors.cli.import_export._NUMBERED": (
+        import_export._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
     ),
     "semmem.doors.control_characters._ESCAPED": (

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.doors.cli.app import run
 from semmem.errors import InvalidInput
 from semmem.files import claimed, must_be_free, new_file
-from semmem.interfaces.cli.app import run
 
 
 def mode(path: Path) -> int:

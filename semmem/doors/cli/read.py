@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.door import Door, command
-from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters
-from semmem.interfaces.cli.show import counted
+from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters
+from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -102,7 +101,7 @@ def explain(
 
 def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
     """Print one memory."""
-    from semmem.interfaces.cli.show import memory_lines
+    from semmem.doors.cli.show import memory_lines
 
     with door.connect() as mem:
         memory = mem.get(id, namespace=door.namespace)
@@ -177,7 +176,7 @@ def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
 
 
 def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
-    from semmem.interfaces.cli.show import degraded_lines, full_score, hit_lines, legend
+    from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, legend
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
     regime = "" if found.regime == "any" else f" · {found.regime} question"
@@ -200,7 +199,7 @@ def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
 def _show_page(door: Door, page: Page, others: str) -> None:
     from rich.table import Table
 
-    from semmem.interfaces.cli.show import one_line
+    from semmem.doors.cli.show import one_line
 
     table = Table(box=None, pad_edge=False)
     table.add_column("id", style="cyan", no_wrap=True, max_width=36)
@@ -219,7 +218,7 @@ def _show_page(door: Door, page: Page, others: str) -> None:
 
 
 def _plain_cells(*cells: str) -> list[Any]:
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     return [Shown(cell) for cell in cells]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.interfaces.cli.door import Door, command
-from semmem.interfaces.cli.show import counted
+from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -135,8 +135,8 @@ def _download(door: Door) -> None:
 
 
 def _server(door: Door) -> Finding:
+    from semmem.doors.cli.store import server_of, status_line
     from semmem.errors import InvalidInput, SemmemError
-    from semmem.interfaces.cli.server import server_of, status_line
 
     try:
         return Finding("server", "good", status_line(server_of(door.url).status()))
@@ -200,7 +200,7 @@ def _searched(mem: Semmem) -> list[Finding]:
 
 
 def _show(door: Door, found: list[Finding]) -> None:
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     marks = {"good": ("✓", "green"), "optional": ("·", "dim"), "bad": ("✗", "red")}
     for one in found:

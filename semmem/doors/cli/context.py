@@ -3,35 +3,63 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
+import threading
+import time
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from semmem.doors import wire
-from semmem.doors.control_characters import as_json
+from semmem.doors.control_characters import as_json, visible
 from semmem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.progress import Progress
 
     from semmem.client.memory import Semmem
-    from semmem.interfaces.cli.terminal import Terminal
+    from semmem.doors.cli.terminal import Terminal
 
-__all__ = ["Debug", "Door", "Json", "Namespace", "RecipeName", "Url", "alone", "command"]
+__all__ = [
+    "After",
+    "Authors",
+    "Before",
+    "Debug",
+    "Door",
+    "Json",
+    "Metadata",
+    "Namespace",
+    "RecipeName",
+    "Sessions",
+    "Tags",
+    "Url",
+    "alone",
+    "command",
+    "counting",
+    "filters",
+    "moment",
+    "pairs",
+]
 
 Url = Annotated[
     str | None,
     typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://…, sqlite:FILE (default: yours)."),
 ]
+
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="The wall that nothing crosses.")]
+
 RecipeName = Annotated[str | None, typer.Option("--recipe", help="Search settings by name.")]
+
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
+
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 _COMMON: dict[str, tuple[Any, Any]] = {
@@ -94,14 +122,14 @@ class Door:
     @property
     def out(self) -> Terminal:
         """Return the terminal of standard output."""
-        from semmem.interfaces.cli.terminal import terminal
+        from semmem.doors.cli.terminal import terminal
 
         return terminal(False)
 
     @property
     def err(self) -> Terminal:
         """Return the terminal of standard error."""
-        from semmem.interfaces.cli.terminal import terminal
+        from semmem.doors.cli.terminal import terminal
 
         return terminal(True)
 
@@ -216,6 +244,7 @@ def told(door: Door) -> Iterator[None]:
 
 
 _WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+
 _EXIT_INPUT = wire.ERRORS[InvalidInput].exit_code
 
 
@@ -228,3 +257,140 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}."
     return f"{type(error).__name__}: {text or 'no reason given'} (--debug shows where)."
+
+
+Sessions = Annotated[list[str] | None, typer.Option("--sessions", "--session", help="Only this session; repeatable.")]
+
+Authors = Annotated[list[str] | None, typer.Option("--authors", "--author", help="Only this author; repeatable.")]
+
+Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help="Only with this tag; repeatable: all of them.")]
+
+Metadata = Annotated[str | None, typer.Option("--metadata", help="Only where metadata contains this JSON object.")]
+
+After = Annotated[str | None, typer.Option("--created-after", help="Only from this time on (ISO 8601).")]
+
+Before = Annotated[str | None, typer.Option("--created-before", help="Only before this time (ISO 8601).")]
+
+
+def filters(
+    sessions: list[str] | None,
+    authors: list[str] | None,
+    tags: list[str] | None,
+    metadata: str | None,
+    created_after: str | None,
+    created_before: str | None,
+) -> dict[str, Any] | None:
+    """Return the filters that were given as one mapping, None when there are none."""
+    given = {
+        "sessions": sessions or None,
+        "authors": authors or None,
+        "tags": tags or None,
+        "metadata": pairs(metadata) or None,
+        "created_after": moment(created_after, "--created-after"),
+        "created_before": moment(created_before, "--created-before"),
+    }
+    return {key: value for key, value in given.items() if value is not None} or None
+
+
+def moment(text: str | None, option: str) -> datetime | None:
+    """Return an ISO 8601 time; one without a zone is taken as UTC."""
+    from datetime import UTC
+
+    from semmem.errors import InvalidInput
+
+    if text is None:
+        return None
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}.") from error
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def pairs(text: str | None) -> dict[str, Any] | None:
+    """Return the JSON object in ``text``."""
+    from semmem.errors import InvalidInput
+
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise InvalidInput("--metadata is nested too deeply to be read; flatten it.") from None
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"--metadata must be a JSON object, such as '{{\"ticket\": 7}}', not {text!r}.")
+    return value
+
+
+_PATIENCE, _PAUSE = 1.0, 10.0
+
+
+@contextmanager
+def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
+    """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
+
+    Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
+    error is not a terminal, a plain line is written every ten seconds instead.
+    """
+    start = last = time.monotonic()
+    bar: Progress | None = None
+    patience: threading.Timer | None = None
+    if door.err.is_terminal:
+        bar = _bar(door)
+        bar.add_task(visible(what), total=total, rate="")
+        patience = threading.Timer(_PATIENCE, bar.start)
+        patience.daemon = True
+        patience.start()
+    count, over = 0, threading.Event()
+
+    def tell() -> None:
+        """Say every ten seconds how many are done, while the first batch is at work too."""
+        while not over.wait(_PAUSE):
+            if time.monotonic() - last >= _PAUSE:
+                door.say(line(what, count, total, time.monotonic() - start))
+
+    if bar is None:
+        threading.Thread(target=tell, daemon=True).start()
+
+    def advance(done: Any) -> None:
+        nonlocal count, last
+        count = done if isinstance(done, int) else int(done.read)
+        now = time.monotonic()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
+        elif now - last >= _PAUSE:
+            last = now
+            door.say(line(what, count, total, now - start))
+
+    try:
+        yield advance
+    finally:
+        over.set()
+        if patience is not None:
+            patience.cancel()
+            patience.join()
+        if bar is not None and bar.live.is_started:
+            bar.stop()
+
+
+def line(what: str, count: int, total: int | None, seconds: float) -> str:
+    """Return progress as a sentence: done, rate, and the time left where the total is known."""
+    rate = count / seconds if seconds else 0.0
+    left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
+    return f"{what}: {count:,}{f' of {total:,}' if total else ''}, {rate:,.0f}/s{left}"
+
+
+def _bar(door: Door) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", justify="right"),
+        TimeRemainingColumn(),
+        console=door.err,
+        transient=True,
+    )

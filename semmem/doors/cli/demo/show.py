@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semmem.interfaces.cli.demo_data import Asked
-from semmem.interfaces.cli.door import Door
-from semmem.interfaces.cli.show import bar, degraded_lines, full_score, legend, one_line
+from semmem.doors.cli.context import Door
+from semmem.doors.cli.demo.data import QUESTIONS, Asked
+from semmem.doors.cli.show import bar, degraded_lines, full_score, legend, one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from semmem.client.memory import Semmem
     from semmem.explanation import Explanation
     from semmem.reach_report import Reach
     from semmem.recall import Recall
     from semmem.reports import Stats
     from semmem.types import Hit, IngestReport
 
-__all__ = ["Quiet", "Show"]
+__all__ = ["Quiet", "Show", "compared", "show_compared"]
 
 _SIDE = 48
+
 _BAR = 12
 
 
@@ -85,7 +87,7 @@ class Show:
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
         """Print what each leg can do to the first hits, before any question is asked."""
-        from semmem.interfaces.cli.reaching import show_reach
+        from semmem.doors.cli.reach import show_reach
 
         self._rule("What each leg is able to change, proven from the recipe alone")
         for one in reaches:
@@ -127,14 +129,14 @@ class Show:
     def _rule(self, title: str) -> None:
         from rich.rule import Rule
 
-        from semmem.interfaces.cli.terminal import Shown
+        from semmem.doors.cli.terminal import Shown
 
         self._out.print()
         self._out.print(Rule(Shown(title, style="bold"), align="left", style="dim"))
 
 
 def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None, side: int) -> Text:
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     mark, style = " ", ""
     if hit.memory.id == asked.answer:
@@ -157,7 +159,7 @@ def _name(hit: Hit) -> str:
 
 def _path(why: Explanation) -> Text:
     """Return the way the graph took to a memory."""
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     line = Shown("  path   ", style="dim")
     if why.path:
@@ -172,3 +174,75 @@ def _places(why: Explanation) -> str:
     """Return where the legs other than the graph had a memory."""
     others = [leg for leg in why.legs.values() if leg.leg != "graph"]
     return ", ".join(f"{leg.leg} has it at rank {leg.rank}" if leg.rank else f"{leg.leg} has not" for leg in others)
+
+
+_K = 10
+
+_NEEDED = 96
+"""Columns that the whole table takes; in a narrower terminal it does without the fusion."""
+
+_LEGS = ("lexical", "dense", "graph")
+
+_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
+
+
+def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
+    """Return for every recipe the rank of each question's answer among the first ten (None: not there), and its reach.
+
+    ``reach`` maps a regime to a class for each leg; a leg that the recipe does not have is left out.
+    """
+    from semmem.config import RECIPES
+    from semmem.rank_cap import reach
+
+    rows = []
+    for name, plan in RECIPES.items():
+        answers = [mem.recall(q.query, namespace=namespace, limit=_K, recipe=name) for q in QUESTIONS]
+        ranks = [
+            next((hit.rank for hit in found if hit.memory.id == asked.answer), None)
+            for found, asked in zip(answers, QUESTIONS, strict=True)
+        ]
+        regimes = reach(plan, _K).regimes
+        rows.append(
+            {
+                "recipe": name,
+                "fusion": plan.fusion,
+                "ranks": ranks,
+                "answered": sum(rank is not None for rank in ranks),
+                "degraded": {leg: why for found in answers for leg, why in found.degraded.items()},
+                "reach": {r: {leg: its.class_ for leg, its in of.legs.items()} for r, of in regimes.items()},
+            }
+        )
+    return rows
+
+
+def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
+    """Print the table, a line a recipe, and one more where a second regime has another reach."""
+    from rich.table import Table
+
+    from semmem.doors.cli.show import degraded_lines
+    from semmem.doors.cli.terminal import Shown
+
+    door.out.print(
+        f"Every recipe on the story of sixty notes: k = {_K}, five questions that need two notes", style="bold"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    narrow = door.out.width < _NEEDED
+    for name in ("recipe", *(() if narrow else ("fusion",)), "answers at rank", "of 5", "regime", *_LEGS):
+        table.add_column(name, no_wrap=name not in ("answers at rank", "of 5"), min_width=9 if "rank" in name else None)
+    for row in rows:
+        found = " ".join("-" if rank is None else str(rank) for rank in row["ranks"])
+        head = [row["recipe"], *([] if narrow else [row["fusion"]]), found, str(row["answered"])]
+        before: dict[str, str] | None = None
+        for regime, legs in row["reach"].items():
+            if legs == before:
+                continue
+            same = all(other == legs for other in row["reach"].values())
+            classes = [Shown(legs[leg], _COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
+            table.add_row(*head, "any" if same else regime, *classes)
+            head, before = [""] * len(head), legs
+    door.out.print(table)
+    door.out.print(
+        "- not among the first ten. The classes are proven from the recipe alone: semmem reach.", style="dim"
+    )
+    degraded = {leg: why for row in rows for leg, why in row["degraded"].items()}
+    door.print_lines(degraded_lines(degraded))

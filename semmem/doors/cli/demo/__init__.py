@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.demo_data import QUESTIONS, Asked, folder, story
-from semmem.interfaces.cli.door import Door, command
+from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.demo.data import QUESTIONS, Asked, folder, story
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -41,8 +41,8 @@ def demo(
 
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
+    from semmem.doors.cli.demo import show as demo_show
     from semmem.errors import InvalidInput
-    from semmem.interfaces.cli import demo_show
 
     if ask and data is None:
         raise InvalidInput("--ask asks a folder; say which with --data.")
@@ -61,7 +61,7 @@ def demo(
 
 
 def _recipes(door: Door) -> None:
-    from semmem.interfaces.cli.demo_recipes import compared, show_compared
+    from semmem.doors.cli.demo.show import compared, show_compared
 
     with _scratch(door) as mem:
         mem.remember_many(story(), namespace=_STORY)
@@ -93,7 +93,7 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
 
 
 def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) -> dict[str, Any]:
-    from semmem.interfaces.cli.progress import counting
+    from semmem.doors.cli.context import counting
 
     items = list(folder(root))
     show.folder(root, len(items))
@@ -164,7 +164,7 @@ def _scratch(door: Door) -> Iterator[Semmem]:
                 for namespace in (_STORY, _FOLDER):
                     mem.forget(namespace=namespace, everything=True)
         return
-    from semmem.interfaces.cli.server import stop_server
+    from semmem.doors.cli.store import stop_server
 
     with tempfile.TemporaryDirectory(prefix="semmem-demo-", ignore_cleanup_errors=True) as place:
         try:

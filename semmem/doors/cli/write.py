@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.door import Door, command
-from semmem.interfaces.cli.narrow import After, Authors, Before, Metadata, Sessions, Tags, filters, moment, pairs
-from semmem.interfaces.cli.places import to_read
-from semmem.interfaces.cli.show import counted
+from semmem.doors.cli.context import (
+    After,
+    Authors,
+    Before,
+    Door,
+    Metadata,
+    Sessions,
+    Tags,
+    command,
+    filters,
+    moment,
+    pairs,
+)
+from semmem.doors.cli.files import to_read
+from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.types import IngestReport, Memory
@@ -265,9 +276,9 @@ def _in_the_file(reason: str) -> str:
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
     from semmem.doors import wire
+    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.import_export import numbered
     from semmem.errors import BadItem, Conflict
-    from semmem.interfaces.cli.importing import numbered
-    from semmem.interfaces.cli.progress import counting
 
     total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.door import Door, alone, command
-from semmem.interfaces.cli.places import to_write
-from semmem.interfaces.cli.show import counted
+from semmem.doors.cli.context import Door, alone, command
+from semmem.doors.cli.files import to_write
+from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -99,7 +99,7 @@ def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was tak
 def _show_concepts(door: Door, found: Sequence[Concept]) -> None:
     from rich.table import Table
 
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     if not found:
         door.out.print(f"No name in namespace {door.namespace} is like that.")
@@ -174,8 +174,8 @@ def _trees(found: networkx.Graph, width: int) -> list[Tree]:
 
 def _label(found: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
     """Return a node on one line of ``width``: what it is, its title, and how it is tied to the node above."""
-    from semmem.interfaces.cli.show import one_line
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.show import one_line
+    from semmem.doors.cli.terminal import Shown
 
     about = found.nodes[node]
     memory = about["kind"] == "memory"

@@ -10,22 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli import (
-    demo,
-    doctor,
-    exporting,
-    graphing,
-    importing,
-    moving,
-    probing,
-    reaching,
-    reading,
-    rebuilding,
-    server,
-    settings,
-    writing,
-)
-from semmem.interfaces.cli.door import Debug, Door, Json, Namespace, RecipeName, Url
+from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
+from semmem.doors.cli import import_export as exporting
+from semmem.doors.cli import reach as probing
+from semmem.doors.cli import store as rebuilding
+from semmem.doors.cli import store as server
+from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
 
 __all__ = ["app", "run"]
 
@@ -63,9 +53,9 @@ def options(
     ctx.obj = Door(url, namespace or "default", recipe, json=json, debug=debug, named=namespace is not None)
 
 
-for part in (demo, writing, importing, exporting, reading, rebuilding, moving, graphing, reaching, probing, doctor):
+for part in (demo, write, import_export, exporting, read, rebuilding, store, graph, reach, probing, doctor):
     part.register(app)
-app.add_typer(graphing.names, name="concepts")
+app.add_typer(graph.names, name="concepts")
 app.add_typer(settings.names, name="settings")
 app.add_typer(server.app, name="server")
 

@@ -37,7 +37,7 @@ def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH)
     The cells are shared out by largest remainder, so that they add up to the score's, and any share above nothing
     shows at least once.
     """
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     cells = _cells(components, full, width)
     text = Shown()
@@ -64,7 +64,7 @@ def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str
 
 def legend() -> Text:
     """Return one line that says which glyph is which component."""
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     text = Shown()
     for name, (glyph, colour) in _LOOK.items():
@@ -113,7 +113,7 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
     """
     from rich.padding import Padding
 
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     head = Shown(f" {hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
@@ -136,7 +136,7 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
 
 def memory_lines(memory: Memory) -> list[Text]:
     """Return a memory in full: its text, and every field that says something."""
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     lines: list[Text] = [Shown(memory.title or memory.id, style="bold"), Shown(memory.text)]
     for name, value in memory.as_dict().items():
@@ -147,7 +147,7 @@ def memory_lines(memory: Memory) -> list[Text]:
 
 def degraded_lines(degraded: Mapping[str, str]) -> list[Text]:
     """Return one line for each leg that could not answer."""
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     return [Shown(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
 

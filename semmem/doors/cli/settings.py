@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.interfaces.cli.door import Door, alone, command
+from semmem.doors.cli.context import Door, alone, command
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -110,7 +110,7 @@ def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
 def _show(door: Door, told: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from semmem.interfaces.cli.terminal import Shown
+    from semmem.doors.cli.terminal import Shown
 
     for rows in (told["settings"], told.get("search", [])):
         if not rows:

@@ -1,0 +1,229 @@
+"""The commands `copy`, `backup` and `restore`: whole stores, from place to place and into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.doors import wire
+from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.files import to_read, to_write
+from semmem.doors.cli.show import counted
+
+if TYPE_CHECKING:
+    from semmem.reports import BackupReport, CopyReport, Rebuilt
+    from semmem.stores.embedded import EmbeddedServer, ServerStatus
+
+__all__ = ["app", "register", "register_rebuild", "server_of", "stop_server"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add copy, backup and restore to the program."""
+    command(app, "copy")(copy)
+    command(app, "backup", "url")(backup)
+    command(app, "restore", "url")(restore)
+
+
+def copy(
+    door: Door,
+    from_url: Annotated[str, typer.Argument(help="The store to read; it may be in use.")],
+    to_url: Annotated[str, typer.Argument(help="An empty store, or an earlier copy of the same source.")],
+) -> None:
+    """Copy a whole store into another one, embedded or a server, and prove by counts and hashes that it is the same.
+
+    Interrupted, the same command goes on where it stopped; of a finished copy it sends what has changed since.
+    """
+    import semmem
+    from semmem.doors.cli.context import counting
+
+    with counting(door, "rows copied", None) as advance:
+        report = semmem.copy(from_url, to_url, progress=advance)
+    door.give(report, lambda: _show_copy(door, report))
+
+
+def backup(
+    door: Door,
+    file: Annotated[Path, typer.Argument(help="The file to write, such as mine.semmem.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
+) -> None:
+    """Write the whole store into one file, as it is at one moment, while others read and write."""
+    from semmem.doors.cli.context import counting
+
+    to_write(file, force=force)
+    with door.connect(embedder="none") as mem, counting(door, "rows written", None) as advance:
+        report = mem.backup(file, force=force, progress=advance)
+    door.give(report, lambda: _show_backup(door, report, "Wrote"))
+
+
+def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
+    """Fill an empty store with a backup: all of it, or nothing where the file is damaged."""
+    from semmem import transfer
+    from semmem.doors.cli.context import counting
+
+    to_read(file)
+    transfer.check(file)  # before a server is started, or a folder made, for one that is refused
+    with door.connect(embedder="none") as mem, counting(door, "rows restored", None) as advance:
+        report = mem.restore(file, progress=advance)
+    door.give(report, lambda: _show_backup(door, report, "Restored"))
+
+
+def _show_copy(door: Door, report: CopyReport) -> None:
+    there = f", {report.found:,} rows were there already" if report.found else ""
+    index = ", with its vector index" if report.indexed else ""
+    door.out.print(
+        f"Copied {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows{there}) "
+        f"in {report.seconds:.1f} s{index}; counts and hashes are the same.",
+    )
+    for name, held in report.namespaces.items():
+        door.out.print(
+            f"  {name}: {counted(held.memories, 'memory')}, {counted(held.vectors, 'vector')}", soft_wrap=True
+        )
+        door.out.print(f"    content {held.content[:24]}  graph {held.graph[:24]}")
+    if report.came or report.went:
+        door.say(
+            f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} went; run the "
+            "same command again to bring the copy up to date."
+        )
+
+
+def _show_backup(door: Door, report: BackupReport, what: str) -> None:
+    door.out.print(
+        f"{what} {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows, schema {report.schema}) "
+        f"in {report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
+        soft_wrap=True,
+    )
+
+
+def register_rebuild(app: typer.Typer) -> None:
+    """Add rebuild to the program."""
+    command(app, "rebuild", "url")(rebuild)
+
+
+def rebuild(
+    door: Door,
+    embedder: Annotated[
+        str | None, typer.Option("--embedder", help="Make all vectors anew with this one: minilm or hashing.")
+    ] = None,
+    extract: Annotated[bool, typer.Option("--extract", help="Find the concepts of every memory anew instead.")] = False,
+) -> None:
+    """Make the vectors that are missing; with --embedder all of them by another model, with --extract the concepts.
+
+    Others go on reading and writing. Interrupted, the same command goes on. Ends with the hash of each namespace's
+    graph, which is the same whatever the order in which its memories came.
+    """
+    from semmem.doors.cli.context import counting
+    from semmem.errors import InvalidInput
+    from semmem.reports import Rebuilt
+
+    if extract and embedder is not None:
+        raise InvalidInput("Give --embedder or --extract, one after the other: each can be interrupted by itself.")
+    done = 0
+    with door.connect() as mem:
+        counts = mem.stats()
+        total = counts.memories if extract or embedder is not None else None
+        with counting(door, "extracting" if extract else "embedding", total) as show:
+
+            def advance(count: int) -> None:
+                nonlocal done
+                done = count
+                show(count)
+
+            try:
+                made = (
+                    mem.rebuild(embedder=embedder, extract=extract, progress=advance) if counts.memories else Rebuilt()
+                )
+            except KeyboardInterrupt as error:
+                door.say(f"Stopped. What was done so far ({done:,}) is kept: the same command goes on from there.")
+                raise typer.Exit(wire.EXIT_INTERRUPTED) from error
+        mem.maintain()
+        spaces = mem.store.namespaces() if "graph" in mem.store.capabilities else ()
+        hashes = {namespace: mem.graph_hash(namespace=namespace) for namespace in spaces}
+        filler = mem.stats().embedder
+    if made.dropped is not None:
+        door.say(f"Began anew: the half-done rebuild by {made.dropped} was thrown away.")
+    door.give(
+        {**wire.plain(made), "embedder": filler, "graph_hashes": hashes},
+        lambda: _show(door, made, hashes, filler, extract),
+    )
+
+
+def _show(door: Door, made: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:
+    if extract:
+        line = f"Found the concepts anew: {counted(made.read, 'memory')} read, {made.changed:,} changed."
+        before = f" {made.skipped:,} were read by a call that was interrupted." if made.skipped else ""
+    else:
+        line = f"Made {counted(made.embedded, 'vector')}{f' with {filler}' if filler else ''}."
+        before = f" {made.kept:,} were made by a call that was interrupted." if made.kept else ""
+    door.out.print(line + before)
+    for namespace, found in sorted(hashes.items()):
+        door.out.print(f"{found}  {namespace}", soft_wrap=True)
+
+
+app = typer.Typer(help="The embedded server: look at it, stop it.", no_args_is_help=True)
+
+
+class Mode(StrEnum):
+    """How a server stops, as PostgreSQL names it."""
+
+    smart = "smart"
+    fast = "fast"
+    immediate = "immediate"
+
+
+def server_of(url: str | None) -> EmbeddedServer:
+    """Return the embedded server that ``url`` names. Raises InvalidInput when it names another kind of store."""
+    from semmem.config import Settings
+    from semmem.errors import InvalidInput
+    from semmem.stores.embedded import EmbeddedServer
+    from semmem.stores.url import parse_url
+
+    settings = Settings.load()
+    target = parse_url(url or settings.url, home=settings.home)
+    if target.kind != "embedded" or target.path is None:
+        raise InvalidInput("Only the embedded server can be looked at or stopped here; this URL names another store.")
+    return EmbeddedServer(target.path, start_timeout_s=settings.start_timeout_s)
+
+
+def stop_server(folder: Path) -> bool:
+    """Stop the embedded server of ``folder``; False when none ran."""
+    from semmem.config import Settings
+    from semmem.stores.embedded import EmbeddedServer
+
+    return EmbeddedServer(folder, start_timeout_s=Settings.load().start_timeout_s).stop()
+
+
+def status(door: Door) -> None:
+    """Say whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
+    found = server_of(door.url).status()
+    door.give(found, lambda: door.out.print(status_line(found), soft_wrap=True))
+
+
+def stop(
+    door: Door,
+    mode: Annotated[
+        Mode, typer.Option(help="fast ends open transactions; smart waits for clients to leave.")
+    ] = Mode.fast,
+) -> None:
+    """Stop the embedded server; the next command that needs it starts it again."""
+    stopped = server_of(door.url).stop(mode.value)
+    door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "It was not running."))
+
+
+def status_line(found: ServerStatus) -> str:
+    """Return what a person wants to know of a server, in one line."""
+    size = f"{found.size_bytes / 2**20:,.0f} MiB in {found.data}"
+    if not found.running:
+        return (
+            f"Not running; {size}." if found.size_bytes else f"Not running, and nothing is stored in {found.data} yet."
+        )
+    clients = "" if found.connections is None else f", {found.connections} connected"
+    return f"Running: PostgreSQL {found.version}, process {found.pid}{clients}, {size}."
+
+
+command(app, "status", "url")(status)
+
+command(app, "stop", "url")(stop)
