@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from semmem.batches import batches, check_batches
 from semmem.contract import matches, within
-from semmem.embedders.known import Known
+from semmem.embedders import Known
 from semmem.errors import InvalidInput
 from semmem.ingest import Ingest
 from semmem.plan import Policy

@@ -13,12 +13,12 @@ from semmem import conversation
 from semmem.asking import Asking, reason
 from semmem.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.depths import deep_enough, deeper
+from semmem.embedders.binding import QuestionVectors
 from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
 from semmem.passages import passages
 from semmem.protocols import Embedder, Leg, Reranker
-from semmem.question_vectors import QuestionVectors
 from semmem.rank_cap import reach
 from semmem.reach_report import Reach
 from semmem.records import Head, Kinds, Question, Scope

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from semmem.embedders import identity
-from semmem.encoder import Encoder
+from semmem.embedders.binding import Encoder
 from semmem.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.protocols import Embedder, Store
 from semmem.reports import Rebuilt

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.config import Settings
-from semmem.embedders.known import vector_key
+from semmem.embedders import vector_key
 from semmem.errors import InvalidInput
 from semmem.protocols import Store
 from semmem.reports import BackupReport, CopyReport, NamespaceHash

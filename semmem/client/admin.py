@@ -15,7 +15,7 @@ from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
 from semmem.drafts import check_namespace
-from semmem.encoder import Encoder
+from semmem.embedders.binding import Encoder
 from semmem.errors import InvalidInput, NotFound
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest

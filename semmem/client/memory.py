@@ -13,7 +13,7 @@ from semmem.client.admin import Concepts, Keeping
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.contract import Factory
-from semmem.encoder import Encoder
+from semmem.embedders.binding import Encoder
 from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.extractors import load as load_extractor
 from semmem.ingest import Ingest

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from semmem.concepts.rules import extract, keys_of_other_names, with_other_names
+from semmem.embedders import Known, vector_key
 from semmem.embedders.hashing import Hashing
-from semmem.embedders.known import Known, vector_key
 from semmem.searched import embedded_text, other_names
 from semmem.tokens import key
 from semmem.types import Kind, Memory
