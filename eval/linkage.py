@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval.datasets import Corpus
-from semmem.concepts.rules import Rules
+from semmem.extractors import Rules
 from semmem.search_settings import GraphSettings
 from semmem.types import Kind
 

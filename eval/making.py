@@ -20,7 +20,7 @@ from eval.datasets import Query
 from eval.measures import measure
 from eval.runner import place
 from eval.significance import questions_needed
-from semmem.concepts.rules import Rules
+from semmem.extractors import Rules
 from semmem.types import Kind, Memory
 
 __all__ = ["Desk", "Question", "needed", "pool", "propose", "sample"]

@@ -6,14 +6,13 @@ of workers cannot change what is found.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from semmem.concepts.names import (
     BARE_TITLE,
     MAX_NAME,
     Token,
-    alias_candidates,
     capitalised_spans,
     gazetteer,
     initials_key,
@@ -21,12 +20,11 @@ from semmem.concepts.names import (
     name_key,
     read,
     subject_aliases,
-    subject_keys,
     subjects,
     title_initials,
 )
 from semmem.records import Corrections
-from semmem.tokens import Word, hashed, key, tokens, vocabulary
+from semmem.tokens import Word, hashed, key, vocabulary
 from semmem.types import Extraction, Kind
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "STEM_WEIGHT",
     "Name",
     "QuestionConcepts",
-    "Rules",
     "corrected",
     "corrected_question",
     "extract",
@@ -242,29 +239,6 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
         labels=tuple(row[2] for row in concepts),
         weights=tuple(row[3] for row in concepts),
     )
-
-
-class Rules:
-    """The ``rules`` extractor as an object, for the Extractor protocol; it keeps nothing but its language."""
-
-    name = "rules"
-    version = "2"
-
-    def __init__(self, language: str = "english") -> None:
-        self.language = language
-        tokens("", language)  # an unknown language is refused here, not at the first memory
-
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
-        return extract(text, title, language=self.language, known=known)
-
-    def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that ``extract`` would like to know about."""
-        return alias_candidates(text, title, language=self.language)
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys of the subjects of one memory."""
-        return subject_keys(text, title, language=self.language)
 
 
 def corrected(found: Extraction, corrections: Corrections) -> Extraction:

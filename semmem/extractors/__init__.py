@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semmem.concepts.rules import Rules
+from semmem.concepts.names import alias_candidates, subject_keys
+from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
+from semmem.tokens import tokens
+from semmem.types import Extraction
 
 if TYPE_CHECKING:
     from semmem.protocols import Extractor
@@ -37,7 +41,7 @@ def load(
     if name == "rules":
         return Rules(language)
     if name == "spacy":
-        from semmem.extractors.trained import Trained
+        from semmem.extractors.spacy import Trained
 
         return Trained(_given(name, "spacy_pipeline", spacy_pipeline), language)
     if name == "precomputed":
@@ -58,3 +62,26 @@ def _given(name: str, setting: str, value: str | Path | None) -> str | Path:
             f"The extractor {name!r} needs the setting {setting}; set SEMMEM_{setting.upper()} or pass it."
         )
     return value
+
+
+class Rules:
+    """The ``rules`` extractor as an object, for the Extractor protocol; it keeps nothing but its language."""
+
+    name = "rules"
+    version = "2"
+
+    def __init__(self, language: str = "english") -> None:
+        self.language = language
+        tokens("", language)  # an unknown language is refused here, not at the first memory
+
+    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
+        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+        return extract(text, title, language=self.language, known=known)
+
+    def candidates(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys that ``extract`` would like to know about."""
+        return alias_candidates(text, title, language=self.language)
+
+    def subjects(self, text: str, title: str | None = None) -> set[int]:
+        """Return the name keys of the subjects of one memory."""
+        return subject_keys(text, title, language=self.language)

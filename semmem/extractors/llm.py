@@ -16,11 +16,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from semmem.concepts.rules import Rules, extract
+from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
-from semmem.extractors.answers import Answers
-from semmem.extractors.chat import Chat, ChatFailed
-from semmem.extractors.named import Found, Tally, ties, with_found, within
+from semmem.extractors import Rules
+from semmem.extractors.joining import Found, Tally, ties, with_found, within
+from semmem.extractors.llm_client import Answers, Chat, ChatFailed
 from semmem.types import Extraction
 
 __all__ = ["LLM", "MOST", "PATIENCE", "SCHEMA"]

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from semmem.concepts.rules import Rules, extract
+from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
-from semmem.extractors.named import Found, Tally, ties, with_found, within
+from semmem.extractors import Rules
+from semmem.extractors.joining import Found, Tally, ties, with_found, within
 from semmem.text import content_key, sentences
 from semmem.types import Extraction
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.concepts.rules import Rules, question
-from semmem.extractors import load
-from semmem.extractors.named import named
+from semmem.concepts.rules import question
+from semmem.extractors import Rules, load
+from semmem.extractors.joining import named
 from semmem.tokens import LANGUAGES, key
 from semmem.types import Kind
 

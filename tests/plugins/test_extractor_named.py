@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.concepts.rules import Rules, extract
+from semmem.concepts.rules import extract
 from semmem.config import Settings
 from semmem.errors import InvalidInput
-from semmem.extractors import NAMES, load
-from semmem.extractors.named import Found, Tally, named, ties, with_found, within
+from semmem.extractors import NAMES, Rules, load
+from semmem.extractors.joining import Found, Tally, named, ties, with_found, within
 from semmem.tokens import key
 from semmem.types import Extraction, Kind
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from semmem.concepts.rules import extract
 from semmem.errors import InvalidInput
 from semmem.extractors import load
+from semmem.extractors.spacy import Trained
 from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, inspect, pipeline, register
-from semmem.extractors.trained import Trained
 from semmem.tokens import key
 from semmem.types import Extraction, Kind
 

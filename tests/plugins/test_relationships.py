@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import semmem
-from semmem.concepts.rules import Rules
+from semmem.extractors import Rules
 from semmem.tokens import key
 from semmem.types import Extraction, Kind
 from tests.stores.audit import sql

@@ -17,8 +17,9 @@ from semmem.concepts.names import (
     title_initials,
     title_is_name,
 )
-from semmem.concepts.rules import Rules, extract, question
+from semmem.concepts.rules import extract, question
 from semmem.errors import InvalidInput
+from semmem.extractors import Rules
 from semmem.text import term_key, terms
 from semmem.tokens import key
 from semmem.types import Extraction, Kind

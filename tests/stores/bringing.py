@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from semmem.client.memory import Semmem
-from semmem.concepts.rules import Rules
 from semmem.config import Settings
 from semmem.config import recipe as find_recipe
 from semmem.embedders.hashing import Hashing
 from semmem.errors import Conflict, InvalidInput, NotFound
+from semmem.extractors import Rules
 from semmem.protocols import Store
 
 __all__ = ["BringingConformance", "opened", "texts"]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.client.memory import legs_of
-from semmem.concepts.rules import Rules
 from semmem.errors import Conflict, InvalidInput, StoreClosed
+from semmem.extractors import Rules
 from semmem.ingest import Ingest
 from semmem.protocols import Store
 from semmem.recall import Recaller

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 import semmem
 from semmem import reembedding, upkeep
 from semmem.client.memory import Semmem
-from semmem.concepts.rules import Rules
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
+from semmem.extractors import Rules
 from semmem.stores import postgres_dense, postgres_vectors
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import emptied

@@ -14,8 +14,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.concepts.rules import Rules
 from semmem.errors import BadItem, Conflict, InvalidInput
+from semmem.extractors import Rules
 from semmem.stores import postgres_write
 from semmem.stores.arrays import register_arrays
 from semmem.stores.packing import POSTING

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from semmem.client.memory import Semmem
-from semmem.concepts.rules import Rules
 from semmem.embedders.hashing import Hashing
 from semmem.errors import InvalidInput
+from semmem.extractors import Rules
 from semmem.protocols import Store
 from semmem.types import Extraction, Filters
 from tests.stores.bringing import opened, texts

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.concepts.rules import Rules
 from semmem.drafts import drafted, uuid7
 from semmem.errors import InvalidInput, SemmemError
+from semmem.extractors import Rules
 from semmem.ingest import Ingest
 from semmem.types import IngestReport
 

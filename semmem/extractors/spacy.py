@@ -14,9 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from semmem.concepts.rules import BIGRAM_WEIGHT, STEM_WEIGHT, Rules, extract
+from semmem.concepts.rules import BIGRAM_WEIGHT, STEM_WEIGHT, extract
 from semmem.errors import InvalidInput, MissingExtra
-from semmem.extractors.named import Found, Gathered, Tally, with_found
+from semmem.extractors import Rules
+from semmem.extractors.joining import Found, Gathered, Tally, with_found
 from semmem.tokens import Word, key, tokens
 from semmem.types import Extraction, Kind
 
