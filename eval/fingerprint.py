@@ -16,7 +16,7 @@ STORES = (
     "semmem.embedders",
     "semmem.extractors",
     "semmem.ingest",
-    "semmem.interfaces.importers",
+    "semmem.importers",
     "semmem.stores",
 )
 """Where reading a data set and writing a store begin; what these import decides what a store holds, too."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.reading import Source, build, first_row
-from semmem.interfaces.importers.locomo import conversation_name
-from semmem.interfaces.importers.rows import Item
+from semmem.importers import Item
+from semmem.importers.locomo import conversation_name
 
 __all__ = ["CATEGORIES", "NAME", "load", "recognises"]
 

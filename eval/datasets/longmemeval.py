@@ -17,7 +17,7 @@ from typing import Any
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.reading import Source, build
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers import longmemeval
+from semmem.importers import longmemeval
 
 __all__ = ["NAME", "load", "recognises"]
 

@@ -13,8 +13,7 @@ from typing import Any
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from semmem.drafts import drafted
 from semmem.errors import InvalidInput, MissingExtra
-from semmem.interfaces.importers import reader
-from semmem.interfaces.importers.rows import BadRow, Item
+from semmem.importers import BadRow, Item, reader
 
 __all__ = ["LEFT_OUT", "Source", "build", "first_row", "text_of"]
 

@@ -44,7 +44,7 @@ def names(*roots: str) -> set[str]:
         "semmem/drafts.py",
         "semmem/embedders/minilm.py",
         "semmem/extractors/llm.py",
-        "semmem/interfaces/importers/note_text.py",
+        "semmem/importers/note.py",
         "semmem/reembedding.py",
         "semmem/searched.py",
         "semmem/tokens.py",

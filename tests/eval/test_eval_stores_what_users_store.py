@@ -14,7 +14,7 @@ import semmem
 from eval.datasets import data_root, load
 from eval.runner import ingest
 from semmem.doors.cli.app import run
-from semmem.interfaces.importers import FORMATS
+from semmem.importers import FORMATS
 from semmem.types import Memory
 
 STARTED = datetime.now(UTC)

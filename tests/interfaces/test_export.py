@@ -19,7 +19,7 @@ from semmem import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.errors import BadItem, InvalidInput
-from semmem.interfaces.importers import reader
+from semmem.importers import reader
 
 Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))

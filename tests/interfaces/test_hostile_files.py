@@ -19,8 +19,7 @@ import pytest
 
 import semmem
 from semmem.errors import SemmemError
-from semmem.interfaces.importers import owned, reader, told_apart
-from semmem.interfaces.importers.rows import BadRow
+from semmem.importers import BadRow, owned, reader, told_apart
 from tests.stores.audit import sql
 from tests.stores.filled import rows
 

@@ -12,9 +12,8 @@ import pytest
 
 from semmem.doors.cli.app import run
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers import reader
-from semmem.interfaces.importers.rows import BadRow, Item
-from semmem.interfaces.importers.table import column_map
+from semmem.importers import BadRow, Item, reader
+from semmem.importers.csv import column_map
 
 Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)

@@ -16,9 +16,8 @@ import pytest
 import semmem
 from semmem.doors.cli.app import run
 from semmem.errors import BadItem, InvalidInput, MissingExtra
-from semmem.interfaces.importers import reader
-from semmem.interfaces.importers.rows import BadRow, Item
-from semmem.interfaces.importers.vault import Vault, origin
+from semmem.importers import BadRow, Item, reader
+from semmem.importers.markdown import Vault, origin
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -262,7 +261,7 @@ def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and
     (tmp_path / "program.py").write_text(
         "import json, resource, sys\n"
         "from pathlib import Path\n"
-        "from semmem.interfaces.importers import reader\n"
+        "from semmem.importers import reader\n"
         "resource.setrlimit(resource.RLIMIT_AS, (4_000_000_000, 4_000_000_000))\n"
         "bad = []\n"
         "rows = [item['id'] for item in reader('markdown')(Path(sys.argv[1]), reject=bad.append)]\n"

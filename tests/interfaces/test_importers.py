@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from semmem.errors import BadItem, InvalidInput
-from semmem.interfaces.importers import FORMATS, reader
-from semmem.interfaces.importers.rows import BadRow, Item
+from semmem.importers import FORMATS, BadRow, Item, reader
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 

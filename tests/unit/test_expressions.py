@@ -25,7 +25,8 @@ from semmem.doors import control_characters, graph_files
 from semmem.doors.cli import import_export
 from semmem.doors.cli.demo import data
 from semmem.extractors import llm
-from semmem.interfaces.importers import front_matter, knowledge, locomo, markdown, note_text, table
+from semmem.importers import csv, locomo, markdown, mcp_memory, note
+from semmem.importers import note as note_text
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
@@ -35,7 +36,7 @@ OURS = {
     "semmem.doors.graph_files._SCRIPT": "our own page",
     "semmem.doors.graph_files._STYLE": "our own page",
     "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
-    "semmem.interfaces.importers.table._SEPARATED": "an option of the command line",
+    "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.config": "a file of settings",
     "semmem.stores.cluster": "paths and the log of our own server",
     "semmem.stores.postgres_errors": "the server's messages and the URL of one's own store",
@@ -47,8 +48,8 @@ OURS = {
 
 def read_front_matter(raw: str) -> Any:
     try:
-        return front_matter.read(raw[:4_000])
-    except front_matter.BadFrontMatter as error:
+        return note.read(raw[:4_000])
+    except note.BadFrontMatter as error:
         return error
 
 
@@ -73,7 +74,7 @@ def sections(whole: str) -> list[tuple[str, str]]:
 
 
 def seconds(cell: str) -> Any:
-    return table._SECONDS.match(cell)
+    return csv._SECONDS.match(cell)
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
@@ -129,8 +130,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", "")),
     ),
     "semmem.doors.graph_files._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
-    "semmem.interfaces.importers.front_matter._FENCED": (
-        front_matter.split,
+    "semmem.importers.note._FENCED": (
+        note.split,
         (
             ("---", " ", "x"),
             ("---\n", "\n---", "x"),
@@ -139,28 +140,28 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("---\n---", " ", "x"),
         ),
     ),
-    "semmem.interfaces.importers.front_matter: f'(?:{form})\\\\Z'": (
+    "semmem.importers.note: f'(?:{form})\\\\Z'": (
         read_front_matter,
         (("a: ", "1", "x"), ("a: ", "1.", ""), ("", "a: 1e1\n", ""), ("", "- ~\n", ""), ("a: -", ".", "")),
     ),
-    "semmem.interfaces.importers.front_matter: '[,\\\\s]+'": (
-        front_matter.tags,
+    "semmem.importers.note: '[,\\\\s]+'": (
+        note.tags,
         (("", " ", "x"), ("", ", ", ""), ("", "a,", "")),
     ),
-    "semmem.interfaces.importers.knowledge: '(?<=[a-z])(?=[A-Z])'": (
-        knowledge._readable,
+    "semmem.importers.mcp_memory: '(?<=[a-z])(?=[A-Z])'": (
+        mcp_memory._readable,
         (("", "aA", ""), ("", "a", "")),
     ),
-    "semmem.interfaces.importers.locomo._SESSION": (
+    "semmem.importers.locomo._SESSION": (
         locomo._SESSION.fullmatch,
         (("session_", "1", "x"), ("", "session_1", "")),
     ),
-    "semmem.interfaces.importers.markdown._DAY": (markdown._DAY.match, (("", "2026-01-01", ""), ("", "2", ""))),
-    "semmem.interfaces.importers.note_text._FENCE": (
+    "semmem.importers.markdown._DAY": (markdown._DAY.match, (("", "2026-01-01", ""), ("", "2", ""))),
+    "semmem.importers.note._FENCE": (
         link,
         (("", "`", "\n"), ("", "```\n", ""), ("", " ~~~~\n", ""), ("````", "\n```", ""), ("", "``` `\n", "")),
     ),
-    "semmem.interfaces.importers.note_text._HEADING": (
+    "semmem.importers.note._HEADING": (
         note_text.heading,
         (
             ("# a", " ", "b"),
@@ -172,11 +173,11 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "\n #", ""),
         ),
     ),
-    "semmem.interfaces.importers.note_text._NOTE": (
+    "semmem.importers.note._NOTE": (
         link,
         (("[a](", ".md", ")"), ("[a](", ".md#", ""), ("[a](", "#.md", ")"), ("[a](", ".mdx", ")")),
     ),
-    "semmem.interfaces.importers.note_text._PLAIN": (
+    "semmem.importers.note._PLAIN": (
         link,
         (
             ("[a](", ".md#", ""),
@@ -187,15 +188,15 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "![a](b.md#c", ""),
         ),
     ),
-    "semmem.interfaces.importers.note_text._TAG": (
+    "semmem.importers.note._TAG": (
         note_text.tags,
         (("", "#", ""), ("#", "a", ""), ("", " #a", ""), ("#", "/-", "")),
     ),
-    "semmem.interfaces.importers.note_text._TICKS": (
+    "semmem.importers.note._TICKS": (
         link,
         (("", "`", "a"), ("", "` ", ""), ("", "` `` ``` ", ""), ("", "a`", "``")),
     ),
-    "semmem.interfaces.importers.note_text._WIKI": (
+    "semmem.importers.note._WIKI": (
         link,
         (
             ("", "[[", ""),
@@ -206,10 +207,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("[[", "a", "]"),
         ),
     ),
-    "semmem.interfaces.importers.note_text: '[\\\\dx]+'": (link, (("![[a|", "1", "]]"), ("![[a|", "x1", "y]]"))),
-    "semmem.interfaces.importers.table._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
-    "semmem.interfaces.importers.table: '[;,]'": (
-        partial(table._tags, separator=None),
+    "semmem.importers.note: '[\\\\dx]+'": (link, (("![[a|", "1", "]]"), ("![[a|", "x1", "y]]"))),
+    "semmem.importers.csv._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
+    "semmem.importers.csv: '[;,]'": (
+        partial(csv._tags, separator=None),
         (("", ",", ""), ("", "a;", "")),
     ),
     "semmem.narrowing._STRING_OR_BRACKET": (

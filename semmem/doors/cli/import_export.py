@@ -22,7 +22,7 @@ from semmem.doors.control_characters import as_json
 if TYPE_CHECKING:
     from semmem.bringing import BroughtIn
     from semmem.errors import SemmemError
-    from semmem.interfaces.importers.rows import BadRow
+    from semmem.importers import BadRow
 
 __all__ = ["numbered", "register", "register_export"]
 
@@ -92,8 +92,7 @@ def import_(
     """
     from semmem.doors.cli.context import counting
     from semmem.errors import BadItem, Conflict, InvalidInput
-    from semmem.interfaces.importers import MARKED, owned, reader, told_apart
-    from semmem.interfaces.importers.rows import BadRow
+    from semmem.importers import MARKED, BadRow, owned, reader, told_apart
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     if replace and format.value not in (*MARKED, "markdown"):
@@ -187,7 +186,7 @@ def _options(
         if is_given and whose is not format:
             raise InvalidInput(f"{option} is an option of import {whose.value}, not of import {format.value}.")
     if format is Format.csv:
-        from semmem.interfaces.importers.table import column_map
+        from semmem.importers.csv import column_map
 
         sign = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
         if sign is not None and (len(sign) != 1 or sign in '"\r\n '):

@@ -79,6 +79,6 @@ def sections(text: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _bare(heading: str) -> str:
-    from semmem.interfaces.importers.note_text import unclosed
+    from semmem.importers.note import unclosed
 
     return _MARKS.sub("", unclosed(heading))[:200]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, moment, opened, refuse
+from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
 
 __all__ = ["FIELDS", "column_map", "read"]
 

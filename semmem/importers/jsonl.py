@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, item, lines, refuse
+from semmem.importers import BadRow, Item, Reject, item, lines, refuse
 
 __all__ = ["VectorItem", "read"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, refuse
+from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, refuse
 
 __all__ = ["read"]
 

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, item, lines, refuse
+from semmem.importers import BadRow, Item, Reject, RowError, item, lines, refuse
 
 __all__ = ["read"]
 

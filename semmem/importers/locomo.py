@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
-from semmem.interfaces.importers.rows import refuse as _refuse
+from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.importers import refuse as _refuse
 
 __all__ = ["conversation_name", "read"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from semmem.errors import InvalidInput
-from semmem.interfaces.importers.rows import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
-from semmem.interfaces.importers.rows import refuse as _refuse
+from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.importers import refuse as _refuse
 
 __all__ = ["read", "sessions", "turns_of"]
 
