@@ -1,6 +1,6 @@
 """A piece of the graph to look at: memories and the concepts that tie them, as networkx has it, in bounded work.
 
-It goes outwards over the very edges of the graph leg's walk (semmem.proximity), heaviest first, and stops at a number
+It goes outwards over the very edges of the graph leg's walk (semmem.legs.graph_walk), heaviest first, and stops at a number
 of memories. The store is asked a few questions a hop, never one a memory.
 """
 
@@ -15,8 +15,8 @@ from semmem.concepts.aliases import variants
 from semmem.concepts.rules import question
 from semmem.concepts.surface_forms import written
 from semmem.errors import InvalidInput, NotFound
+from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.passages import passages
-from semmem.proximity import Mass, edges, gather, hop, idf, strongest
 from semmem.search_settings import GraphSettings
 from semmem.tokens import key, tokens
 from semmem.types import Filters, Kind, Memory

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from reprlib import repr as brief
 from typing import Any
 
-from semmem import conversation
 from semmem.asking import Asking, reason
 from semmem.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.depths import deep_enough, deeper
@@ -17,6 +16,7 @@ from semmem.embedders.binding import QuestionVectors
 from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
+from semmem.legs import conversation
 from semmem.passages import passages
 from semmem.protocols import Embedder, Leg, Reranker
 from semmem.rank_cap import reach

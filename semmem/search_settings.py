@@ -73,7 +73,7 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSettings:
-    """Rules for memories with an author; see semmem.conversation. They act inside the legs, not in fusion.
+    """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
 
     ``dialogue`` keeps what is about the author (the name out of the question, the two factors, and the walk's) for
     authors who take turns with others: where people write notes about each other, a name is what a question is about,

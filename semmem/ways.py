@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from semmem.concepts.surface_forms import written
-from semmem.proximity import idf
+from semmem.legs.graph_walk import idf
 
 __all__ = ["Step", "way_line", "ways_to"]
 
@@ -60,7 +60,7 @@ def ways_to(
 
     A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
     its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.linking.Trace. Concepts are as the memories on
+    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.graph_linking.Trace. Concepts are as the memories on
     the way write them.
     """
     masses = _clean(trace, target)

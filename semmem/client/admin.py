@@ -20,7 +20,7 @@ from semmem.errors import InvalidInput, NotFound
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.keywords import FilterValues, Item
-from semmem.legs.plugins import Legs
+from semmem.legs import Legs
 from semmem.narrowing import checked_filters, string, strings
 from semmem.protocols import Embedder, Store
 from semmem.recall import Recall, Recaller

@@ -18,11 +18,10 @@ from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.extractors import load as load_extractor
 from semmem.ingest import Ingest
 from semmem.keywords import FilterValues, Item, SettingValues
-from semmem.legs.absent import Absent
+from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
-from semmem.legs.plugins import Legs
 from semmem.narrowing import checked_filters, string, strings
 from semmem.protocols import Embedder, Extractor, Leg, Store
 from semmem.rank_cap import reach

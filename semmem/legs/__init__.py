@@ -1,1 +1,126 @@
 """Retrievers by name: lexical, dense, graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
+from typing import Any, NoReturn
+
+from semmem.contract import Factory
+from semmem.errors import InvalidInput, LegFailed, SemmemError
+from semmem.legs.adapter import StoreReader, as_leg
+from semmem.protocols import Leg
+from semmem.records import Question, Scope
+from semmem.search_settings import Recipe
+
+__all__ = ["GROUP", "Absent", "Legs"]
+
+GROUP = "semmem.legs"
+"""The entry point group in which a package declares its legs."""
+
+_TAKEN = frozenset(
+    [
+        "agreed",
+        "conversation",
+        "exact",
+        "importance",
+        "recall",
+        "relationships",
+        "rerank",
+        "reserve",
+        "settings",
+        "total",
+    ]
+)
+"""Names that mean something else in components, in timings, in what is degraded, or to ``mem.leg``."""
+
+
+class Legs(MutableMapping[str, Leg]):
+    """The legs of one Semmem by name; one that is not ours is made when it is first asked."""
+
+    def __init__(self, store: Any, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
+        self._reader = StoreReader(store)
+        self._made: dict[str, Leg] = dict(ours)
+        self._ours = frozenset(ours)
+        self._given: dict[str, Factory] = {}
+        self._declared: dict[str, EntryPoint] | None = None
+        self._lock = RLock()
+        for name, factory in (given or {}).items():
+            self.register(name, factory)
+
+    def register(self, name: str, factory: Factory) -> None:
+        """Let ``factory`` make the leg ``name`` when a recipe first asks it. Raises InvalidInput for a name in use."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidInput(f"A leg needs a name of letters, digits and underscores, such as regex, not {name!r}.")
+        if name in self._ours or name in self._given:
+            raise InvalidInput(f"The name {name!r} is taken; give the leg another one.")
+        if name in _TAKEN:
+            raise InvalidInput(
+                f"The name {name!r} is taken: it means something else where a recall says what a leg did; give the leg "
+                "another one."
+            )
+        if not callable(factory):
+            raise InvalidInput(f"The leg {name!r} needs a factory that takes a reader, not {type(factory).__name__}.")
+        self._given[name] = factory
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made or name in self._given or name in self._entry_points()
+
+    def __getitem__(self, name: str) -> Leg:
+        """Return the leg, made now if it was not yet. Raises LegFailed with the reason where that fails."""
+        if (leg := self._made.get(name)) is not None:
+            return leg
+        with self._lock:
+            if name not in self._made:
+                if name not in self:
+                    raise KeyError(name)
+                self._made[name] = self._make(name)
+            return self._made[name]
+
+    def _make(self, name: str) -> Leg:
+        declared = None if name in self._given else self._entry_points()[name]
+        whence = "registered" if declared is None else f"declared as {declared.value}"
+        try:
+            factory = self._given[name] if declared is None else declared.load()
+            made = factory(self._reader)
+        except SemmemError:
+            raise
+        except Exception as error:
+            raise LegFailed(
+                f"The leg {name!r}, {whence}, could not be made: {type(error).__name__}: {error}"
+            ) from error
+        return as_leg(name, made, self._reader.store)
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        with self._lock:
+            if self._declared is None:
+                found = entry_points(group=GROUP)
+                self._declared = {e.name: e for e in sorted(found, key=lambda e: e.name) if e.name not in _TAKEN}
+            return self._declared
+
+    def __setitem__(self, name: str, leg: Leg) -> None:
+        self._made[name] = leg
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of all legs there are, ours first; nothing is made."""
+        with self._lock:
+            return iter(list(dict.fromkeys([*self._made, *self._given, *self._entry_points()])))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class Absent:
+    """Stands for a leg whose capability the store does not declare."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> NoReturn:
+        """Raise LegFailed with the reason."""
+        raise LegFailed(self.reason)

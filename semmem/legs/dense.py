@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from semmem import conversation
 from semmem.errors import LegFailed
+from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.records import MOST_TURNS, Question, Ranking, Scope
 from semmem.search_settings import ConversationSettings, Recipe

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from semmem.concepts.rules import question
 from semmem.errors import SemmemError
-from semmem.legs.linking import Links, Trace, link
-from semmem.proximity import (
+from semmem.legs.graph_linking import Links, Trace, link
+from semmem.legs.graph_walk import (
     Edges,
     Mass,
     combine,

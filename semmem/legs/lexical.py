@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from semmem import conversation
+from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.records import MOST_TURNS, Postings, Question, Ranking, Scope
 from semmem.search_settings import Recipe

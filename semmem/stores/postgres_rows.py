@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from semmem.conversation import author_key
+from semmem.legs.conversation import author_key
 from semmem.records import Row
 from semmem.types import Memory
 

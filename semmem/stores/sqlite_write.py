@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from semmem.conversation import author_key
 from semmem.errors import Conflict
+from semmem.legs.conversation import author_key
 from semmem.records import Row, Written
 from semmem.stores.statements import statements
 from semmem.types import Extraction, Filters

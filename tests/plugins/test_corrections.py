@@ -180,7 +180,7 @@ def test_a_subject_is_linked_by_another_form_of_its_name(mem: semmem.Semmem, tit
 
 def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
-    from semmem.legs.linking import Trace, link
+    from semmem.legs.graph_linking import Trace, link
     from semmem.search_settings import GraphSettings
 
     def linked() -> set[int]:
@@ -200,7 +200,7 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
 def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
-    from semmem.legs.linking import Trace, link
+    from semmem.legs.graph_linking import Trace, link
     from semmem.search_settings import GraphSettings
 
     def linked(asked: str) -> set[int]:

@@ -9,8 +9,8 @@ import pytest
 
 import semmem
 from semmem.explanation import Explanation
-from semmem.legs.linking import Trace
-from semmem.proximity import Edges
+from semmem.legs.graph_linking import Trace
+from semmem.legs.graph_walk import Edges
 from semmem.tokens import key
 from semmem.types import Kind
 from semmem.ways import ways_to

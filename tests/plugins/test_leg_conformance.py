@@ -88,7 +88,7 @@ class TestRegexByItself(InAStore):
     query = "/blue/ /gate/"
 
     def leg_over(self, items: Sequence[Mapping[str, Any]]) -> SimpleLeg:
-        from semmem.legs.plugged import StoreReader
+        from semmem.legs.adapter import StoreReader
 
         leg: SimpleLeg = regex_leg(StoreReader(self.stores[bool(items)].store))
         return leg

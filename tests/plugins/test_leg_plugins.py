@@ -16,7 +16,7 @@ import pytest
 
 import semmem
 from semmem.contract import Found, Reader, Result, Within, as_result, matches, within
-from semmem.legs.plugins import Legs
+from semmem.legs import Legs
 from semmem.records import Question, Ranking, Scope
 from semmem.search_settings import Recipe
 from semmem.types import Filters, Memory

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semmem import conversation
-from semmem.conversation import Turns, author_key, candidates, listen, takes_turns
+from semmem.legs import conversation
+from semmem.legs.conversation import Turns, author_key, candidates, listen, takes_turns
 from semmem.records import Turn
 from semmem.search_settings import ConversationSettings
 from semmem.searched import encoded_text, searched_text

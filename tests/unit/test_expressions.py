@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem import conversation, narrowing, passages, searched, text, tokens
+from semmem import narrowing, passages, searched, text, tokens
 from semmem.client import probe
 from semmem.concepts import aliases, names
 from semmem.doors import control_characters, graph_files
@@ -27,6 +27,7 @@ from semmem.doors.cli.demo import data
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
+from semmem.legs import conversation
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
@@ -78,11 +79,11 @@ def seconds(cell: str) -> Any:
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
-    "semmem.conversation._COLLECTS": (
+    "semmem.legs.conversation._COLLECTS": (
         conversation._COLLECTS.search,
         (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),
     ),
-    "semmem.conversation._MONTH": (
+    "semmem.legs.conversation._MONTH": (
         lambda whole: list(conversation._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),

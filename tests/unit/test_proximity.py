@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from semmem.proximity import (
+from semmem.legs.graph_walk import (
     Edges,
     Mass,
     combine,
