@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eval.datasets import Query
 from eval.fusings import regime_of
 from eval.lists import Asked
-from semmem.search_settings import Recipe
+from semmem.model.recipe import Recipe
 
 __all__ = ["Ceilings", "ceilings", "dominated"]
 

@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from eval.comparison import Comparison
 from eval.conditions import Condition
-from semmem.config import recipe
-from semmem.search_settings import ConversationSettings, Recipe
+from semmem.model.recipe import ConversationSettings, Recipe, recipe
 
 __all__ = ["FORMER", "of_changes"]
 

@@ -12,8 +12,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from eval.fusings import FUSIONS
-from semmem.config import recipe as _recipe
-from semmem.search_settings import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.model.recipe import recipe as _recipe
 
 variant: Callable[..., Recipe] = _recipe
 """The recipes of semmem; what changes here is computed, so no type checker can follow its names."""

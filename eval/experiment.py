@@ -28,7 +28,7 @@ from eval.live import dropping_stage, live_witnesses
 from eval.measures import Measured, Run, measure, write_qrels, write_run
 from eval.preflight import preflight
 from eval.runner import ingest, place, token_counts
-from semmem.errors import NotFound
+from semmem.model.errors import NotFound
 
 __all__ = ["Experiment", "conduct"]
 

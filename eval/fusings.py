@@ -14,8 +14,8 @@ from eval.lists import Asked, Found, Key
 from eval.measures import Place
 from semmem.candidates import fold
 from semmem.fusion import Fused, rank_as
-from semmem.records import Head
-from semmem.search_settings import Recipe
+from semmem.model.exchange import Head
+from semmem.model.recipe import Recipe
 
 __all__ = ["FUSIONS", "Places", "fused_places", "regime_of"]
 

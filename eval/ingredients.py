@@ -13,8 +13,8 @@ from typing import Any
 from eval.comparison import Comparison
 from eval.conditions import Condition, ConditionError, ablations, named, turned
 from eval.verdict import REFUSED
-from semmem.config import recipe as variant
-from semmem.search_settings import Recipe
+from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as variant
 
 __all__ = ["INGREDIENTS", "Ingredient", "is_of_ingredients", "of_ingredients", "table_of_worth", "worth"]
 

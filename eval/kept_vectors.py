@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from semmem.config import Settings
 from semmem.embedders import load
-from semmem.errors import EmbedderUnavailable, MissingExtra
+from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from semmem.protocols import Embedder
+    from semmem.model.protocols import Embedder
 
 __all__ = ["KeptVectors", "keeping"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.making import Desk, Question
-from semmem.errors import NotFound
+from semmem.model.errors import NotFound
 
 __all__ = ["GRADES", "beginning", "label_all", "take_paraphrases"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from eval.datasets import Corpus
 from semmem.extractors import Rules
-from semmem.search_settings import GraphSettings
-from semmem.types import Kind
+from semmem.model.exchange import Kind
+from semmem.model.recipe import GraphSettings
 
 __all__ = ["Linkage", "linkage"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.datasets import Query
-from semmem.config import recipe as variant
-from semmem.search_settings import Recipe
+from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as variant
 
 __all__ = ["AFTER", "Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from eval.comparison import Comparison, holder_of
 from eval.conditions import Condition
-from semmem.errors import SemmemError
+from semmem.model.errors import SemmemError
 
 __all__ = ["Seen", "dropping_stage", "live_witnesses"]
 

@@ -21,7 +21,8 @@ from eval.measures import measure
 from eval.runner import place
 from eval.significance import questions_needed
 from semmem.extractors import Rules
-from semmem.types import Kind, Memory
+from semmem.model.exchange import Kind
+from semmem.model.types import Memory
 
 __all__ = ["Desk", "Question", "needed", "pool", "propose", "sample"]
 

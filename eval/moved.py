@@ -11,7 +11,7 @@ from eval.conditions import Condition
 from eval.datasets import Corpus
 from eval.experiment import Experiment
 from eval.verdict import REFUSED
-from semmem.errors import SemmemError
+from semmem.model.errors import SemmemError
 
 __all__ = ["write_moved"]
 

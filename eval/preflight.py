@@ -17,9 +17,9 @@ from eval.lists import Asked
 from eval.measures import CUTOFFS
 from eval.verdict import Standing
 from semmem.fusion import rank_as
+from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.reach_report import Reach
-from semmem.search_settings import Recipe
 
 __all__ = ["leg_only", "preflight", "standing", "witness_holds"]
 

@@ -8,8 +8,8 @@ from eval.datasets import Corpus
 from eval.measures import Measured, Place, measure, tokens
 
 if TYPE_CHECKING:
-    from semmem.search_settings import Recipe
-    from semmem.types import Hit
+    from semmem.model.recipe import Recipe
+    from semmem.model.types import Hit
 
 __all__ = ["evaluate", "ingest", "place", "token_counts"]
 

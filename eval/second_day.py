@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import semmem
-from semmem.doors.wire import plain
+from semmem.model.plain import plain
 from semmem.stores.embedded import EmbeddedServer
 
 __all__ = ["main"]

@@ -9,7 +9,7 @@ from eval.datasets import Query
 from eval.lists import Asked
 from eval.measures import Run
 from eval.preflight import leg_only
-from semmem.search_settings import Recipe
+from semmem.model.recipe import Recipe
 
 __all__ = ["turnover"]
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem, connect
     from semmem.client.probe_stages import Probe, Probed
-    from semmem.config import RECIPES, recipe
-    from semmem.contract import Result, SimpleLeg, Within
-    from semmem.errors import (
+    from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
+    from semmem.model.errors import (
         BadItem,
         Conflict,
         EmbedderMismatch,
@@ -36,12 +35,11 @@ if TYPE_CHECKING:
         StoreUnavailable,
         UnknownRecipe,
     )
-    from semmem.keywords import FilterValues, Item
-    from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
-    from semmem.rank_cap import Reach, reach
-    from semmem.recall import Recall
-    from semmem.transfer import copy
-    from semmem.types import (
+    from semmem.model.filters import Within
+    from semmem.model.keywords import FilterValues, Item
+    from semmem.model.recipe import RECIPES, recipe
+    from semmem.model.search import Result, SimpleLeg
+    from semmem.model.types import (
         BackupReport,
         Concept,
         CopyReport,
@@ -59,6 +57,9 @@ if TYPE_CHECKING:
         Rejected,
         Stats,
     )
+    from semmem.rank_cap import Reach, reach
+    from semmem.recall import Recall
+    from semmem.transfer import copy
 
 __version__ = "0.1.0"
 

@@ -9,11 +9,11 @@ from concurrent.futures import TimeoutError as TimedOut
 from contextlib import contextmanager
 from typing import Any
 
-from semmem.clock import Clock
-from semmem.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
-from semmem.protocols import Leg
-from semmem.records import Question, Ranking, Scope
-from semmem.search_settings import Recipe
+from semmem.model.clock import Clock
+from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
+from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
+from semmem.model.recipe import Recipe
 
 __all__ = ["Asking", "reason"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 __all__ = ["batches", "check_batches"]
 

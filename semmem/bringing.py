@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from semmem.batches import batches, check_batches
-from semmem.contract import matches, within
 from semmem.embedders import Known
-from semmem.errors import InvalidInput
 from semmem.ingest import Ingest
+from semmem.model.errors import InvalidInput
+from semmem.model.filters import matches, within
+from semmem.model.protocols import Embedder, Store
+from semmem.model.types import Filters, Memory, Rejected
 from semmem.plan import Policy
-from semmem.protocols import Embedder, Store
-from semmem.types import Filters, Memory, Rejected
 from semmem.upkeep import Upkeep
 
 __all__ = ["BroughtIn", "bring_in"]

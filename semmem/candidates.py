@@ -11,9 +11,9 @@ from math import fsum
 from typing import Any, TypeAlias
 
 from semmem.fusion import Fused, fold_duplicates, rank_as
-from semmem.records import Head, Question, Ranking, Scope
-from semmem.search_settings import Recipe
-from semmem.types import SortBy
+from semmem.model.exchange import Head, Question, Ranking, Scope
+from semmem.model.recipe import Recipe
+from semmem.model.types import SortBy
 
 __all__ = [
     "Candidates",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import os
 import re
 import tomllib
@@ -11,87 +9,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shown
-from types import MappingProxyType
-from typing import Any, Unpack, get_args
+from typing import Any
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from semmem import config as settings_file
 from semmem import files as folders
-from semmem.errors import InvalidInput, UnknownRecipe
-from semmem.keywords import RecipeChanges
-from semmem.rerankers import known as known_reranker
-from semmem.search_settings import ConversationSettings, Fusion, GraphSettings, RankConstant, Recipe
+from semmem.model.errors import InvalidInput
 
-__all__ = ["ANYWHERE", "NAME", "RECIPES", "Settings", "SettingsFile", "check", "read", "recipe", "users_file", "wrong"]
-
-_THREE = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
-
-_SIXTY = {"lexical": 60.0, "dense": 60.0, "graph": 60.0}
-
-_HALVES = {"lexical": 0.5, "dense": 0.5}
-
-_SIXTY_EACH = {"lexical": 60.0, "dense": 60.0}
-
-_RESERVE = {"graph": 3, "lexical": 4, "dense": 5}
-
-RECIPES: Mapping[str, Recipe] = MappingProxyType(
-    {
-        r.name: r
-        for r in (
-            # Every leg is steep, so that its first places speak and its tail does not; see adr/0026.
-            Recipe(
-                "default",
-                {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
-                {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
-                reserve={"agreed": 1, **_RESERVE},
-                prior_floor=None,
-            ),
-            # The default of semmem 0.1 as it was measured first: the records that cite it can be measured again.
-            Recipe(
-                "default-0.1",
-                _THREE,
-                {"lexical": 60.0, "dense": 60.0, "graph": {"named": 0.0, "unnamed": 8.0}},
-                reserve=_RESERVE,
-                graph=GraphSettings(named_df=1),
-                conversation=ConversationSettings(dialogue=False, before_asked=0.1),
-            ),
-            Recipe("seed", _THREE, _SIXTY),
-            Recipe("hybrid", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}),
-            Recipe("lexical", {"lexical": 1.0}, {"lexical": 60.0}),
-            Recipe("dense", {"dense": 1.0}, {"dense": 60.0}),
-            Recipe(
-                "graph",
-                {"graph": 1.0},
-                {"graph": 60.0},
-                graph=GraphSettings(seeders=("lexical", "dense")),
-            ),
-            # The vector's share is alpha = .5, the words' 1 - alpha, as in memini; rank constants are not read.
-            Recipe("convex", _HALVES, _SIXTY_EACH, fusion="convex"),
-            Recipe("tm2c2", _HALVES, _SIXTY_EACH, fusion="tm2c2"),
-            Recipe("rank-scaled", _THREE, _SIXTY, fusion="rank-scaled"),
-            Recipe(
-                "scored",
-                {"lexical": 1.0, "dense": 1.0, "graph": 1.0},
-                {"lexical": 60.0, "dense": 60.0, "graph": {"named": 2.0, "unnamed": 8.0}},
-                fusion="scored",
-                regime_weights={"named": {"graph": 12.0}},
-            ),
-            # 1/(5 + rank) with ranks from 0; importance counts in its reranker, not as a prior.
-            Recipe("memini", {"lexical": 1.0, "dense": 1.0}, {"lexical": 4.0, "dense": 4.0}, prior=False),
-            # Two weights from 0 to 5; each leg fetches twice what is shown.
-            Recipe(
-                "nexus",
-                {"lexical": 1.0, "dense": 1.0},
-                _SIXTY_EACH,
-                depths={"lexical": 20, "dense": 20},
-                prior=False,
-                headroom=2,
-            ),
-        )
-    }
-)
+__all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read", "users_file", "wrong"]
 
 
 class Settings(BaseSettings):
@@ -218,132 +145,6 @@ def _files(config: Any, known: list[str]) -> tuple[settings_file.SettingsFile, .
     here = Path(settings_file.NAME).absolute()
     found = [(path, path == own) for path in dict.fromkeys((own, here)) if path is not None and path.is_file()]
     return tuple(settings_file.read(path, known, trusted=trusted) for path, trusted in found)
-
-
-def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) -> Recipe:
-    """Return the recipe ``name``, or a variant of it.
-
-    Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
-    ``reserve`` replaces it whole (``reserve={}`` switches it off). ``lexical``, ``graph`` and ``conversation`` take a
-    mapping of their own fields; ``conversation=None`` switches its rules off. A weight of 0 switches a leg off.
-
-    Raises UnknownRecipe for a name that is not in ``RECIPES`` and InvalidInput for a setting that does not exist
-    or is out of range.
-    """
-    if isinstance(name, Recipe):
-        base = name
-    elif isinstance(name, str) and name in RECIPES:
-        base = RECIPES[name]
-    else:
-        raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}.")
-    given: dict[str, Any] = {**changes}
-    if not given:
-        if isinstance(name, Recipe):
-            check(base)
-        return base
-    known = {f.name for f in dataclasses.fields(Recipe)}
-    if unknown := sorted(set(given) - known):
-        raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    for key in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
-        if key in given:
-            if not isinstance(given[key], Mapping):
-                raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
-            if key != "reserve":
-                given[key] = {**getattr(base, key), **given[key]}
-    for key in ("lexical", "graph", "conversation"):
-        if isinstance(given.get(key), Mapping):
-            settings = getattr(base, key) or ConversationSettings()
-            known = {f.name for f in dataclasses.fields(settings)}
-            if unknown := sorted(set(given[key]) - known):
-                raise InvalidInput(f"{key} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-            given[key] = dataclasses.replace(settings, **given[key])
-    changed = dataclasses.replace(base, **given)
-    check(changed)
-    return changed
-
-
-def check(recipe: Recipe) -> None:
-    """Raise InvalidInput, in one sentence, unless every number of ``recipe`` is in range."""
-    for leg, weight in recipe.weights.items():
-        _number(f"The weight of {leg}", weight, 0, 100)
-    for leg, constant in recipe.rank_constants.items():
-        for k in _values(constant):
-            _number(f"The rank constant of {leg}", k, 0, 1_000_000)
-    for leg, depth in recipe.depths.items():
-        _number(f"The depth of {leg}", depth, 0, 10_000, whole=True)
-    for leg, seconds in recipe.timeouts.items():
-        _number(f"The timeout of {leg} in seconds", seconds, 0.001, 3600)
-    for leg, place in recipe.reserve.items():
-        _number(f"The place that the reserve keeps for {leg}", place, 1, 10_000, whole=True)
-    if len(set(recipe.reserve.values())) != len(recipe.reserve):
-        raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
-    if recipe.prior_floor is not None:
-        _number("prior_floor", recipe.prior_floor, 0, 1)
-    _choice("fusion", recipe.fusion, get_args(Fusion))
-    if recipe.rerank is not None:
-        known_reranker(recipe.rerank)
-    _number("rerank_depth", recipe.rerank_depth, 1, 1_000, whole=True)
-    _number("headroom", recipe.headroom, 0, 10, whole=True)
-    _number("exact_bonus", recipe.exact_bonus, 0, 10)
-    _number("lexical k1", recipe.lexical.k1, 0, 100)
-    _number("lexical b", recipe.lexical.b, 0, 1)
-    _choice("lexical match", recipe.lexical.match, ("any", "all", "auto"))
-    for name, default in dataclasses.asdict(GraphSettings()).items():
-        value = getattr(recipe.graph, name)
-        if name == "walk":
-            _choice("graph walk", value, ("gated", "pagerank"))
-        elif name == "alpha":
-            _number("graph alpha", value, 0, 1)
-            if value == 1:
-                raise InvalidInput("graph alpha must be below 1: a walk that never restarts forgets the question.")
-        elif isinstance(default, bool):
-            _choice(f"graph {name}", value, (True, False))
-        elif isinstance(default, int | float):
-            _number(f"graph {name}", value, 0, 10_000, whole=isinstance(default, int))
-        elif isinstance(default, tuple) and not (isinstance(value, tuple) and all(isinstance(v, str) for v in value)):
-            raise InvalidInput(f"graph {name} must be a tuple of names, not {value!r}.")
-    for name, default in dataclasses.asdict(ConversationSettings()).items() if recipe.conversation else ():
-        value = getattr(recipe.conversation, name)
-        if isinstance(default, bool):
-            _choice(f"conversation {name}", value, (True, False))
-        else:
-            _number(f"conversation {name}", value, 0, 100)
-    if not recipe.legs:
-        raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
-    for leg in recipe.legs:
-        if leg not in recipe.rank_constants:
-            meant = difflib.get_close_matches(leg, recipe.rank_constants, 1, 0.7)
-            hint = f" Did you mean {meant[0]}?" if meant else ""
-            raise InvalidInput(
-                f"The leg {leg} has a weight but no rank constant; pass rank_constants={{{leg!r}: 60}}.{hint}"
-            )
-    regimes = {r for c in recipe.rank_constants.values() if isinstance(c, Mapping) for r in c}
-    for leg, constant in recipe.rank_constants.items():
-        if isinstance(constant, Mapping) and set(constant) != regimes:
-            raise InvalidInput(f"The rank constants of {leg} must name every regime: {', '.join(sorted(regimes))}.")
-    for regime, weights in recipe.regime_weights.items():
-        if regime not in regimes:
-            raise InvalidInput(f"regime_weights has a regime {regime!r} that no rank constant names.")
-        for leg, weight in weights.items():
-            if leg not in recipe.weights:
-                raise InvalidInput(f"regime_weights has a leg {leg!r} that has no weight of its own.")
-            _number(f"The weight of {leg} in regime {regime}", weight, 0.001, 100)
-
-
-def _number(what: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
-    kind = int if whole else int | float
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
-        sort = "a whole number" if whole else "a number"
-        raise InvalidInput(f"{what} must be {sort} from {low:g} to {high:g}, not {value!r}.")
-
-
-def _choice(what: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise InvalidInput(f"{what} must be one of {', '.join(map(str, choices))}, not {value!r}.")
-
-
-def _values(constant: RankConstant) -> tuple[float, ...]:
-    return tuple(constant.values()) if isinstance(constant, Mapping) else (constant,)
 
 
 _SECRET = frozenset(("llm_key",))

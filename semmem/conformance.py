@@ -21,8 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from semmem.contract import Result, SimpleLeg, Within
-from semmem.errors import SemmemError
+from semmem.model.errors import SemmemError
+from semmem.model.filters import Within
+from semmem.model.search import Result, SimpleLeg
 
 __all__ = ["ITEMS", "LegConformance"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from semmem.candidates import Candidates
-from semmem.search_settings import Recipe
+from semmem.model.recipe import Recipe
 
 __all__ = ["USUAL_DEPTH", "deep_enough", "deeper"]
 

@@ -15,8 +15,8 @@ from hashlib import blake2b
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.errors import InvalidInput
-from semmem.types import Memory
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
 
 __all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "uuid7"]
 

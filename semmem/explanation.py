@@ -8,11 +8,11 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
-from semmem.errors import InvalidInput, NotFound
 from semmem.fusion import IMPORTANCE, Fused
-from semmem.narrowing import string
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.exchange import Head
+from semmem.model.filters import string
 from semmem.openings import Opening
-from semmem.records import Head
 from semmem.ways import Step, way_line, ways_to
 
 __all__ = ["Explanation", "LegExplanation", "explain"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 __all__ = ["claimed", "data", "expanded", "must_be_free", "new_file", "settings"]
 

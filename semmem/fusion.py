@@ -17,8 +17,8 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from semmem.errors import InvalidInput
-from semmem.search_settings import Fusion
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import Fusion
 
 __all__ = [
     "AGREED",

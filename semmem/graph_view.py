@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from semmem.concepts.aliases import variants
 from semmem.concepts.rules import question
 from semmem.concepts.surface_forms import written
-from semmem.errors import InvalidInput, NotFound
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.exchange import Kind
+from semmem.model.recipe import GraphSettings
+from semmem.model.types import Filters, Memory
 from semmem.passages import passages
-from semmem.search_settings import GraphSettings
 from semmem.tokens import key, tokens
-from semmem.types import Filters, Kind, Memory
 
 if TYPE_CHECKING:
     import networkx

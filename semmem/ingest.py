@@ -17,15 +17,22 @@ from typing import Any, Literal
 from semmem.batches import batches, check_batches
 from semmem.drafts import KEYS, Draft, check_namespace, drafted
 from semmem.embedders import identity
-from semmem.errors import BadItem, Conflict, EmbedderMismatch, EmbedderReplaced, InvalidInput, NotFound, SemmemError
+from semmem.model.errors import (
+    BadItem,
+    Conflict,
+    EmbedderMismatch,
+    EmbedderReplaced,
+    InvalidInput,
+    NotFound,
+    SemmemError,
+)
+from semmem.model.exchange import Row, Stored, Written
+from semmem.model.protocols import Embedder, Extractor, Store, need
+from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
-from semmem.protocols import Embedder, Extractor, Store
-from semmem.records import Row, Stored, Written
 from semmem.reembedding import embed_texts
 from semmem.searched import embedded_text, encoded_text, other_names
-from semmem.stores.capabilities import need
 from semmem.text import content_key, split
-from semmem.types import IngestReport, Memory, Rejected
 from semmem.upkeep import Knowledge, Upkeep
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]

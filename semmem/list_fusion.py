@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 from semmem.text import normalise
 
 __all__ = [

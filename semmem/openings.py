@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.fusion import scaled, shares_of
-from semmem.records import Head
+from semmem.model.exchange import Head
 
 if TYPE_CHECKING:
     import numpy as np

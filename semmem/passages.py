@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from semmem.records import Head
-from semmem.types import Memory, Passage
+from semmem.model.exchange import Head
+from semmem.model.types import Memory, Passage
 
 __all__ = ["passage_of", "passages"]
 

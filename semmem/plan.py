@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from semmem.drafts import Draft, payload_of
-from semmem.errors import BadItem, Conflict
-from semmem.records import Stored
-from semmem.types import Memory
+from semmem.model.errors import BadItem, Conflict
+from semmem.model.exchange import Stored
+from semmem.model.types import Memory
 
 __all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "no_longer", "planned"]
 

@@ -27,12 +27,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import Recipe
 from semmem.reach_bounds import Base, Contest, agreed_places, as_written, exact_floor, last_where
 from semmem.reach_report import LegReach, Reach, ReachClass, RegimeReach
 from semmem.reach_scores import rank_scaled, reordered, score_reach
 from semmem.reach_witness import counter_witness, forbids, forces, witness
-from semmem.search_settings import Recipe
 
 __all__ = ["reach", "reach_of"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from semmem.model.recipe import Recipe
 from semmem.reach_report import ReachClass
-from semmem.search_settings import Recipe
 
 __all__ = ["Base", "Contest", "agreed_places", "as_written", "exact_floor", "last_where"]
 

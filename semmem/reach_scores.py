@@ -23,6 +23,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
+from semmem.model.recipe import Recipe
 from semmem.reach_bounds import agreed_places, as_written, exact_floor
 from semmem.reach_report import LegReach, ReachClass, Witness
 from semmem.reach_witness import plain
@@ -35,7 +36,6 @@ from semmem.score_bounds import (
     last_over,
     ranks_without_own,
 )
-from semmem.search_settings import Recipe
 
 __all__ = ["rank_scaled", "reordered", "score_reach"]
 

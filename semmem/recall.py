@@ -13,20 +13,20 @@ from semmem.asking import Asking, reason
 from semmem.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.depths import deep_enough, deeper
 from semmem.embedders.binding import QuestionVectors
-from semmem.errors import EmbedderReplaced, InvalidInput
 from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
 from semmem.legs import conversation
+from semmem.model.errors import EmbedderReplaced, InvalidInput
+from semmem.model.exchange import Head, Kinds, Question, Scope, Talk
+from semmem.model.protocols import Embedder, Leg, Reranker
+from semmem.model.recipe import Recipe
+from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.passages import passages
-from semmem.protocols import Embedder, Leg, Reranker
 from semmem.rank_cap import reach
 from semmem.reach_report import Reach
-from semmem.records import Head, Kinds, Question, Scope
 from semmem.rerankers import load as load_reranker
-from semmem.search_settings import Recipe
 from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
-from semmem.types import Filters, Hit, LegRank, Memory, Passage, SortBy, Talk
 
 __all__ = ["Recall", "Recaller"]
 

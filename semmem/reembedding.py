@@ -12,11 +12,11 @@ from typing import Any
 
 from semmem.embedders import identity
 from semmem.embedders.binding import Encoder
-from semmem.errors import EmbedderUnavailable, StoreUnavailable
-from semmem.protocols import Embedder, Store
-from semmem.reports import Rebuilt
+from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
+from semmem.model.protocols import Embedder, Store
+from semmem.model.reports import Rebuilt
+from semmem.model.types import Memory
 from semmem.searched import embedded_text
-from semmem.types import Memory
 
 __all__ = ["embed_texts", "fill_in", "replace_vectors"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from semmem.types import Memory
+from semmem.model.types import Memory
 
 __all__ = ["embedded_text", "encoded_text", "other_names", "searched_text"]
 

@@ -1,6 +1,6 @@
 """The simple contract answered by the whole recall, or by one leg of it: ``search(query, …) -> (results, total)``.
 
-For code that measures, or that composes searches, and must not care which one it has; see semmem.contract.
+For code that measures, or that composes searches, and must not care which one it has; see semmem.model.search.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from semmem.contract import Found, Within, as_result
-from semmem.errors import InvalidInput, LegFailed
-from semmem.keywords import FilterValues
+from semmem.model.errors import InvalidInput, LegFailed
+from semmem.model.filters import Within
+from semmem.model.keywords import FilterValues
+from semmem.model.recipe import Recipe
+from semmem.model.search import Found, as_result
+from semmem.model.types import Filters
 from semmem.recall import Recall
-from semmem.search_settings import Recipe
-from semmem.types import Filters
 
 __all__ = ["Search", "alone", "search_of"]
 

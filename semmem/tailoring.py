@@ -11,9 +11,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from semmem.config import Settings, recipe
-from semmem.errors import InvalidInput, NotFound, SemmemError
-from semmem.search_settings import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.config import Settings
+from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe, recipe
 
 __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", "tailored", "value_of"]
 

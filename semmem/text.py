@@ -10,9 +10,9 @@ import unicodedata
 from collections.abc import Callable, Collection
 from hashlib import blake2b
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Kind
 from semmem.tokens import is_number, key, tokens, vocabulary
-from semmem.types import Kind
 
 __all__ = [
     "content_key",

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import Stemmer
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Kind
 from semmem.stop_words import CONTRACTIONS, STOP_WORDS
-from semmem.types import Kind
 
 __all__ = [
     "LANGUAGES",

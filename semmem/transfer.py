@@ -14,13 +14,13 @@ from typing import Any
 
 from semmem.config import Settings
 from semmem.embedders import vector_key
-from semmem.errors import InvalidInput
-from semmem.protocols import Store
-from semmem.reports import BackupReport, CopyReport, NamespaceHash
+from semmem.model.errors import InvalidInput
+from semmem.model.protocols import Store
+from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
+from semmem.model.types import Filters, Memory
 from semmem.searched import embedded_text
 from semmem.stores import open_store
 from semmem.stores.url import parse_url
-from semmem.types import Filters, Memory
 
 __all__ = ["backup", "check", "copy", "exported", "hashes", "restore"]
 

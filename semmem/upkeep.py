@@ -20,11 +20,11 @@ from typing import Any
 
 from semmem.concepts.mentions import AT_ONCE, Mentions, read_text
 from semmem.concepts.rules import corrected, with_other_names
-from semmem.protocols import Extractor, Store
-from semmem.records import PLACE, Corrections, Row, Written
-from semmem.reports import Rebuilt
+from semmem.model.exchange import PLACE, Corrections, Extraction, Row, Written
+from semmem.model.protocols import Extractor, Store
+from semmem.model.reports import Rebuilt
+from semmem.model.types import Memory
 from semmem.searched import other_names
-from semmem.types import Extraction, Memory
 
 __all__ = ["Knowledge", "Upkeep"]
 

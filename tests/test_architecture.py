@@ -88,7 +88,7 @@ def test_a_name_that_is_not_public_is_refused_with_a_sentence() -> None:
 
 
 def test_every_error_of_the_tree_is_public() -> None:
-    from semmem import errors
+    from semmem.model import errors
 
     assert set(errors.__all__) <= set(semmem.__all__)
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from eval.comparison import ExperimentError
 from eval.conditions import ConditionError
 from eval.datasets import Corpus, DatasetError
-from semmem.errors import SemmemError
+from semmem.model.errors import SemmemError
 
 __all__ = [
     "EXIT_INTERRUPTED",

@@ -16,8 +16,8 @@ from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.reading import Source, build
-from semmem.errors import InvalidInput
 from semmem.importers import longmemeval
+from semmem.model.errors import InvalidInput
 
 __all__ = ["NAME", "load", "recognises"]
 

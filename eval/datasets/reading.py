@@ -12,8 +12,8 @@ from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from semmem.drafts import drafted
-from semmem.errors import InvalidInput, MissingExtra
 from semmem.importers import BadRow, Item, reader
+from semmem.model.errors import InvalidInput, MissingExtra
 
 __all__ = ["LEFT_OUT", "Source", "build", "first_row", "text_of"]
 

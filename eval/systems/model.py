@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 __all__ = ["RULES", "Depth", "Fusion", "Leg", "Source", "System", "WeightUse", "load", "names"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from eval.systems.model import RULES, Fusion, System, load, names
 from eval.systems.verdicts import FusionReach, LegVerdict, Lists, fusion_reach, with_weights
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 __all__ = ["summary_table", "told"]
 

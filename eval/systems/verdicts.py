@@ -17,11 +17,11 @@ from typing import Any
 
 from eval.systems.formulas import place, replay
 from eval.systems.model import Fusion, Leg
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import Fusion as Formula
+from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.reach_report import LegReach, ReachClass
-from semmem.search_settings import Fusion as Formula
-from semmem.search_settings import Recipe
 
 __all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
 

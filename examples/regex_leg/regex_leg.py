@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
-from semmem.contract import Found, Reader, Result, Within
-from semmem.errors import LegFailed
+from semmem.model.errors import LegFailed
+from semmem.model.filters import Within
+from semmem.model.search import Found, Reader, Result
 
 _PATTERN = re.compile(r"/((?:[^/\\\s]|\\.)(?:[^/\\]|\\.)*)/")
 _LONGEST = 200

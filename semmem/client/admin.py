@@ -12,27 +12,26 @@ from semmem.client.probe import Prober
 from semmem.client.probe_stages import Probe
 from semmem.concepts.names import name_of
 from semmem.config import Settings
-from semmem.config import recipe as find_recipe
-from semmem.contract import Factory
 from semmem.drafts import check_namespace
 from semmem.embedders.binding import Encoder
-from semmem.errors import InvalidInput, NotFound
 from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
-from semmem.keywords import FilterValues, Item
 from semmem.legs import Legs
-from semmem.narrowing import checked_filters, string, strings
-from semmem.protocols import Embedder, Store
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.exchange import Corrections
+from semmem.model.filters import checked_filters, string, strings
+from semmem.model.keywords import FilterValues, Item
+from semmem.model.protocols import Embedder, Store, need
+from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
+from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
+from semmem.model.search import Factory
+from semmem.model.types import Concept, Filters
 from semmem.recall import Recall, Recaller
-from semmem.records import Corrections
 from semmem.reembedding import fill_in, replace_vectors
-from semmem.reports import BackupReport, NamespaceHash, Rebuilt
-from semmem.search_settings import Recipe
 from semmem.searching import Search, search_of
-from semmem.stores.capabilities import need
 from semmem.tailoring import changed, dotted, fitted
 from semmem.transfer import exported
-from semmem.types import Concept, Filters
 from semmem.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Keeping:
         return fill_in(self.store, self._encoder, progress)
 
     def register_leg(self, name: str, factory: Factory) -> None:
-        """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.contract."""
+        """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.model.search."""
         self._legs.register(name, factory)
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:

@@ -11,27 +11,26 @@ from typing import Any, Literal, Unpack
 
 from semmem.client.admin import Concepts, Keeping
 from semmem.config import Settings
-from semmem.config import recipe as find_recipe
-from semmem.contract import Factory
 from semmem.embedders.binding import Encoder
-from semmem.errors import InvalidInput, NotFound, SemmemError
 from semmem.extractors import load as load_extractor
 from semmem.ingest import Ingest
-from semmem.keywords import FilterValues, Item, SettingValues
 from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
-from semmem.narrowing import checked_filters, string, strings
-from semmem.protocols import Embedder, Extractor, Leg, Store
+from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.filters import checked_filters, string, strings
+from semmem.model.keywords import FilterValues, Item, SettingValues
+from semmem.model.protocols import Embedder, Extractor, Leg, Store, absence, lacking
+from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
+from semmem.model.reports import Namespace, Stats
+from semmem.model.search import Factory
+from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.rank_cap import reach
 from semmem.recall import Recall, Recaller
-from semmem.reports import Namespace, Stats
-from semmem.search_settings import Recipe
 from semmem.stores import open_store
-from semmem.stores.capabilities import absence, lacking
 from semmem.tailoring import recipe_of
-from semmem.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.upkeep import Upkeep
 
 __all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warn_of_barred_legs"]

@@ -16,14 +16,13 @@ from typing import Any
 
 from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
 from semmem.client.probe_stages import Probe, Probed, Stage, fate
-from semmem.contract import within
-from semmem.errors import InvalidInput, SemmemError
 from semmem.ingest import Ingest
-from semmem.protocols import Embedder, Leg
+from semmem.model.errors import InvalidInput, SemmemError
+from semmem.model.filters import within
+from semmem.model.protocols import Embedder, Leg, lacking
+from semmem.model.recipe import Recipe
+from semmem.model.types import Filters
 from semmem.recall import Recall, Recaller
-from semmem.search_settings import Recipe
-from semmem.stores.capabilities import lacking
-from semmem.types import Filters
 from semmem.upkeep import Upkeep
 
 __all__ = ["Prober"]

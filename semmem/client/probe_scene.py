@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.records import Row
-from semmem.search_settings import Recipe
+from semmem.model.exchange import Extraction, Kind, Row
+from semmem.model.recipe import Recipe
+from semmem.model.types import Memory
 from semmem.text import content_key, term_key, terms
 from semmem.tokens import key
-from semmem.types import Extraction, Kind, Memory
 
 if TYPE_CHECKING:
     import numpy as np

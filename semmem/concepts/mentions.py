@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from semmem.concepts.rules import keys_of_other_names
-from semmem.protocols import Extractor, Store
-from semmem.records import Corrections
+from semmem.model.exchange import Corrections, Extraction, Kind
+from semmem.model.protocols import Extractor, Store
+from semmem.model.types import Memory
 from semmem.searched import other_names, searched_text
 from semmem.stop_words import CONTRACTIONS, STOP_WORDS
 from semmem.tokens import key, tokens
-from semmem.types import Extraction, Kind, Memory
 
 __all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "read_text", "required", "spelling"]
 

@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Generic, TypeAlias, TypeVar
 
 from semmem.concepts.aliases import acronyms, initials, without_article
+from semmem.model.exchange import Kind
 from semmem.stop_words import STOP_WORDS
 from semmem.tokens import Word, hashed, key, tokens
-from semmem.types import Kind
 
 __all__ = [
     "BARE_TITLE",

@@ -23,9 +23,8 @@ from semmem.concepts.names import (
     subjects,
     title_initials,
 )
-from semmem.records import Corrections
+from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.tokens import Word, hashed, key, vocabulary
-from semmem.types import Extraction, Kind
 
 __all__ = [
     "BIGRAM_WEIGHT",

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from semmem.model.exchange import Kind
 from semmem.tokens import Word, key, vocabulary
-from semmem.types import Kind
 
 __all__ = ["written"]
 

@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semmem.errors import InvalidInput
 from semmem.files import new_file
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     import networkx

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from semmem.errors import EmbedderUnavailable, InvalidInput, MissingExtra
-from semmem.protocols import Embedder
+from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
+from semmem.model.protocols import Embedder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from semmem.protocols import Embedder
+    from semmem.model.protocols import Embedder
 
 __all__ = ["NAMES", "Known", "identity", "known_as", "load", "load_recorded", "vector_key"]
 

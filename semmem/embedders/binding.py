@@ -11,13 +11,12 @@ from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
-from semmem.clock import standing
 from semmem.config import Settings
 from semmem.embedders import identity, load_recorded
 from semmem.embedders import load as load_embedder
-from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
-from semmem.protocols import Embedder, Store
-from semmem.stores.capabilities import lacking
+from semmem.model.clock import standing
+from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
+from semmem.model.protocols import Embedder, Store, lacking
 
 __all__ = ["Encoder", "QuestionVectors"]
 
@@ -190,7 +189,7 @@ class QuestionVectors:
     def _given(self, given: Any) -> Any:
         import numpy as np
 
-        from semmem.encoded import encoded
+        from semmem.model.exchange import encoded
 
         try:
             vector = np.asarray(given, dtype=np.float32)
@@ -217,7 +216,7 @@ class QuestionVectors:
         found = self._embedder()
         if isinstance(found, str):
             raise LegFailed(found)
-        from semmem.encoded import encoded
+        from semmem.model.exchange import encoded
 
         vector = encoded(found.embed([query])[0], identity(found))
         self._loaded = True

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from semmem.errors import EmbedderUnavailable, MissingExtra
+from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
 if TYPE_CHECKING:
     import numpy as np

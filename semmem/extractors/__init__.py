@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from semmem.concepts.names import alias_candidates, subject_keys
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction
 from semmem.tokens import tokens
-from semmem.types import Extraction
 
 if TYPE_CHECKING:
-    from semmem.protocols import Extractor
+    from semmem.model.protocols import Extractor
 
 __all__ = ["NAMES", "Rules", "load"]
 

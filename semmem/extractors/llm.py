@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
 from semmem.extractors import Rules
 from semmem.extractors.joining import Found, Tally, ties, with_found, within
 from semmem.extractors.llm_client import Answers, Chat, ChatFailed
-from semmem.types import Extraction
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction
 
 __all__ = ["LLM", "MOST", "PATIENCE", "SCHEMA"]
 

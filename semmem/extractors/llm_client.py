@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from semmem.errors import InvalidInput
 from semmem.files import claimed
+from semmem.model.errors import InvalidInput
 
 __all__ = ["MAX_ANSWER_BYTES", "Answers", "Chat", "ChatFailed"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
 from semmem.extractors import Rules
 from semmem.extractors.joining import Found, Tally, ties, with_found, within
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction
 from semmem.text import content_key, sentences
-from semmem.types import Extraction
 
 __all__ = ["Precomputed"]
 

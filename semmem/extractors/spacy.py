@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from semmem.concepts.rules import BIGRAM_WEIGHT, STEM_WEIGHT, extract
-from semmem.errors import InvalidInput, MissingExtra
 from semmem.extractors import Rules
 from semmem.extractors.joining import Found, Gathered, Tally, with_found
+from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import Word, key, tokens
-from semmem.types import Extraction, Kind
 
 __all__ = ["Trained"]
 

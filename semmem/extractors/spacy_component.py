@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from semmem.concepts.names import capitalised_spans, gazetteer, name_key, read, subject_keys
-from semmem.errors import MissingExtra
+from semmem.model.errors import MissingExtra
+from semmem.model.exchange import Kind
 from semmem.tokens import key
-from semmem.types import Kind
 
 __all__ = ["COMPONENT", "OPTIONS", "SPANS", "ConceptSpan", "concept_spans", "inspect", "pipeline", "register"]
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.errors import BadItem, InvalidInput
+from semmem.model.errors import BadItem, InvalidInput
 
 __all__ = [
     "FORMATS",

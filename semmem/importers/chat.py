@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
 from semmem.importers import refuse as _refuse
-from semmem.types import Memory
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
 
 __all__ = ["name_of", "read"]
 

@@ -11,8 +11,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
+from semmem.model.errors import InvalidInput
 
 __all__ = ["FIELDS", "column_map", "read"]
 

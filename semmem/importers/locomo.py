@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
 from semmem.importers import refuse as _refuse
+from semmem.model.errors import InvalidInput
 
 __all__ = ["conversation_name", "read"]
 

@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from unicodedata import normalize
 
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
 from semmem.importers import note as front_matter
 from semmem.importers import note as note_text
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
 from semmem.tokens import tokens
-from semmem.types import Memory
 
 __all__ = ["Origin", "Vault", "origin", "read", "vault_name"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, refuse
+from semmem.model.errors import InvalidInput
 
 __all__ = ["read"]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from semmem.doors import wire
-from semmem.errors import MissingExtra
+from semmem.model.errors import MissingExtra
 
 __all__ = ["BadFrontMatter", "heading", "inline_tags", "linked", "names", "pieces", "read", "split", "tags", "unclosed"]
 

@@ -7,12 +7,12 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any, NoReturn
 
-from semmem.contract import Factory
-from semmem.errors import InvalidInput, LegFailed, SemmemError
 from semmem.legs.adapter import StoreReader, as_leg
-from semmem.protocols import Leg
-from semmem.records import Question, Scope
-from semmem.search_settings import Recipe
+from semmem.model.errors import InvalidInput, LegFailed, SemmemError
+from semmem.model.exchange import Question, Scope
+from semmem.model.protocols import Leg
+from semmem.model.recipe import Recipe
+from semmem.model.search import Factory
 
 __all__ = ["GROUP", "Absent", "Legs"]
 

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from semmem.contract import Result, SimpleLeg, Within, matches, within
-from semmem.errors import LegFailed
-from semmem.protocols import Leg
-from semmem.records import Question, Ranking, Scope
-from semmem.search_settings import Recipe
-from semmem.types import Filters, Memory
+from semmem.model.errors import LegFailed
+from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.filters import Within, matches, within
+from semmem.model.protocols import Leg
+from semmem.model.recipe import Recipe
+from semmem.model.search import Result, SimpleLeg
+from semmem.model.types import Filters, Memory
 
 __all__ = ["Plugged", "StoreReader", "as_leg"]
 
@@ -30,7 +31,7 @@ class StoreReader:
         self.store = store
 
     def memories(self, filters: Within) -> Iterator[Memory]:
-        """Yield each indexed memory within ``filters``; see semmem.contract.Reader."""
+        """Yield each indexed memory within ``filters``; see semmem.model.search.Reader."""
         for namespace in filters.namespaces:
             after = 0
             while rows := self.store.indexed_after(namespace, after, _READ):
@@ -52,7 +53,7 @@ def as_leg(name: str, made: Any, store: Any) -> Leg:
         return leg
     raise LegFailed(
         f"What was registered as the leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
-        "as semmem.contract.SimpleLeg has it."
+        "as semmem.model.search.SimpleLeg has it."
     )
 
 

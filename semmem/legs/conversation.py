@@ -11,10 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from semmem.records import Turn
-from semmem.search_settings import ConversationSettings
+from semmem.model.exchange import Talk, Turn
+from semmem.model.recipe import ConversationSettings
 from semmem.tokens import Word, tokens
-from semmem.types import Talk
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from semmem.errors import LegFailed
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.records import MOST_TURNS, Question, Ranking, Scope
-from semmem.search_settings import ConversationSettings, Recipe
-from semmem.types import Talk
+from semmem.model.errors import LegFailed
+from semmem.model.exchange import MOST_TURNS, Question, Ranking, Scope, Talk
+from semmem.model.recipe import ConversationSettings, Recipe
 
 __all__ = ["Dense"]
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question
-from semmem.errors import SemmemError
 from semmem.legs.graph_linking import Links, Trace, link
 from semmem.legs.graph_walk import (
     Edges,
@@ -29,9 +28,9 @@ from semmem.legs.graph_walk import (
     starting_at,
     strongest,
 )
-from semmem.records import Forwards, Question, Ranking, Scope
-from semmem.search_settings import GraphSettings, Recipe
-from semmem.types import Kind
+from semmem.model.errors import SemmemError
+from semmem.model.exchange import Forwards, Kind, Question, Ranking, Scope
+from semmem.model.recipe import GraphSettings, Recipe
 
 __all__ = [
     "Graph",

@@ -12,11 +12,10 @@ from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected_question
 from semmem.legs.graph_walk import Mass, gather, idf
-from semmem.records import Corrections, Postings
-from semmem.search_settings import GraphSettings
+from semmem.model.exchange import Corrections, Kind, Postings
+from semmem.model.recipe import GraphSettings
 from semmem.stop_words import STOP_WORDS
 from semmem.tokens import key, stem, tokens
-from semmem.types import Kind
 
 __all__ = ["LIKE", "Links", "Trace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
 

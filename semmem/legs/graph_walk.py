@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from semmem.records import Forwards, Postings
+    from semmem.model.exchange import Forwards, Postings
 
 __all__ = [
     "Edges",

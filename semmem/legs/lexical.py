@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.records import MOST_TURNS, Postings, Question, Ranking, Scope
-from semmem.search_settings import Recipe
+from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope
+from semmem.model.recipe import Recipe
 from semmem.text import normalise, term_key, terms
 from semmem.tokens import tokens
 

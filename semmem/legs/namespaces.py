@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semmem.records import MOST_TURNS, Ranking
+from semmem.model.exchange import MOST_TURNS, Ranking
 
 __all__ = ["TOO_LONG", "joined"]
 

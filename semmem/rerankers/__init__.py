@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from semmem.protocols import Reranker
+    from semmem.model.protocols import Reranker
 
 __all__ = ["NAMES", "known", "load"]
 

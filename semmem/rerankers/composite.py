@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from semmem.list_fusion import RERANK_WEIGHTS, composite_terms
-from semmem.types import Memory
+from semmem.model.types import Memory
 
 __all__ = ["Composite"]
 

@@ -14,8 +14,8 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from semmem.errors import InvalidInput, MissingExtra
-from semmem.types import Memory
+from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.types import Memory
 
 __all__ = ["CrossEncoder"]
 

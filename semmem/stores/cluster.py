@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import MissingExtra, StoreUnavailable
+from semmem.model.errors import MissingExtra, StoreUnavailable
 from semmem.stores.postmaster import ENVIRONMENT
 
 __all__ = [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from semmem.errors import InvalidInput, StoreUnavailable
+from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.stores import cluster, postmaster
 from semmem.stores.postmaster import Postmaster
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from semmem.protocols import Embed
-from semmem.records import Corrections, Forwards, Ranking, Scope
-from semmem.stores.capabilities import need
-from semmem.types import Memory
+from semmem.model.exchange import Corrections, Forwards, Ranking, Scope
+from semmem.model.protocols import Embed, need
+from semmem.model.types import Memory
 
 if TYPE_CHECKING:
     import numpy as np

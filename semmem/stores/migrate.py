@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores.postgres_errors import gone, starting, told_at_connect, told_at_work, too_old, without
 from semmem.stores.statements import migrations, statements
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.types import Extraction, Kind
+from semmem.model.exchange import Extraction, Kind
 
 __all__ = [
     "FORWARD",

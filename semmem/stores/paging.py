@@ -6,8 +6,8 @@ import base64
 import json
 from datetime import datetime
 
-from semmem.errors import InvalidInput
-from semmem.types import Memory
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
 
 __all__ = ["cursor_after", "read_cursor"]
 

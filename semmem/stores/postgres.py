@@ -15,9 +15,10 @@ from psycopg import Error, sql
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
-from semmem.errors import SemmemError, StoreUnavailable
-from semmem.records import Head, Row, Scope, Stored, Written
-from semmem.reports import Namespace, Stats
+from semmem.model.errors import SemmemError, StoreUnavailable
+from semmem.model.exchange import Head, Row, Scope, Stored, Written
+from semmem.model.reports import Namespace, Stats
+from semmem.model.types import Filters, Memory, Page
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
 from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
@@ -26,7 +27,6 @@ from semmem.stores.postgres_pool import among, session_setting
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.postgres_vectors import VectorTables
 from semmem.stores.statements import statements
-from semmem.types import Filters, Memory, Page
 
 __all__ = ["PostgresStore"]
 

@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from semmem.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.files import new_file
-from semmem.reports import BackupReport, NamespaceHash
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.model.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest, migrate, postgres_tables
 from semmem.stores.postgres_copy import alone
 from semmem.stores.postgres_pool import Pooled

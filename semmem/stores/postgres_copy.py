@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from psycopg.types.json import Jsonb
 
-from semmem.errors import InvalidInput, StoreError, StoreUnavailable
-from semmem.reports import CopyReport
+from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.reports import CopyReport
 from semmem.stores import postgres_tables
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import NOTE, Digest, Table

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.encoded import maker
-from semmem.records import Scope
+from semmem.model.exchange import Scope, maker
 from semmem.stores.arrays import Vector
 from semmem.stores.postgres_pool import session_setting
 from semmem.stores.statements import statements

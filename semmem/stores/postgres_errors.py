@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 
 __all__ = [
     "OLDEST_SERVER",

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.records import Corrections
+from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.stores import postgres_write
 from semmem.stores.binary_copy import copy_rows, int8, text, text_array
 from semmem.stores.packing import FORWARD, forward_entries, invert, mentions
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.statements import statements
-from semmem.types import Extraction, Kind
 
 __all__ = ["GraphTables", "reindex"]
 

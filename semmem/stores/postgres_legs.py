@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.encoded import maker
-from semmem.records import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn
+from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn, maker
 from semmem.stores import postgres_dense
 from semmem.stores.arrays import Vector
 from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings

@@ -13,8 +13,8 @@ import numpy as np
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from semmem.clock import standing
-from semmem.errors import StoreClosed, StoreError, StoreUnavailable
+from semmem.model.clock import standing
+from semmem.model.errors import StoreClosed, StoreError, StoreUnavailable
 from semmem.stores.arrays import register_arrays
 from semmem.stores.migrate import migrate
 from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work

@@ -9,8 +9,8 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from semmem.legs.conversation import author_key
-from semmem.records import Row
-from semmem.types import Memory
+from semmem.model.exchange import Row
+from semmem.model.types import Memory
 
 __all__ = ["columns_of", "memory_of"]
 

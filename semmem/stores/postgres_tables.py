@@ -19,7 +19,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.waiting import Wait
 
-from semmem.reports import NamespaceHash
+from semmem.model.reports import NamespaceHash
 from semmem.stores.statements import statements
 
 __all__ = [

@@ -16,14 +16,14 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.errors import Conflict, EmbedderReplaced, StoreUnavailable
-from semmem.protocols import Embed
-from semmem.records import PLACE
+from semmem.model.errors import Conflict, EmbedderReplaced, StoreUnavailable
+from semmem.model.exchange import PLACE
+from semmem.model.protocols import Embed
+from semmem.model.types import Memory
 from semmem.stores import postgres_dense
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.statements import statements
-from semmem.types import Memory
 
 __all__ = ["VectorTables", "agree", "claim_or_agree"]
 

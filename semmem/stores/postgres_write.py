@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 from psycopg.types.json import Jsonb
 
-from semmem.errors import Conflict
-from semmem.records import Row, Written
+from semmem.model.errors import Conflict
+from semmem.model.exchange import Extraction, Row, Written
+from semmem.model.types import Filters
 from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
 from semmem.stores.postgres_rows import columns_of
 from semmem.stores.postgres_vectors import claim_or_agree
 from semmem.stores.statements import statements
-from semmem.types import Extraction, Filters
 
 __all__ = [
     "COMPACT_AT",

@@ -6,16 +6,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from semmem.errors import StoreUnavailable
-from semmem.records import Head, Row, Scope, Stored, Written
-from semmem.reports import Namespace, Stats
+from semmem.model.errors import StoreUnavailable
+from semmem.model.exchange import Extraction, Head, Row, Scope, Stored, Written
+from semmem.model.reports import Namespace, Stats
+from semmem.model.types import Filters, Memory, Page
 from semmem.stores import sqlite_write
 from semmem.stores.lexical_only import LexicalOnly
 from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.sqlite_legs import LexicalReads
 from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
 from semmem.stores.statements import statements
-from semmem.types import Extraction, Filters, Memory, Page
 
 __all__ = ["SqliteStore"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from semmem.errors import InvalidInput, SemmemError, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, SemmemError, StoreClosed, StoreError, StoreUnavailable
 
 __all__ = ["is_busy", "sentence"]
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from semmem.records import BEHIND, LAST, MOST_TURNS, Kinds, Postings, Turn
+from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Kinds, Postings, Turn
 from semmem.stores.sqlite_pool import Filed
 from semmem.stores.sqlite_write import at_microsecond, token
 from semmem.stores.statements import statements

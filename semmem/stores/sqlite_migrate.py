@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from semmem.errors import InvalidInput, SchemaTooNew
+from semmem.model.errors import InvalidInput, SchemaTooNew
 from semmem.stores.statements import migrations, statements
 
 __all__ = ["APPLICATION", "migrate"]

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from semmem.clock import standing
-from semmem.contract import contains
-from semmem.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from semmem.files import claimed
+from semmem.model.clock import standing
+from semmem.model.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.filters import contains
 from semmem.stores.sqlite_errors import is_busy, sentence
 from semmem.stores.sqlite_migrate import migrate
 from semmem.stores.statements import statements

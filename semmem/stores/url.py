@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from semmem import files
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 __all__ = ["Target", "check_file", "masked", "parse_url"]
 

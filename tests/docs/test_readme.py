@@ -112,7 +112,7 @@ def test_the_file_of_settings_that_is_shown_can_be_used(tmp_path: Path, monkeypa
 
 
 def test_every_error_is_described_with_its_exit_code() -> None:
-    from semmem import errors
+    from semmem.model import errors
 
     rows = dict(re.findall(r"^\| `([A-Z][a-z]\w+)` \|.*\| (\d+) \|$", README, re.MULTILINE))
     assert rows == {name: str(wire.answer(getattr(errors, name)()).exit_code) for name in errors.__all__}

@@ -13,8 +13,7 @@ from eval.lists import Asked, Key
 from eval.preflight import leg_only, preflight, standing
 from eval.turnover import turnover
 from eval.verdict import judge
-from semmem.config import RECIPES
-from semmem.search_settings import Recipe
+from semmem.model.recipe import RECIPES, Recipe
 
 TWO = Recipe("two", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}, prior=False)
 

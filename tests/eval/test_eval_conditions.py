@@ -7,9 +7,8 @@ import pytest
 from eval.conditions import ConditionError, ablations, fusions, named, sweep
 from eval.lists import asking, group_key, grouped, shallow
 from eval.plan import of_ablation, of_run, of_sweep
-from semmem.config import RECIPES, recipe
-from semmem.errors import InvalidInput, UnknownRecipe
-from semmem.search_settings import ConversationSettings
+from semmem.model.errors import InvalidInput, UnknownRecipe
+from semmem.model.recipe import RECIPES, ConversationSettings, recipe
 
 
 def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:

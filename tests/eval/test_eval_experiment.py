@@ -18,7 +18,7 @@ from eval.experiment import check_fast_path, conduct
 from eval.lists import ask_all
 from eval.plan import of_ablation, of_run
 from eval.runner import evaluate, ingest
-from semmem.config import RECIPES
+from semmem.model.recipe import RECIPES
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")

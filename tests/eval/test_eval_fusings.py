@@ -6,8 +6,7 @@ import pytest
 
 from eval.fusings import fused_places, regime_of
 from eval.lists import Asked, Found, Key
-from semmem.config import RECIPES, recipe
-from semmem.search_settings import Recipe
+from semmem.model.recipe import RECIPES, Recipe, recipe
 
 
 def keys(*ids: str) -> list[tuple[Key, float]]:

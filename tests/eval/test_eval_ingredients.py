@@ -15,8 +15,7 @@ from eval.datasets import load
 from eval.ingredients import INGREDIENTS, of_ingredients, table_of_worth
 from eval.lists import grouped
 from eval.runner import ingest
-from semmem.config import RECIPES
-from semmem.search_settings import ConversationSettings
+from semmem.model.recipe import RECIPES, ConversationSettings
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")

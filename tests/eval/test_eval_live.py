@@ -16,7 +16,7 @@ from eval.experiment import conduct
 from eval.live import dropping_stage, live_witnesses
 from eval.plan import of_ablation
 from eval.summary import markdown
-from semmem.errors import StoreUnavailable
+from semmem.model.errors import StoreUnavailable
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")

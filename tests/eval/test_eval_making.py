@@ -13,7 +13,7 @@ from eval.datasets import load
 from eval.labelling import label_all, take_paraphrases
 from eval.making import Desk, needed, pool, propose, sample
 from eval.runner import ingest
-from semmem.types import Memory
+from semmem.model.types import Memory
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 NOTES = [

@@ -15,7 +15,7 @@ from eval.datasets import data_root, load
 from eval.runner import ingest
 from semmem.doors.cli.app import run
 from semmem.importers import FORMATS
-from semmem.types import Memory
+from semmem.model.types import Memory
 
 STARTED = datetime.now(UTC)
 DATED = {"created_at": "2026-03-01T09:00:00Z"}

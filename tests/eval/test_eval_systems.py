@@ -16,7 +16,7 @@ from eval.cli import app
 from eval.systems import FusionReach, LegVerdict, fusion_reach, load, names, told, with_weights
 from eval.systems.formulas import place, replay
 from eval.systems.model import Fusion
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = [(name, fusion.name) for name in names() for fusion in load(name).fusions]

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.config import RECIPES, recipe
 from semmem.doors.cli import context, show
 from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo import show as demo_recipes
 from semmem.doors.cli.terminal import terminal
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach
 
 TALK = "How lovely! Priya teaches physics in Leeds. She cycles there. It rains a lot. The school is old."

@@ -18,8 +18,8 @@ import semmem
 from semmem import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
-from semmem.errors import BadItem, InvalidInput
 from semmem.importers import reader
+from semmem.model.errors import BadItem, InvalidInput
 
 Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))

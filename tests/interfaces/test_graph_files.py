@@ -13,7 +13,7 @@ import networkx
 import pytest
 
 from semmem.doors.graph_files import FORMATS, as_plain, write
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 EVIL = (
     "</script><img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"

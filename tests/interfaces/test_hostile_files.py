@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.errors import SemmemError
 from semmem.importers import BadRow, owned, reader, told_apart
+from semmem.model.errors import SemmemError
 from tests.stores.audit import sql
 from tests.stores.filled import rows
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from semmem.doors.cli.app import run
-from semmem.errors import InvalidInput
 from semmem.importers import BadRow, Item, reader
 from semmem.importers.csv import column_map
+from semmem.model.errors import InvalidInput
 
 Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)

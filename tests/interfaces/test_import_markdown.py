@@ -15,9 +15,9 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.errors import BadItem, InvalidInput, MissingExtra
 from semmem.importers import BadRow, Item, reader
 from semmem.importers.markdown import Vault, origin
+from semmem.model.errors import BadItem, InvalidInput, MissingExtra
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from semmem.errors import BadItem, InvalidInput
 from semmem.importers import FORMATS, BadRow, Item, reader
+from semmem.model.errors import BadItem, InvalidInput
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 

@@ -12,9 +12,9 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from semmem import errors
 from semmem.doors import wire
-from semmem.types import Memory, Page
+from semmem.model import errors
+from semmem.model.types import Memory, Page
 
 ALL = [getattr(errors, name) for name in errors.__all__]
 

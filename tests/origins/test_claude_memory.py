@@ -17,10 +17,10 @@ from eval.datasets import load
 from eval.significance import paired
 from eval.verdict import Standing, judge
 from semmem import embedders
-from semmem.config import RECIPES
 from semmem.fusion import rank
 from semmem.ingest import MAX_CHARS
-from semmem.types import LINK_TYPES
+from semmem.model.recipe import RECIPES
+from semmem.model.types import LINK_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from semmem.config import RECIPES
 from semmem.fusion import fuse as fuse_by_leg
 from semmem.list_fusion import ALPHA, Entry, dedup, fuse, fuse_scores, rerank
+from semmem.model.recipe import RECIPES
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

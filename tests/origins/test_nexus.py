@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.config import RECIPES, recipe
 from semmem.fusion import rank_as
-from semmem.protocols import Leg
+from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
+from semmem.model.recipe import RECIPES, Recipe, recipe
 from semmem.rank_cap import reach
-from semmem.records import Question, Ranking, Scope
-from semmem.search_settings import Recipe
 
 
 def ranked(chosen: Recipe, lists: dict[str, list[str]]) -> list[str]:

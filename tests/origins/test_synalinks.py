@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from semmem.errors import InvalidInput
 from semmem.list_fusion import fuse_rows
+from semmem.model.errors import InvalidInput
 
 
 def test_21_any_number_of_lists_is_fused_with_ranks_from_one_and_the_score_is_written_onto_a_copy() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import semmem
 from semmem.conformance import LegConformance
-from semmem.contract import Found, Reader, Result, Within
+from semmem.model.filters import Within
+from semmem.model.search import Found, Reader, Result
 
 NOTES = [
     {"id": "a", "text": "The lantern hangs by the door. It is brass.", "title": "Lantern", "source": "house/hall.md"},
@@ -101,7 +102,7 @@ def test_9_legs_are_named_and_the_name_is_what_components_have(mem: semmem.Semme
 
 def test_10_the_contract_lies_below_every_back_end() -> None:
     code = (
-        "import sys, semmem.contract, semmem.protocols\n"
+        "import sys, semmem.model.search, semmem.model.protocols\n"
         "bad = ('psycopg', 'sqlite3', 'numpy', 'semmem.stores', 'semmem.legs')\n"
         "print([m for m in sys.modules if m.startswith(bad)])"
     )

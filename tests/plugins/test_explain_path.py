@@ -11,8 +11,8 @@ import semmem
 from semmem.explanation import Explanation
 from semmem.legs.graph_linking import Trace
 from semmem.legs.graph_walk import Edges
+from semmem.model.exchange import Kind
 from semmem.tokens import key
-from semmem.types import Kind
 from semmem.ways import ways_to
 
 PETRA, HERON = key(Kind.NAME, ["petra", "lindqvist"]), key(Kind.NAME, ["heron", "house"])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from semmem.concepts.rules import question
 from semmem.extractors import Rules, load
 from semmem.extractors.joining import named
+from semmem.model.exchange import Kind
 from semmem.tokens import LANGUAGES, key
-from semmem.types import Kind
 
 SCRIPTS = {
     "Latin": "Ångström fand die Straße nach Łódź.",

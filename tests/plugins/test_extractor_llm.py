@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.llm import LLM, PATIENCE, SCHEMA
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 
 TEXT = "ada lovelace wrote the first program for babbage's engine."
 RULES = extract(TEXT)

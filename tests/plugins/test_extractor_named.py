@@ -10,11 +10,11 @@ import pytest
 import semmem
 from semmem.concepts.rules import extract
 from semmem.config import Settings
-from semmem.errors import InvalidInput
 from semmem.extractors import NAMES, Rules, load
 from semmem.extractors.joining import Found, Tally, named, ties, with_found, within
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.precomputed import Precomputed
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 
 MILL: dict[str, Any] = {
     "title": "Orbit Mill",

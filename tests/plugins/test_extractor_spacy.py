@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.concepts.rules import extract
-from semmem.errors import InvalidInput
 from semmem.extractors import load
 from semmem.extractors.spacy import Trained
 from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, inspect, pipeline, register
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 
 spacy = pytest.importorskip("spacy")
 

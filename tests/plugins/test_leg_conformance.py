@@ -11,7 +11,8 @@ import pytest
 
 import semmem
 from semmem.conformance import ITEMS, LegConformance
-from semmem.contract import Found, Result, SimpleLeg, Within
+from semmem.model.filters import Within
+from semmem.model.search import Found, Result, SimpleLeg
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "regex_leg"
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.contract import Found, Reader, Result, Within, as_result, matches, within
 from semmem.legs import Legs
-from semmem.records import Question, Ranking, Scope
-from semmem.search_settings import Recipe
-from semmem.types import Filters, Memory
+from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.filters import Within, matches, within
+from semmem.model.recipe import Recipe
+from semmem.model.search import Found, Reader, Result, as_result
+from semmem.model.types import Filters, Memory
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "regex_leg"
@@ -338,7 +339,7 @@ def test_what_a_python_leg_filters_is_what_the_store_filters(mem: semmem.Semmem)
     assert within(Filters(tags=("x",)), ["n"], ["a"]) == Within(tags=("x",), namespaces=("n",), exclude=("a",))
     for narrowed in ({"sessions": ["log"]}, {"tags": ["kept"]}, {"created_after": "2020-01-01"}):
         page = {m.id for m in mem.list(filters=narrowed)}
-        from semmem.narrowing import checked_filters
+        from semmem.model.filters import checked_filters
 
         reader = mem._legs._reader
         assert {m.id for m in reader.memories(within(checked_filters(narrowed), ["default"]))} == page != set()
@@ -346,7 +347,7 @@ def test_what_a_python_leg_filters_is_what_the_store_filters(mem: semmem.Semmem)
 
 def test_the_contract_can_be_used_without_any_back_end() -> None:
     code = (
-        "import sys, semmem.contract, semmem.conformance\n"
+        "import sys, semmem.model.search, semmem.conformance\n"
         "bad = {'psycopg', 'sqlite3', 'numpy', 'pydantic', 'semmem.stores', 'semmem.legs', 'semmem.recall'}\n"
         "sys.exit(', '.join(sorted(bad & set(sys.modules))) or 0)"
     )

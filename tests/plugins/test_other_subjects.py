@@ -10,9 +10,10 @@ import pytest
 from semmem.concepts.rules import extract, keys_of_other_names, with_other_names
 from semmem.embedders import Known, vector_key
 from semmem.embedders.hashing import Hashing
+from semmem.model.exchange import Kind
+from semmem.model.types import Memory
 from semmem.searched import embedded_text, other_names
 from semmem.tokens import key
-from semmem.types import Kind, Memory
 
 
 def names(found: Any) -> dict[str, tuple[float, float]]:

@@ -17,9 +17,9 @@ from semmem.client.probe import Prober
 from semmem.client.probe_scene import WITNESS, Rival, Scene, scene
 from semmem.client.probe_stages import STAGES, Probe, Probed
 from semmem.embedders.hashing import Hashing
-from semmem.records import Question, Ranking, Scope
-from semmem.search_settings import Recipe
-from semmem.types import Extraction, Filters, Memory
+from semmem.model.exchange import Extraction, Question, Ranking, Scope
+from semmem.model.recipe import Recipe
+from semmem.model.types import Filters, Memory
 
 
 @pytest.fixture(scope="module")

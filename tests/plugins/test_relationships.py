@@ -9,8 +9,8 @@ import pytest
 
 import semmem
 from semmem.extractors import Rules
+from semmem.model.exchange import Extraction, Kind
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 from tests.stores.audit import sql
 
 ADA, LEEDS = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("leeds", "works"))

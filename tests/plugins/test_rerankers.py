@@ -13,12 +13,12 @@ import pytest
 import semmem
 from semmem import rerankers
 from semmem.candidates import Candidates, Cut, cut
-from semmem.errors import InvalidInput, MissingExtra
 from semmem.fusion import Fused
-from semmem.records import Head, Question, Scope
+from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.exchange import Head, Question, Scope
+from semmem.model.types import Memory
 from semmem.rerankers.composite import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
-from semmem.types import Memory
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

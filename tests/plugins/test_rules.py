@@ -18,11 +18,11 @@ from semmem.concepts.names import (
     title_is_name,
 )
 from semmem.concepts.rules import extract, question
-from semmem.errors import InvalidInput
 from semmem.extractors import Rules
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction, Kind
 from semmem.text import term_key, terms
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 
 ANY = st.text(max_size=200)
 PROSE = st.lists(

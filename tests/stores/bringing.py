@@ -11,11 +11,11 @@ import pytest
 
 from semmem.client.memory import Semmem
 from semmem.config import Settings
-from semmem.config import recipe as find_recipe
 from semmem.embedders.hashing import Hashing
-from semmem.errors import Conflict, InvalidInput, NotFound
 from semmem.extractors import Rules
-from semmem.protocols import Store
+from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.protocols import Store
+from semmem.model.recipe import recipe as find_recipe
 
 __all__ = ["BringingConformance", "opened", "texts"]
 

@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.client.memory import legs_of
-from semmem.errors import Conflict, InvalidInput, StoreClosed
 from semmem.extractors import Rules
 from semmem.ingest import Ingest
-from semmem.protocols import Store
+from semmem.model.errors import Conflict, InvalidInput, StoreClosed
+from semmem.model.exchange import Kind
+from semmem.model.protocols import Store
+from semmem.model.types import Filters, IngestReport, Memory
 from semmem.recall import Recaller
 from semmem.text import content_key, term_key
 from semmem.tokens import key
-from semmem.types import Filters, IngestReport, Kind, Memory
 
 __all__ = ["StoreConformance"]
 

@@ -17,7 +17,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.stores import migrate as migrating
 from semmem.stores import postgres_tables
 from semmem.stores.embedded import EmbeddedServer

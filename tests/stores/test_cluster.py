@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.errors import InvalidInput, MissingExtra, StoreUnavailable
+from semmem.model.errors import InvalidInput, MissingExtra, StoreUnavailable
 from semmem.stores import cluster
 from semmem.stores.embedded import EmbeddedServer
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores import postgres_copy, postgres_tables
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.statements import statements

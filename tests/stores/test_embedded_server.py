@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from semmem.doors.cli.app import run
-from semmem.errors import StoreUnavailable
+from semmem.model.errors import StoreUnavailable
 from semmem.stores import cluster, postmaster
 from semmem.stores.embedded import EmbeddedServer
 

@@ -13,10 +13,10 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.concepts.rules import extract
-from semmem.errors import Conflict
+from semmem.model.errors import Conflict
+from semmem.model.exchange import Extraction, Kind
 from semmem.stores.packing import FORWARD
 from semmem.tokens import key
-from semmem.types import Extraction, Kind
 from semmem.upkeep import Upkeep
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact, rebuilt

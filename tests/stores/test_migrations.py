@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import semmem
-from semmem.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores import migrate as migrating
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.migrate import migrate

@@ -21,7 +21,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores.postgres_errors import OLDEST_SERVER, too_old, without
 from semmem.stores.url import masked, parse_url
 from tests.stores import own_server

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import semmem
-from semmem.errors import StoreUnavailable
+from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.postgres_errors import gone, starting
 from tests.stores import own_server

@@ -21,7 +21,7 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
 from semmem.stores import open_store, sqlite_migrate, sqlite_pool
 from semmem.stores.sqlite import SqliteStore
 from semmem.stores.sqlite_migrate import APPLICATION, migrate

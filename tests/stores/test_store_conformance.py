@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from semmem.protocols import Store
+from semmem.model.protocols import Store
 from semmem.stores import open_store
 from semmem.stores.postgres import PostgresStore
 from semmem.stores.sqlite import SqliteStore

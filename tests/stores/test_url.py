@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from semmem import files
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 from semmem.stores.url import Target, parse_url
 
 HOME = Path("/somewhere/else")

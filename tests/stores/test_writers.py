@@ -14,13 +14,13 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.errors import BadItem, Conflict, InvalidInput
 from semmem.extractors import Rules
+from semmem.model.errors import BadItem, Conflict, InvalidInput
+from semmem.model.types import IngestReport
 from semmem.stores import postgres_write
 from semmem.stores.arrays import register_arrays
 from semmem.stores.packing import POSTING
 from semmem.stores.postgres_write import COMPACT_AT, FOLD_AT
-from semmem.types import IngestReport
 from tests.stores.audit import check, contents, sql
 
 WORDS = ("tea", "rum", "cat", "dog", "owl", "fox", "oak", "elm", "sun", "moon", "Ada", "Bob", "Eve", "42", "2.5")

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
-from semmem.errors import InvalidInput
 from semmem.extractors import Rules
-from semmem.protocols import Store
-from semmem.types import Extraction, Filters
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Extraction
+from semmem.model.protocols import Store
+from semmem.model.types import Filters
 from tests.stores.bringing import opened, texts
 
 __all__ = ["WritingProperties"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from semmem import RECIPES, InvalidInput, Recipe, UnknownRecipe, recipe
-from semmem.config import Settings, check
+from semmem.config import Settings
+from semmem.model.recipe import check
 
 
 def test_the_recipes_are_there_by_name_and_within_their_own_rules() -> None:

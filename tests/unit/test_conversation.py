@@ -10,10 +10,9 @@ import pytest
 
 from semmem.legs import conversation
 from semmem.legs.conversation import Turns, author_key, candidates, listen, takes_turns
-from semmem.records import Turn
-from semmem.search_settings import ConversationSettings
+from semmem.model.exchange import Talk, Turn
+from semmem.model.recipe import ConversationSettings
 from semmem.searched import encoded_text, searched_text
-from semmem.types import Talk
 
 PLAIN = ConversationSettings()
 NOBODY = Talk(None, "q", "q", ())

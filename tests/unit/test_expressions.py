@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem import narrowing, passages, searched, text, tokens
+from semmem import passages, searched, text, tokens
 from semmem.client import probe
 from semmem.concepts import aliases, names
 from semmem.doors import control_characters, graph_files
@@ -28,6 +28,7 @@ from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
 from semmem.legs import conversation
+from semmem.model import filters
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
@@ -214,8 +215,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         partial(csv._tags, separator=None),
         (("", ",", ""), ("", "a;", "")),
     ),
-    "semmem.narrowing._STRING_OR_BRACKET": (
-        narrowing._depth,
+    "semmem.model.filters._STRING_OR_BRACKET": (
+        filters._depth,
         (
             ("", '"', ""),
             ('"', "\\", ""),

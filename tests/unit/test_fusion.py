@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.errors import InvalidInput
 from semmem.fusion import EXACT, IMPORTANCE, RESERVE, Fused, fold_duplicates, fuse, rank, rank_as
+from semmem.model.errors import InvalidInput
 from semmem.rank_cap import reach
 
 WEIGHTS = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}

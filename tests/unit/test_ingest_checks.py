@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.drafts import drafted, uuid7
-from semmem.errors import InvalidInput, SemmemError
 from semmem.extractors import Rules
 from semmem.ingest import Ingest
-from semmem.types import IngestReport
+from semmem.model.errors import InvalidInput, SemmemError
+from semmem.model.types import IngestReport
 
 
 class NoStore:
@@ -133,7 +133,7 @@ class EmptyStore(NoStore):
         return {}
 
     def write(self, rows: Any, *, on_conflict: str) -> Any:
-        from semmem.records import Written
+        from semmem.model.exchange import Written
 
         assert not rows
         return Written(frozenset(), frozenset(), frozenset())

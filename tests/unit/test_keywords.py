@@ -10,7 +10,7 @@ import pytest
 import semmem
 from semmem.config import Settings
 from semmem.drafts import KEYS
-from semmem.keywords import FilterValues, Item, RecipeChanges, SettingValues
+from semmem.model.keywords import FilterValues, Item, RecipeChanges, SettingValues
 
 
 def test_an_item_has_the_keys_that_remember_takes() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import semmem
-from semmem.errors import InvalidInput, NotFound, SemmemError
-from semmem.narrowing import checked_filters
+from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.filters import checked_filters
 
 
 def test_a_long_message_keeps_its_beginning_and_what_to_do() -> None:

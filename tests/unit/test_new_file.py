@@ -11,8 +11,8 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.errors import InvalidInput
 from semmem.files import claimed, must_be_free, new_file
+from semmem.model.errors import InvalidInput
 
 
 def mode(path: Path) -> int:

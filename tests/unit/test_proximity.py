@@ -26,7 +26,7 @@ from semmem.legs.graph_walk import (
     starting_at,
     strongest,
 )
-from semmem.records import Forwards, Postings
+from semmem.model.exchange import Forwards, Postings
 from semmem.stores.packing import FORWARD, POSTING
 
 Held = dict[int, dict[int, tuple[int, int]]]

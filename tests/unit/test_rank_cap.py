@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.config import RECIPES, recipe
-from semmem.errors import InvalidInput
 from semmem.fusion import fuse, rank
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach, reach_of
 from semmem.reach_report import CLASSES, LegReach, Witness, describe
 

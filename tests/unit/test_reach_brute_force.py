@@ -16,9 +16,9 @@ from functools import cache, lru_cache
 
 import pytest
 
+from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.reach_report import LegReach
-from semmem.search_settings import Recipe
 
 Numbers = tuple[str, int]  # weight as written, rank constant
 

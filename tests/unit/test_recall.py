@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import semmem
 from semmem.embedders.hashing import Hashing
-from semmem.protocols import Leg
-from semmem.records import Question, Ranking, Scope
+from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HARBOUR = ["ferry", "harbour", "tide", "mast", "sail", "rope", "anchor", "crew", "dawn", "storm", "chart", "engine"]

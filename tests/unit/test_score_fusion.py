@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.config import RECIPES, recipe
-from semmem.errors import InvalidInput
 from semmem.fusion import Fused, rank, rank_as, scaled, shares_of
 from semmem.list_fusion import Entry, fuse_scores
-from semmem.search_settings import Fusion
+from semmem.model.errors import InvalidInput
+from semmem.model.recipe import RECIPES, Fusion, recipe
 
 LEGS = ("lexical", "dense", "graph")
 ONE = dict.fromkeys(LEGS, 1.0)

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from semmem.config import RECIPES, recipe
 from semmem.fusion import rank_as
+from semmem.model.recipe import RECIPES, Fusion, Recipe, recipe
 from semmem.rank_cap import reach
 from semmem.reach_report import LegReach, Reach, Witness, describe
-from semmem.search_settings import Fusion, Recipe
 
 SCALED: tuple[Fusion, ...] = ("convex", "tm2c2", "scored")
 ONLY = "zzz"  # the last key of all: ties lose

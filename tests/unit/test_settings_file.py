@@ -12,7 +12,7 @@ import pytest
 
 from semmem import files
 from semmem.config import ANYWHERE, Settings, users_file
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 from semmem.tailoring import recipe_of
 
 Write = Callable[[str], Path]
@@ -260,7 +260,7 @@ NAMELESS = """
 import os, pwd, sys, platformdirs
 from semmem import folders
 from semmem.config import Settings
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 from semmem.stores import open_store
 from semmem.stores import url as _
 from semmem.stores.sqlite import SqliteStore

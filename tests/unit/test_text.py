@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem import text as t
-from semmem.errors import InvalidInput
-from semmem.types import Kind
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Kind
 
 ANY = st.text(max_size=300)
 PROSE = st.text(alphabet="ab cd.?!\n\n'\u00e9\u6771", max_size=400)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from semmem.concepts.surface_forms import written
+from semmem.model.exchange import Kind
 from semmem.tokens import key
-from semmem.types import Kind
 
 
 def stems(*parts: str) -> int:

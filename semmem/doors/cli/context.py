@@ -19,7 +19,7 @@ import typer
 
 from semmem.doors import wire
 from semmem.doors.control_characters import as_json, visible
-from semmem.errors import InvalidInput
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -249,7 +249,7 @@ _EXIT_INPUT = wire.ERRORS[InvalidInput].exit_code
 
 
 def _sentence(error: Exception) -> str:
-    from semmem.errors import SemmemError
+    from semmem.model.errors import SemmemError
 
     text = " ".join(str(error).split())
     if isinstance(error, SemmemError):
@@ -296,7 +296,7 @@ def moment(text: str | None, option: str) -> datetime | None:
     """Return an ISO 8601 time; one without a zone is taken as UTC."""
     from datetime import UTC
 
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if text is None:
         return None
@@ -309,7 +309,7 @@ def moment(text: str | None, option: str) -> datetime | None:
 
 def pairs(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in ``text``."""
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if text is None:
         return None

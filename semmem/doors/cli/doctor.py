@@ -90,7 +90,7 @@ def _version(package: str) -> str | None:
 def _settings() -> Finding:
     """Read the settings, as every command does, and say from which files."""
     from semmem.config import Settings
-    from semmem.errors import SemmemError
+    from semmem.model.errors import SemmemError
     from semmem.tailoring import recipe_of
 
     try:
@@ -106,7 +106,7 @@ def _model() -> Finding:
     """Find the embedding model without loading it."""
     from semmem.config import Settings
     from semmem.embedders.minilm import MiniLM
-    from semmem.errors import SemmemError
+    from semmem.model.errors import SemmemError
 
     try:
         model = MiniLM(Settings.load().model)
@@ -119,7 +119,7 @@ def _model() -> Finding:
 
 def _download(door: Door) -> None:
     """Fetch the model into the hub's own folder, where it is found from then on; its sha256 is checked at loading."""
-    from semmem.errors import EmbedderUnavailable, MissingExtra
+    from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
     try:
         from huggingface_hub import snapshot_download
@@ -136,7 +136,7 @@ def _download(door: Door) -> None:
 
 def _server(door: Door) -> Finding:
     from semmem.doors.cli.store import server_of, status_line
-    from semmem.errors import InvalidInput, SemmemError
+    from semmem.model.errors import InvalidInput, SemmemError
 
     try:
         return Finding("server", "good", status_line(server_of(door.url).status()))
@@ -156,8 +156,8 @@ def _is_sqlite(door: Door) -> bool:
 
 def _store(door: Door) -> list[Finding]:
     from semmem.embedders import known_as
-    from semmem.errors import SemmemError
-    from semmem.stores.capabilities import absence
+    from semmem.model.errors import SemmemError
+    from semmem.model.protocols import absence
 
     try:
         with door.connect() as mem:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import networkx
     from rich.tree import Tree
 
-    from semmem.types import Concept
+    from semmem.model.types import Concept
 
 __all__ = ["names", "register"]
 
@@ -51,7 +51,7 @@ def graph(
 ) -> None:
     """Show what the graph holds around a name or a memory as a tree; --out writes it to a file instead."""
     from semmem.doors import graph_files
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")

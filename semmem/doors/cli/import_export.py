@@ -21,8 +21,8 @@ from semmem.doors.control_characters import as_json
 
 if TYPE_CHECKING:
     from semmem.bringing import BroughtIn
-    from semmem.errors import SemmemError
     from semmem.importers import BadRow
+    from semmem.model.errors import SemmemError
 
 __all__ = ["numbered", "register", "register_export"]
 
@@ -91,8 +91,8 @@ def import_(
     mem0: mem0's memories saved as JSON.
     """
     from semmem.doors.cli.context import counting
-    from semmem.errors import BadItem, Conflict, InvalidInput
     from semmem.importers import MARKED, BadRow, owned, reader, told_apart
+    from semmem.model.errors import BadItem, Conflict, InvalidInput
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     if replace and format.value not in (*MARKED, "markdown"):
@@ -172,7 +172,7 @@ def _options(
     prune: bool,
 ) -> dict[str, Any]:
     """Return what the format's reader takes. Raises InvalidInput for an option that is another format's."""
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     given = {
         "--column": (Format.csv, bool(column)),
@@ -196,7 +196,7 @@ def _options(
 
 
 def _there(format: Format, file: Path) -> None:
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if format is Format.markdown:
         if not file.is_dir():
@@ -262,7 +262,7 @@ def export(
     Newest first, whole texts; the file appears under its name when it is complete.
     """
     from semmem.doors.cli.context import counting
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if everything and namespace:
         raise InvalidInput("Give --all or --namespace, not both.")
@@ -296,8 +296,8 @@ def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -
 @contextmanager
 def _sink(path: Path | None, force: bool) -> Iterator[IO[bytes]]:
     """Yield where the lines go: standard output, or a new file."""
-    from semmem.errors import InvalidInput
     from semmem.files import new_file
+    from semmem.model.errors import InvalidInput
 
     if path is None:
         yield sys.stdout.buffer

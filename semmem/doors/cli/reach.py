@@ -12,8 +12,8 @@ from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Ses
 
 if TYPE_CHECKING:
     from semmem.client.probe_stages import Probe
+    from semmem.model.recipe import Recipe
     from semmem.reach_report import Reach
-    from semmem.search_settings import Recipe
 
 __all__ = ["register", "register_probe", "show_reach"]
 
@@ -50,7 +50,7 @@ def reach(
     (never asked), boost-only (moves what others found, can bring in nothing of its own), possible (some lists let it
     in) or guaranteed (no lists can keep it out).
     """
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if (weights is None) != (rank_constants is None):
         raise InvalidInput("--weights and --rank-constants go together: one rank constant for each weight.")
@@ -73,7 +73,8 @@ def reach(
 
 def _recipe(door: Door) -> Recipe:
     """Return the recipe by name, else that of the namespace that was given, else that of the settings."""
-    from semmem.config import Settings, recipe
+    from semmem.config import Settings
+    from semmem.model.recipe import recipe
     from semmem.tailoring import recipe_of
 
     if door.recipe:
@@ -92,7 +93,7 @@ def _recipe(door: Door) -> Recipe:
 
 def _by_leg(text: str, option: str) -> dict[str, float]:
     """Read `1,1,.35` (lexical, dense, graph, then leg4 and on) or `name=number` pairs."""
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     out: dict[str, float] = {}
     for place, part in enumerate(text.split(",")):
@@ -168,7 +169,7 @@ def probe(
     One memory for each leg of the recipe and regime, in a scratch namespace that is dropped afterwards. Exits with 3
     when one did not come back.
     """
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if (question is None) != (text is None):
         raise InvalidInput("--question and --text go together: what is asked, and the memory that is to come back.")

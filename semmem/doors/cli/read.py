@@ -14,9 +14,9 @@ from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.model.reports import Namespace, NamespaceHash, Stats
+    from semmem.model.types import Page
     from semmem.recall import Recall
-    from semmem.reports import Namespace, NamespaceHash, Stats
-    from semmem.types import Page
 
 __all__ = ["register"]
 

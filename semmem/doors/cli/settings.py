@@ -60,7 +60,7 @@ def unset(
     everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
 ) -> None:
     """Let one namespace be searched as the program's own settings say again."""
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if bool(wanted) == everything:
         raise InvalidInput("Name the settings to unset, or give --all.")
@@ -94,7 +94,7 @@ def _masked(value: Any) -> Any:
 
 def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
     """Return every search setting of a namespace with its source, and what of its own cannot be used."""
-    from semmem.config import RECIPES
+    from semmem.model.recipe import RECIPES
     from semmem.tailoring import settings_in
 
     plan, own, wrong = mem.searched_by(namespace=namespace)

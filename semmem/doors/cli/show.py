@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from semmem.model.types import Hit, Memory
     from semmem.recall import Recall
-    from semmem.types import Hit, Memory
 
 __all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line"]
 

@@ -15,7 +15,7 @@ from semmem.doors.cli.files import to_read, to_write
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.reports import BackupReport, CopyReport, Rebuilt
+    from semmem.model.reports import BackupReport, CopyReport, Rebuilt
     from semmem.stores.embedded import EmbeddedServer, ServerStatus
 
 __all__ = ["app", "register", "register_rebuild", "server_of", "stop_server"]
@@ -116,8 +116,8 @@ def rebuild(
     graph, which is the same whatever the order in which its memories came.
     """
     from semmem.doors.cli.context import counting
-    from semmem.errors import InvalidInput
-    from semmem.reports import Rebuilt
+    from semmem.model.errors import InvalidInput
+    from semmem.model.reports import Rebuilt
 
     if extract and embedder is not None:
         raise InvalidInput("Give --embedder or --extract, one after the other: each can be interrupted by itself.")
@@ -177,7 +177,7 @@ class Mode(StrEnum):
 def server_of(url: str | None) -> EmbeddedServer:
     """Return the embedded server that ``url`` names. Raises InvalidInput when it names another kind of store."""
     from semmem.config import Settings
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
     from semmem.stores.embedded import EmbeddedServer
     from semmem.stores.url import parse_url
 

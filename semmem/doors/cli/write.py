@@ -30,7 +30,7 @@ from semmem.doors.cli.files import to_read
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.types import IngestReport, Memory
+    from semmem.model.types import IngestReport, Memory
 
 __all__ = ["register"]
 
@@ -146,7 +146,7 @@ def update(
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        from semmem.errors import InvalidInput
+        from semmem.model.errors import InvalidInput
 
         raise InvalidInput("Say what to change: a new text, or an option such as --title.")
     with door.connect() as mem:
@@ -169,7 +169,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this, only count what would go.")] = False,
 ) -> None:
     """Forget one memory, or all that the filters match. Counts only, unless --yes is given."""
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     if id is None and not narrow and not everything:
@@ -194,7 +194,7 @@ def maintain(door: Door) -> None:
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if (text is None) == (file is None):
         raise InvalidInput("Give one text to remember: as the argument, - for standard input, or --file PATH.")
@@ -226,7 +226,7 @@ def _id_of(path: Path) -> str | None:
 
 
 def _read(text: str | None, path: Path | None) -> str:
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     try:
         if path is not None:
@@ -237,7 +237,7 @@ def _read(text: str | None, path: Path | None) -> str:
 
 
 def _vector(given: str | None) -> list[float] | None:
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if given is None:
         return None
@@ -278,7 +278,7 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
     from semmem.doors import wire
     from semmem.doors.cli.context import counting
     from semmem.doors.cli.import_export import numbered
-    from semmem.errors import BadItem, Conflict
+    from semmem.model.errors import BadItem, Conflict
 
     total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once

@@ -42,7 +42,7 @@ def demo(
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
     from semmem.doors.cli.demo import show as demo_show
-    from semmem.errors import InvalidInput
+    from semmem.model.errors import InvalidInput
 
     if ask and data is None:
         raise InvalidInput("--ask asks a folder; say which with --data.")
@@ -71,7 +71,7 @@ def _recipes(door: Door) -> None:
 
 
 def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
-    from semmem.config import recipe
+    from semmem.model.recipe import recipe
     from semmem.rank_cap import reach
 
     report = mem.remember_many(story(), namespace=_STORY)

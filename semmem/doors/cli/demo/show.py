@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from semmem.client.memory import Semmem
     from semmem.explanation import Explanation
+    from semmem.model.reports import Stats
+    from semmem.model.types import Hit, IngestReport
     from semmem.reach_report import Reach
     from semmem.recall import Recall
-    from semmem.reports import Stats
-    from semmem.types import Hit, IngestReport
 
 __all__ = ["Quiet", "Show", "compared", "show_compared"]
 
@@ -191,7 +191,7 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
 
     ``reach`` maps a regime to a class for each leg; a leg that the recipe does not have is left out.
     """
-    from semmem.config import RECIPES
+    from semmem.model.recipe import RECIPES
     from semmem.rank_cap import reach
 
     rows = []

@@ -9,18 +9,15 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
 from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
 
 __all__ = [
     "LINK_TYPES",
     "Concept",
-    "Extraction",
     "Filters",
     "Hit",
     "IngestReport",
-    "Kind",
     "LegRank",
     "LinkType",
     "Memory",
@@ -28,15 +25,19 @@ __all__ = [
     "Passage",
     "Rejected",
     "SortBy",
-    "Talk",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
+
 LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
+
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 """What one memory can be to another."""
+
 _short = Repr()
+
 _short.maxstring = 60
+
 shown = _short.repr
 """Writes a text of any length in at most 60 characters."""
 
@@ -240,15 +241,6 @@ class IngestReport:
         return self.remembered + self.unchanged + len(self.rejected)
 
 
-class Kind(IntEnum):
-    """What sort of thing a key stands for. A term is only a word of the lexical leg; the others are concepts too."""
-
-    TERM = 0
-    STEM = 1
-    BIGRAM = 2
-    NAME = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Concept:
     """A name that memories of a namespace mention: as they write it, in how many (``df``), and how many are about it.
@@ -261,39 +253,3 @@ class Concept:
     df: int
     subjects: int
     aliases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """What an extractor found in one memory: parallel lists, one entry a key, keys distinct and ascending.
-
-    ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` what people read. ``mentions`` is the
-    weight a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept.
-    ``counts`` is the term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is
-    the number of terms of the memory, title counted twice. ``relationships`` are (key of a name, what ties the two,
-    key of a name), sorted; the rules find none.
-    """
-
-    keys: list[int]
-    kinds: list[int]
-    names: list[str]
-    mentions: list[float]
-    subjects: list[float]
-    counts: list[int]
-    length: int
-    relationships: list[tuple[int, str, int]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """What a question to a conversation says: the one author it names, the text without the name, and its months.
-
-    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
-    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
-    """
-
-    author: str | None
-    text: str
-    spoken: str
-    months: tuple[tuple[int, int | None], ...]
-    collects: bool = False

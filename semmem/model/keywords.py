@@ -10,7 +10,7 @@ from datetime import date, datetime
 from os import PathLike
 from typing import Any, TypedDict
 
-from semmem.search_settings import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
+from semmem.model.recipe import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
 
 __all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from semmem.types import Extraction, Filters, Memory, Talk
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +25,11 @@ __all__ = [
     "LAST",
     "MOST_TURNS",
     "PLACE",
+    "Encoded",
+    "Extraction",
     "Forwards",
     "Head",
+    "Kind",
     "Kinds",
     "Postings",
     "Question",
@@ -30,16 +37,22 @@ __all__ = [
     "Row",
     "Scope",
     "Stored",
+    "Talk",
     "Turn",
     "Written",
+    "encoded",
+    "maker",
 ]
 
 MOST_TURNS = 4_000
 """Turns read around the candidates of one question; of longer sessions the rules of conversation see nothing."""
+
 LAST = 16
 """Memories of an author that are looked at, the last ones, to see whether the author takes turns with others."""
+
 BEHIND = 8
 """Memories before each of them whose authors are looked at."""
+
 PLACE = "reextract"
 """The fact under which a store notes how far reading everything again has come."""
 
@@ -274,3 +287,66 @@ class Ranking:
     regime: str | None = None
     trace: Any = None
     degraded: Mapping[str, str] = field(default_factory=dict)
+
+
+class Kind(IntEnum):
+    """What sort of thing a key stands for. A term is only a word of the lexical leg; the others are concepts too."""
+
+    TERM = 0
+    STEM = 1
+    BIGRAM = 2
+    NAME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What an extractor found in one memory: parallel lists, one entry a key, keys distinct and ascending.
+
+    ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` what people read. ``mentions`` is the
+    weight a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept.
+    ``counts`` is the term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is
+    the number of terms of the memory, title counted twice. ``relationships`` are (key of a name, what ties the two,
+    key of a name), sorted; the rules find none.
+    """
+
+    keys: list[int]
+    kinds: list[int]
+    names: list[str]
+    mentions: list[float]
+    subjects: list[float]
+    counts: list[int]
+    length: int
+    relationships: list[tuple[int, str, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a question to a conversation says: the one author it names, the text without the name, and its months.
+
+    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
+    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
+    """
+
+    author: str | None
+    text: str
+    spoken: str
+    months: tuple[tuple[int, int | None], ...]
+    collects: bool = False
+
+
+class Encoded(np.ndarray[Any, np.dtype[np.float32]]):
+    """A unit vector of shape (dimensions,) that knows its maker; what is computed from it does not."""
+
+    maker: Mapping[str, Any] | None = None
+
+
+def encoded(vector: NDArray[np.float32], by: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return ``vector`` as one that the embedder of identity ``by`` made."""
+    known = np.asarray(vector).view(Encoded)
+    known.maker = by
+    return known
+
+
+def maker(vector: Any) -> Mapping[str, Any] | None:
+    """Return who made ``vector``, None where nobody said."""
+    return getattr(vector, "maker", None)

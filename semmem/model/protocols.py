@@ -11,20 +11,32 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from semmem import records
-from semmem.records import Corrections, Forwards, Head, Postings, Question, Ranking, Row, Scope, Stored, Written
-from semmem.reports import Namespace, Stats
-from semmem.search_settings import Recipe
-from semmem.types import Extraction, Filters, Memory, Page
+from semmem.model import exchange
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import (
+    Corrections,
+    Extraction,
+    Forwards,
+    Head,
+    Postings,
+    Question,
+    Ranking,
+    Row,
+    Scope,
+    Stored,
+    Written,
+)
+from semmem.model.recipe import Recipe
+from semmem.model.reports import Namespace, Stats
+from semmem.model.types import Filters, Memory, Page
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
+__all__ = ["Embed", "Embedder", "Extractor", "Leg", "Reranker", "Store", "absence", "lacking", "need"]
 
-__all__ = [ "Embed", "Embedder", "Extractor", "Leg", "Reranker", "Store",
-]  # fmt: skip
+Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 
 class Store(Protocol):
@@ -32,7 +44,7 @@ class Store(Protocol):
 
     ``kind`` is what people call it. ``capabilities`` are what it keeps: ``lexical`` (postings), ``dense`` (vectors),
     ``graph`` (concepts, corrections, relationships); of what it does not declare it has nothing to return, and writing
-    or asking for it raises InvalidInput. See semmem.stores.capabilities.
+    or asking for it raises InvalidInput. See semmem.model.protocols.
     """
 
     url: str
@@ -145,7 +157,7 @@ class Store(Protocol):
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
         ...
 
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, records.Kinds]:
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, exchange.Kinds]:
         """Return what each namespace has: sessions, authors, and those of them named in ``keys``.
 
         ``keys`` are folded names, as ``conversation.author_key`` writes them. Of each author named the last LAST
@@ -157,7 +169,7 @@ class Store(Protocol):
         """Return which of ``ords`` are by ``author``, ascending."""
         ...
 
-    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[records.Turn]:
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[exchange.Turn]:
         """Return the sessions that hold ``ords`` in order of position, then time; at most MOST_TURNS and one turn."""
         ...
 
@@ -396,3 +408,24 @@ class Reranker(Protocol):
         ``memories`` are whole, ``passages`` what of their texts the legs found.
         """
         ...
+
+
+_KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
+
+
+def lacking(store: Any, capability: str) -> str | None:
+    """Return why ``store`` cannot do what takes ``capability``; None where it declares it, or nobody knows the name."""
+    if capability in store.capabilities or capability not in _KEPT:
+        return None
+    return f"A {store.kind} store keeps no {_KEPT[capability]}; a PostgreSQL store does (embedded: or postgresql://…)."
+
+
+def absence(store: Any, capability: str) -> str:
+    """Return in a few words why a leg cannot answer from ``store``, for what every recall says of itself."""
+    return f"{store.kind} keeps no {_KEPT[capability]}"
+
+
+def need(store: Any, capability: str) -> None:
+    """Raise InvalidInput, with the same sentence, unless ``store`` declares ``capability``."""
+    if (why := lacking(store, capability)) is not None:
+        raise InvalidInput(why)

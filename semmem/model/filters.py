@@ -5,22 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.errors import InvalidInput
-from semmem.keywords import FilterValues
-from semmem.types import Filters
+from semmem.model.errors import InvalidInput
+from semmem.model.keywords import FilterValues
+from semmem.model.types import Filters, Memory
 
-__all__ = ["checked_filters", "string", "strings"]
+__all__ = ["Within", "checked_filters", "contains", "matches", "string", "strings", "within"]
 
 _OPERATORS = frozenset(("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "not", "and", "or", "exists", "regex"))
 """Words of other filter languages. A value all of whose keys are among them is taken for one of theirs."""
 
 _DEEPEST = 100
+
 _TOO_DEEP = f"The filter metadata is nested deeper than {_DEEPEST} levels, as no stored metadata is; flatten it."
+
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
 
 
@@ -120,3 +123,42 @@ def _when(name: str, value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise InvalidInput(f"The filter {name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}.")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Filters):
+    """What one search is narrowed to: filters, and besides the ``namespaces`` to look in and ids to leave out."""
+
+    namespaces: tuple[str, ...] = ("default",)
+    exclude: tuple[str, ...] = ()
+
+
+def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] = ()) -> Within:
+    """Return ``filters`` with the namespaces to look in and the ids to leave out."""
+    given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
+    return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
+
+
+def matches(memory: Memory, filters: Within) -> bool:
+    """Return whether ``memory`` is within ``filters``, as the store decides it; a part goes with its whole."""
+    if memory.namespace not in filters.namespaces or (memory.parent_id or memory.id) in filters.exclude:
+        return False
+    if filters.sessions and memory.session not in filters.sessions:
+        return False
+    if filters.authors and memory.author not in filters.authors:
+        return False
+    if not set(filters.tags) <= set(memory.tags) or not contains(memory.metadata, filters.metadata):
+        return False
+    at = memory.created_at
+    if filters.created_after is not None and (at is None or at < filters.created_after):
+        return False
+    return filters.created_before is None or (at is not None and at < filters.created_before)
+
+
+def contains(value: Any, wanted: Any) -> bool:
+    """Return whether the JSON ``value`` contains ``wanted``, as PostgreSQL's ``@>`` has it."""
+    if isinstance(wanted, Mapping):
+        return isinstance(value, Mapping) and all(k in value and contains(value[k], v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in wanted)
+    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)

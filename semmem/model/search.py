@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from semmem.types import Filters, Hit, Memory
+from semmem.model.filters import Within
+from semmem.model.types import Hit, Memory
 
-__all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "Within", "as_result", "contains", "matches", "within"]
+__all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "as_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,6 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"components": dict(self.components)}
-
-
-@dataclass(frozen=True, slots=True)
-class Within(Filters):
-    """What one search is narrowed to: filters, and besides the ``namespaces`` to look in and ids to leave out."""
-
-    namespaces: tuple[str, ...] = ("default",)
-    exclude: tuple[str, ...] = ()
 
 
 Found: TypeAlias = "tuple[Sequence[Result], int]"
@@ -81,37 +74,6 @@ class Reader(Protocol):
 
 Factory: TypeAlias = Callable[[Reader], Any]
 """Makes a leg: called once, when a recipe first names it, with what the leg may read."""
-
-
-def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] = ()) -> Within:
-    """Return ``filters`` with the namespaces to look in and the ids to leave out."""
-    given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
-    return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
-
-
-def matches(memory: Memory, filters: Within) -> bool:
-    """Return whether ``memory`` is within ``filters``, as the store decides it; a part goes with its whole."""
-    if memory.namespace not in filters.namespaces or (memory.parent_id or memory.id) in filters.exclude:
-        return False
-    if filters.sessions and memory.session not in filters.sessions:
-        return False
-    if filters.authors and memory.author not in filters.authors:
-        return False
-    if not set(filters.tags) <= set(memory.tags) or not contains(memory.metadata, filters.metadata):
-        return False
-    at = memory.created_at
-    if filters.created_after is not None and (at is None or at < filters.created_after):
-        return False
-    return filters.created_before is None or (at is not None and at < filters.created_before)
-
-
-def contains(value: Any, wanted: Any) -> bool:
-    """Return whether the JSON ``value`` contains ``wanted``, as PostgreSQL's ``@>`` has it."""
-    if isinstance(wanted, Mapping):
-        return isinstance(value, Mapping) and all(k in value and contains(value[k], v) for k, v in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in wanted)
-    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
 
 
 def as_result(hit: Hit, *, score: float | None = None) -> Result:
