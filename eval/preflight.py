@@ -18,8 +18,8 @@ from eval.measures import CUTOFFS
 from eval.verdict import Standing
 from semmem.fusion import rank_as
 from semmem.model.recipe import Recipe
-from semmem.rank_cap import reach
-from semmem.reach_report import Reach
+from semmem.reach import reach
+from semmem.reach.report import Reach
 
 __all__ = ["leg_only", "preflight", "standing", "witness_holds"]
 

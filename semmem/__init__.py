@@ -57,7 +57,8 @@ if TYPE_CHECKING:
         Rejected,
         Stats,
     )
-    from semmem.rank_cap import Reach, reach
+    from semmem.reach import reach
+    from semmem.reach.classes import Reach
     from semmem.recall import Recall
     from semmem.transfer import copy
 

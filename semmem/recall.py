@@ -22,8 +22,8 @@ from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.passages import passages
-from semmem.rank_cap import reach
-from semmem.reach_report import Reach
+from semmem.reach import reach
+from semmem.reach.report import Reach
 from semmem.rerankers import load as load_reranker
 from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms

@@ -27,7 +27,7 @@ from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
 from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
-from semmem.rank_cap import reach
+from semmem.reach import reach
 from semmem.recall import Recall, Recaller
 from semmem.stores import open_store
 from semmem.tailoring import recipe_of

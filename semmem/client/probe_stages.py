@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from semmem.candidates import Candidates, Cut, Key, cut
-from semmem.rank_cap import reach
-from semmem.reach_report import LegReach, ReachClass
+from semmem.reach import reach
+from semmem.reach.report import LegReach, ReachClass
 
 __all__ = ["STAGES", "Probe", "Probed", "Stage", "fate"]
 

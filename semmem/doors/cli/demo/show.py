@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from semmem.explanation import Explanation
     from semmem.model.reports import Stats
     from semmem.model.types import Hit, IngestReport
-    from semmem.reach_report import Reach
+    from semmem.reach.report import Reach
     from semmem.recall import Recall
 
 __all__ = ["Quiet", "Show", "compared", "show_compared"]
@@ -192,7 +192,7 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
     ``reach`` maps a regime to a class for each leg; a leg that the recipe does not have is left out.
     """
     from semmem.model.recipe import RECIPES
-    from semmem.rank_cap import reach
+    from semmem.reach import reach
 
     rows = []
     for name, plan in RECIPES.items():

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from semmem.reach_bounds import Base
-from semmem.reach_report import Witness
+from semmem.reach.bounds import _MEEK, _NOTHING, Base, Contest, ScoreContest
+from semmem.reach.report import ReachClass, Witness
 
 __all__ = ["counter_witness", "forbids", "forces", "plain", "witness"]
 
@@ -91,3 +91,69 @@ def plain(number: Fraction) -> str:
         return str(number.numerator)
     short = repr(float(number))
     return short if Fraction(short) == number else str(number)
+
+
+def _certificate(contest: Contest, bare: ReachClass, place: int | None, shut: bool) -> str:
+    """Return the sum, in words, that forces or forbids; for a leg in between, where it stands."""
+    c, k = contest, contest.k
+    said = [] if place is None else [f"The reserve gives the first memory of {c.leg} place {place} or better of {k}."]
+    if shut:
+        said.append(f"The only place belongs to the first memory of another leg, so {c.leg} brings in none of its own.")
+    elif bare == "guaranteed" and c.outnumbers(1, k):
+        said.append(f"Fewer than {k} other memories can be ahead of the first of {c.leg}.")
+    elif bare == "guaranteed":
+        said.append(forces(c.leg, c.weight, c.constant, c.value(), c.upper_bar(1, k), c.bases, k))
+    elif bare == "boost-only":
+        said.append(forbids(c.leg, c.weight, c.constant, c.best_value(), c.lower_bar(), c.bases, k))
+    else:
+        said.append(
+            f"The first place of {c.leg} earns {c.value()} = {float(c.value()):.5f}, above the lower bar "
+            f"{float(c.lower_bar()):.5f} and not above the upper bar {float(c.upper_bar(1, k)):.5f}: the lists decide."
+        )
+    return " ".join(said)
+
+
+def _witness(c: ScoreContest, k: int) -> Witness:
+    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing."""
+    only = f"only-{c.leg}"
+    rankings: dict[str, tuple[str, ...]] = {}
+    scores: dict[str, tuple[float, ...]] = {}
+    heads = c.heads() if k == 1 else {}
+    for r in c.rivals:
+        if r.least:
+            nothing = -1.0 if r.leg == "dense" else _NOTHING
+            rankings[r.leg] = tuple(f"m{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
+            scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
+    rankings[c.leg], scores[c.leg] = (only,), (1.0,)
+    most = {_MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
+    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores, most)
+
+
+def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
+    """Lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
+
+    k rivals are first in every other scaled leg at once, and stand behind the memory in its own, close by.
+    """
+    only = f"only-{c.leg}"
+    behind = min(k, c.depth - 2)  # and one more, last, for the least score
+    close = Fraction(999, 1000)
+    sums: list[Fraction] = []
+    for i in range(1, k + 1):
+        total = Fraction(0)
+        for r in c.rivals:
+            if i <= r.most:
+                total += r.share(i) if r.constant is not None else r.weight
+                total += c.bonus if r.leg == _MEEK else 0
+        if i <= behind:
+            total += c.own_bonus + c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
+        sums.append(total)
+    if min(sums) <= c.weight:
+        return None
+    ids = [f"m{i}" for i in range(1, k + 1)]
+    rankings = {r.leg: tuple(ids[: r.most]) for r in c.rivals}
+    scores = {leg: (1.0,) * len(keys) for leg, keys in rankings.items()}
+    rankings[c.leg] = (only, *ids[: max(behind, 0)], *(["last"] if c.depth > 1 else []))
+    least = -1.0 if c.leg == "dense" else 0.0
+    near = float(close) * (1.0 - least) + least
+    scores[c.leg] = (1.0, *[near] * max(behind, 0), *([least] if c.depth > 1 else []))
+    return Witness(only, False, rankings, tuple(ids) if c.bonus or c.own_bonus else (), scores)

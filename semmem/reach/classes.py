@@ -1,18 +1,22 @@
-"""Reach in a fusion that reads scores: what bounded shares alone can prove, and nothing more.
+"""Reach: what a leg can do to the top k, read off a recipe before any query is run.
 
-Two kinds of legs. A *scaled* leg of weight w gives its first memory w (its best score is 1 after scaling; in ``scored``
-the lexical leg may give less) and each later one anything from that down to 0. A *ranked* leg (the graph in
-``scored``) gives rank r exactly w(k + 1)/(k + r). For a memory that only the studied leg found, at cut-off K:
+A memory that only leg g found, at its rank r, scores ``v = w/(k_g + r)``. Two bars decide, both exact fractions:
 
-* lower bar: the least that the K-th best of the others can score. For K >= 2 every scaled leg may name one and the
-  same memory first and give the rest next to nothing, so only a ranked leg that returns K holds a bar, its K-th share.
-  For K = 1 the first memory of each leg stands alone: the bar is the largest share a first place is sure of;
-* upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at
-  once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
+* the lower bar, ``B_min = max over other legs that return k memories of w_s/(k_s + k)``: the k-th best of the others
+  never scores less, and lists exist for which it scores no more. ``v <= B_min``: it can never come in (boost-only);
+* the upper bar, ``B_max = (sum of the first k terms of every other leg + first k terms of g without rank r) / k``: k
+  memories that all beat v must share k*v, and k distinct memories cannot collect more. ``v > B_max``: guaranteed.
 
-``value <= lower``: never (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always
-(guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do is to be counted there. A share
-of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing.
+Between them some lists let it in (the witness) and, where the upper bar is tight, some keep it out (the
+counter-witness). The upper bar is exact for k = 1; beyond, it is above the exact one where places are worth very
+different amounts (by up to a quarter over all lists for k = 2), so ``guaranteed`` is always true, and ``possible`` with
+no counter-witness may be guaranteed in truth. Ties lose.
+
+The exact-match bonus is granted to all rivals for the upper bar and to none for the lower one; the memory itself has
+it only where the studied leg is the lexical one, since what matches word for word is a lexical find.
+
+That is weighted RRF. ``rank-scaled`` is the same sum with other constants, so as exact; for the fusions that read
+scores see ``reach_scores``. Where a reranker orders the first memories anew, reach is asked of what it is shown.
 """
 
 from __future__ import annotations
@@ -24,27 +28,144 @@ from fractions import Fraction
 from typing import Literal
 
 from semmem.model.recipe import Recipe
-from semmem.reach_bounds import agreed_places, as_written, exact_floor
-from semmem.reach_report import LegReach, ReachClass, Witness
-from semmem.reach_witness import plain
-from semmem.score_bounds import (
+from semmem.reach.bounds import (
+    _MEEK,
     LARGEST_CONSTANT,
+    Base,
+    Contest,
     Rival,
     ScoreContest,
+    agreed_places,
+    as_written,
+    exact_floor,
     guaranteed_above,
     guaranteed_up_to,
     last_over,
+    last_where,
     ranks_without_own,
 )
+from semmem.reach.report import LegReach, ReachClass
+from semmem.reach.witness import _certificate, _counter_witness, _witness, counter_witness, plain, witness
 
 __all__ = ["rank_scaled", "reordered", "score_reach"]
 
-_RANKED = "graph"
-_MEEK = "lexical"
-"""Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
+_DEEPEST = 10_000
+
 _DEPTH = 100
-_NOTHING = 1e-9
-"""A score next to nothing beside one of 1."""
+
+
+def _leg_reach(
+    recipe: Recipe,
+    leg: str,
+    constants: Mapping[str, float],
+    k: int,
+    scope: int | None,
+    sizes: Mapping[str, int],
+    endless: Collection[str],
+) -> LegReach:
+    contest = _contest(recipe, leg, constants, k, scope, sizes)
+    place = recipe.reserve.get(leg)
+    reserved = place is not None and place <= k
+    others = sum(1 for b in contest.bases if recipe.reserve.get(b.leg, k + 1) <= k)
+    agreed = agreed_places(recipe, len(contest.bases), k)
+    floor = exact_floor(recipe, constants)
+
+    value, lower, upper = contest.value(), contest.lower_bar(), contest.upper_bar(1, k)
+    bare = contest.class_of(Fraction(1), k)
+    over_bar = contest.last_rank_over_bar()
+    shut = k == 1 and others == 1  # the only place belongs to another leg's first memory
+    others += agreed
+    last_possible = 0 if shut else min(over_bar, k)
+    guaranteed = max(
+        last_where(min(k - others, contest.depth), lambda r: contest.guaranteed(r, k - others)), int(reserved)
+    )
+    headline: ReachClass = "guaranteed" if guaranteed else "possible" if last_possible else "boost-only"
+    worst = contest.class_of(floor, k)
+    with_prior: ReachClass = "guaranteed" if reserved else "boost-only" if shut else worst
+    if with_prior == "guaranteed" and not reserved and others:
+        with_prior = contest.class_of(floor, k - others)
+    tie: Literal["lower_bar", "upper_bar"] | None = None
+    if contest.best_value() == lower:
+        tie = "lower_bar"
+    elif value == upper and not contest.outnumbers(1, k):
+        tie = "upper_bar"
+    tails = contest.tails()
+    can_enter = bare != "boost-only" and not shut
+    return LegReach(
+        leg,
+        headline,
+        bare,
+        with_prior,
+        worst,
+        contest.class_of(1 / floor, k) if floor else "guaranteed" if bare == "guaranteed" else "possible",
+        "guaranteed" if headline == "guaranteed" else "possible",
+        _certificate(contest, bare, place if reserved else None, shut),
+        k,
+        weight=contest.weight,
+        rank_constant=contest.constant,
+        depth=contest.depth,
+        reserve=place,
+        value=value,
+        lower_bar=lower,
+        upper_bar=upper,
+        base_bar=contest.base_bar(k),
+        tie=tie,
+        last_rank_over_bar=over_bar,
+        last_possible_rank=last_possible,
+        guaranteed_ranks=guaranteed,
+        base_guaranteed_ranks=last_where(
+            min(k, contest.depth), lambda r: contest.value(r) > contest.base_bar(k - r + 1) or contest.outnumbers(r, k)
+        ),
+        possible_above_weight=lower * (contest.constant + 1) / (1 + contest.own_bonus),
+        guaranteed_above_weight=contest.guaranteed_above_weight(),
+        possible_up_to_constant=contest.possible_up_to_constant(),
+        guaranteed_up_to_constant=contest.guaranteed_up_to_constant(),
+        sparse=not tails,
+        vacuous=scope is not None and scope <= k,
+        leg_only_impossible=scope is not None
+        and any(b.leg in endless and recipe.depths.get(b.leg, _DEPTH) >= scope for b in contest.bases),
+        witness=witness(leg, contest.bases, k, tails, value <= lower) if can_enter else None,
+        counter_witness=counter_witness(
+            leg,
+            contest.weight,
+            contest.constant,
+            contest.depth,
+            contest.bases,
+            k,
+            contest.rival_bonus(contest.constant),
+        )
+        if bare == "possible"
+        else None,
+    )
+
+
+def _contest(
+    recipe: Recipe, leg: str, constants: Mapping[str, float], k: int, scope: int | None, sizes: Mapping[str, int]
+) -> Contest:
+    weights = {name: as_written(recipe.weights[name]) for name in constants}
+    exact = {name: as_written(constant) for name, constant in constants.items()}
+    depths = {name: recipe.depths.get(name, _DEPTH) for name in constants}
+    bases = []
+    for name in constants:
+        if name != leg:
+            # the studied memory is in no other list, so a list is at most the rest of the scope
+            cap = min(depths[name], sizes.get(name, depths[name]), depths[name] if scope is None else scope - 1)
+            bases.append(Base(name, weights[name], exact[name], min(k, cap), cap))
+    bonus = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
+    return Contest(
+        leg,
+        weights[leg],
+        exact[leg],
+        depths[leg] if scope is None else min(depths[leg], scope),
+        tuple(bases),
+        k,
+        scope,
+        bonus=Fraction(0) if leg == "lexical" or not bonus else bonus * weights["lexical"] / (exact["lexical"] + 1),
+        own_bonus=bonus if leg == "lexical" else Fraction(0),
+    )
+
+
+_RANKED = "graph"
 
 
 def score_reach(
@@ -57,7 +178,7 @@ def score_reach(
     endless: Collection[str],
 ) -> LegReach:
     """Return the reach of a called leg of a recipe whose fusion is ``convex``, ``tm2c2`` or ``scored``."""
-    c = _contest(recipe, leg, constants, k, scope, sizes)
+    c = _score_contest(recipe, leg, constants, k, scope, sizes)
     place = recipe.reserve.get(leg)
     reserved = place is not None and place <= k
     others = sum(1 for r in c.rivals if recipe.reserve.get(r.leg, k + 1) <= k)
@@ -91,7 +212,7 @@ def score_reach(
         worst,
         c.class_of(1 / floor, k) if floor else "guaranteed" if bare == "guaranteed" else "possible",
         "guaranteed" if headline == "guaranteed" else "possible",
-        _certificate(c, bare, k, place if reserved else None, shut),
+        _score_certificate(c, bare, k, place if reserved else None, shut),
         k,
         weight=c.weight,
         rank_constant=c.constant,
@@ -172,7 +293,7 @@ def reordered(found: LegReach, reranker: str, k: int, depth: int) -> LegReach:
     )
 
 
-def _contest(
+def _score_contest(
     recipe: Recipe,
     leg: str,
     constants: Mapping[str, float],
@@ -208,53 +329,7 @@ def _contest(
     )
 
 
-def _witness(c: ScoreContest, k: int) -> Witness:
-    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing."""
-    only = f"only-{c.leg}"
-    rankings: dict[str, tuple[str, ...]] = {}
-    scores: dict[str, tuple[float, ...]] = {}
-    heads = c.heads() if k == 1 else {}
-    for r in c.rivals:
-        if r.least:
-            nothing = -1.0 if r.leg == "dense" else _NOTHING
-            rankings[r.leg] = tuple(f"m{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
-            scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
-    rankings[c.leg], scores[c.leg] = (only,), (1.0,)
-    most = {_MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
-    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores, most)
-
-
-def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
-    """Lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
-
-    k rivals are first in every other scaled leg at once, and stand behind the memory in its own, close by.
-    """
-    only = f"only-{c.leg}"
-    behind = min(k, c.depth - 2)  # and one more, last, for the least score
-    close = Fraction(999, 1000)
-    sums: list[Fraction] = []
-    for i in range(1, k + 1):
-        total = Fraction(0)
-        for r in c.rivals:
-            if i <= r.most:
-                total += r.share(i) if r.constant is not None else r.weight
-                total += c.bonus if r.leg == _MEEK else 0
-        if i <= behind:
-            total += c.own_bonus + c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
-        sums.append(total)
-    if min(sums) <= c.weight:
-        return None
-    ids = [f"m{i}" for i in range(1, k + 1)]
-    rankings = {r.leg: tuple(ids[: r.most]) for r in c.rivals}
-    scores = {leg: (1.0,) * len(keys) for leg, keys in rankings.items()}
-    rankings[c.leg] = (only, *ids[: max(behind, 0)], *(["last"] if c.depth > 1 else []))
-    least = -1.0 if c.leg == "dense" else 0.0
-    near = float(close) * (1.0 - least) + least
-    scores[c.leg] = (1.0, *[near] * max(behind, 0), *([least] if c.depth > 1 else []))
-    return Witness(only, False, rankings, tuple(ids) if c.bonus or c.own_bonus else (), scores)
-
-
-def _certificate(c: ScoreContest, bare: ReachClass, k: int, place: int | None, shut: bool) -> str:
+def _score_certificate(c: ScoreContest, bare: ReachClass, k: int, place: int | None, shut: bool) -> str:
     said = [] if place is None else [f"The reserve gives the first memory of {c.leg} place {place} or better of {k}."]
     lower, upper = c.lower_bar(k), c.upper_bar(1, k)
     earns = f"The first place of {c.leg} earns at most {plain(c.best())}"
