@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     )
     from semmem.reach import reach
     from semmem.reach.classes import Reach
-    from semmem.recall import Recall
+    from semmem.read.result import Recall
     from semmem.transfer import copy
 
 __version__ = "0.1.0"

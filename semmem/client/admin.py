@@ -14,7 +14,6 @@ from semmem.concepts.names import name_of
 from semmem.config import Settings
 from semmem.drafts import check_namespace
 from semmem.embedders.binding import Encoder
-from semmem.graph_view import graph_view
 from semmem.ingest import Ingest
 from semmem.legs import Legs
 from semmem.model.errors import InvalidInput, NotFound
@@ -27,10 +26,12 @@ from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
 from semmem.model.types import Concept, Filters
-from semmem.recall import Recall, Recaller
+from semmem.read.graph_view import graph_view
+from semmem.read.overrides import changed, dotted, fitted
+from semmem.read.recall import Recaller
+from semmem.read.result import Recall
+from semmem.read.search import Search, search_of
 from semmem.reembedding import fill_in, replace_vectors
-from semmem.searching import Search, search_of
-from semmem.tailoring import changed, dotted, fitted
 from semmem.transfer import exported
 from semmem.upkeep import Upkeep
 
@@ -57,7 +58,7 @@ class Keeping:
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
     ) -> networkx.Graph:
-        """Return memories and the concepts that tie them as a networkx graph; see semmem.graph_view for what it holds.
+        """Return memories and the concepts that tie them as a networkx graph; see semmem.read.graph_view for what it holds.
 
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.

@@ -28,9 +28,10 @@ from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
 from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.reach import reach
-from semmem.recall import Recall, Recaller
+from semmem.read.overrides import recipe_of
+from semmem.read.recall import Recaller
+from semmem.read.result import Recall
 from semmem.stores import open_store
-from semmem.tailoring import recipe_of
 from semmem.upkeep import Upkeep
 
 __all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warn_of_barred_legs"]

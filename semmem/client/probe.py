@@ -22,7 +22,8 @@ from semmem.model.filters import within
 from semmem.model.protocols import Embedder, Leg, lacking
 from semmem.model.recipe import Recipe
 from semmem.model.types import Filters
-from semmem.recall import Recall, Recaller
+from semmem.read.recall import Recaller
+from semmem.read.result import Recall
 from semmem.upkeep import Upkeep
 
 __all__ = ["Prober"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.reach import reach
 from semmem.reach.report import LegReach, ReachClass
+from semmem.read.candidates import Candidates, Cut, Key, cut
 
 __all__ = ["STAGES", "Probe", "Probed", "Stage", "fate"]
 

@@ -7,38 +7,23 @@ are off in a namespace where no memory has an author. Pure: texts and arrays in,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Talk, Turn
 from semmem.model.recipe import ConversationSettings
-from semmem.tokens import Word, tokens
+from semmem.tokens import tokens
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["HEARD", "Turns", "author_key", "candidates", "dense", "lexical", "listen", "takes_turns"]
+__all__ = ["HEARD", "Turns", "author_key", "dense", "lexical", "takes_turns"]
 
 HEARD = 200
 """Memories of a leg whose sessions are read, for what stands around them."""
-_LONGEST_NAME = 4
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
-_MONTH = re.compile(
-    rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?!\d)(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
-)
-_COLLECTS = re.compile(
-    r"""^(?:what|which|where|who|whom|how|when)\b[^?]*?\b(?:has|have)\b(?!\s+to\b)
-    |^(?:in\s+)?(?:what|which)\s+(?!(?:is|was|does|has|this|his|as)\b)\w{2,}[^s\W]s\b(?=[^?]*\b(?:has|have|do|did|does|are|were)\b)
-    |\bhow\ many\b|\bboth\b|\bin\ common\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Questions whose answer is gathered from many turns: the perfect tense, plural nouns, counting."""
-_ALSO_WORDS = ("may", "march")
+
 _ROLES = frozenset(
     ["user", "assistant", "system", "developer", "tool", "function", "human", "ai", "model", "bot", "agent", "chatbot"]
 )
@@ -138,29 +123,6 @@ def author_key(author: str) -> str:
     return " ".join(word.folded for word, _, _ in tokens(author))
 
 
-def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
-    """Return what in ``question`` may be an author's name, as ``author_key`` writes it, with the places it stands at.
-
-    A stop word alone ("will", "may") is a name only where it has a capital inside the question; the role that a
-    program gives the sides of a chat ("user", "assistant") is nobody's name.
-    """
-    found = tokens(question)
-    out: dict[str, list[tuple[int, int]]] = {}
-    for first in range(len(found)):
-        for past in range(first + 1, min(first + _LONGEST_NAME, len(found)) + 1):
-            words = [found[i][0] for i in range(first, past)]
-            if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words)):
-                continue
-            name = " ".join(w.folded for w in words)
-            if name not in _ROLES:
-                out.setdefault(name, []).append((found[first][1], found[past - 1][2]))
-    return out
-
-
-def _is_written_as_name(words: Sequence[Word]) -> bool:
-    return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
-
-
 def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
     """Return whether ``author`` speaks in dialogues: comes back after another's turn, time after time.
 
@@ -181,33 +143,8 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
     return bool(told) and 2 * sum(told) >= len(told)
 
 
-def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
-    """Return what ``question`` says, given ``candidates(question)`` and which authors are among them."""
-    months, collects = _months(question), bool(_COLLECTS.search(question))
-    if len(set(authors)) != 1:
-        return Talk(None, question, question, months, collects)
-    author = next(iter(authors))
-    text = spoken = question
-    for start, end in sorted(places.get(author_key(author), ()), reverse=True):
-        possessive = question[start:end].lower().endswith(("'s", "\u2019s"))
-        text = f"{text[:start]} {text[end:]}"
-        spoken = spoken[:start] + ("my" if possessive else "I") + spoken[end:]
-    text = " ".join(text.split())
-    return Talk(author, text or question, spoken, months, collects)
-
-
 def _collects(talk: Talk, settings: ConversationSettings) -> bool:
     return talk.collects and settings.collecting
-
-
-def _months(text: str) -> tuple[tuple[int, int | None], ...]:
-    out = []
-    for match in _MONTH.finditer(text):
-        name, year = match.group(1), match.group(2)
-        if name.lower() in _ALSO_WORDS and not (year or _is_month(text, match)):
-            continue
-        out.append((_MONTHS.index(name.lower()) + 1, int(year) if year else None))
-    return tuple(out)
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:

@@ -99,7 +99,7 @@ def test_every_setting_has_a_row() -> None:
 
 def test_the_file_of_settings_that_is_shown_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from semmem.config import ANYWHERE, Settings
-    from semmem.tailoring import recipe_of
+    from semmem.read.overrides import recipe_of
 
     (shown,) = blocks("toml")
     (tmp_path / "semmem.toml").write_text(shown, encoding="utf-8")

@@ -75,7 +75,9 @@ def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> No
     assert fingerprint(*STORES, root=copied) != imported != of_sql
 
 
-@pytest.mark.parametrize("module", ["semmem/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/charts.py"])
+@pytest.mark.parametrize(
+    "module", ["semmem/read/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/charts.py"]
+)
 def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path, module: str) -> None:
     stored, asked = fingerprint(*STORES, root=copied), fingerprint(*ASKS, root=copied)
     with (copied / module).open("a", encoding="utf-8") as out:

@@ -12,11 +12,11 @@ import pytest
 
 import semmem
 from semmem import rerankers
-from semmem.candidates import Candidates, Cut, cut
 from semmem.fusion import Fused
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Head, Question, Scope
 from semmem.model.types import Memory
+from semmem.read.candidates import Candidates, Cut, cut
 from semmem.rerankers.composite import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
 

@@ -24,7 +24,7 @@ from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
 from semmem.model.protocols import Store
 from semmem.model.types import Filters, IngestReport, Memory
-from semmem.recall import Recaller
+from semmem.read.recall import Recaller
 from semmem.text import content_key, term_key
 from semmem.tokens import key
 

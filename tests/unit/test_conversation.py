@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from semmem.legs import conversation
-from semmem.legs.conversation import Turns, author_key, candidates, listen, takes_turns
+from semmem.legs.conversation import Turns, author_key, takes_turns
 from semmem.model.exchange import Talk, Turn
 from semmem.model.recipe import ConversationSettings
+from semmem.read.question import candidates, listen
 from semmem.searched import encoded_text, searched_text
 
 PLAIN = ConversationSettings()

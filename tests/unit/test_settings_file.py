@@ -13,7 +13,7 @@ import pytest
 from semmem import files
 from semmem.config import ANYWHERE, Settings, users_file
 from semmem.model.errors import InvalidInput
-from semmem.tailoring import recipe_of
+from semmem.read.overrides import recipe_of
 
 Write = Callable[[str], Path]
 

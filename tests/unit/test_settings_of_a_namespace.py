@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from semmem import RECIPES, InvalidInput, NotFound, recipe
-from semmem.tailoring import Tailor, changed, dotted, fitted, settings_in, tailored, value_of
+from semmem.read.overrides import Tailor, changed, dotted, fitted, settings_in, tailored, value_of
 
 LEGS = ("lexical", "dense", "graph")
 DEFAULT = recipe("default")

@@ -91,7 +91,7 @@ def _settings() -> Finding:
     """Read the settings, as every command does, and say from which files."""
     from semmem.config import Settings
     from semmem.model.errors import SemmemError
-    from semmem.tailoring import recipe_of
+    from semmem.read.overrides import recipe_of
 
     try:
         found = Settings.load()

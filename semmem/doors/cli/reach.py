@@ -75,7 +75,7 @@ def _recipe(door: Door) -> Recipe:
     """Return the recipe by name, else that of the namespace that was given, else that of the settings."""
     from semmem.config import Settings
     from semmem.model.recipe import recipe
-    from semmem.tailoring import recipe_of
+    from semmem.read.overrides import recipe_of
 
     if door.recipe:
         return recipe(door.recipe)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.reports import Namespace, NamespaceHash, Stats
     from semmem.model.types import Page
-    from semmem.recall import Recall
+    from semmem.read.result import Recall
 
 __all__ = ["register"]
 

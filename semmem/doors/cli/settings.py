@@ -27,7 +27,7 @@ def settings(door: Door) -> None:
     An argument wins over the environment, that over semmem.toml. Keys and passwords are never shown.
     """
     from semmem.config import Settings
-    from semmem.tailoring import recipe_of
+    from semmem.read.overrides import recipe_of
 
     found = Settings.load(**({} if door.url is None else {"url": door.url}))
     recipe_of(found)  # a broken one is told here, where people look for it
@@ -45,7 +45,7 @@ def set_(
     value: Annotated[str, typer.Argument(help="A number, true, false, null, a word, or JSON.")],
 ) -> None:
     """Change how one namespace is searched, in every process from its next recall on."""
-    from semmem.tailoring import value_of
+    from semmem.read.overrides import value_of
 
     with door.connect(create=True) as mem:
         found = mem.configure(namespace=door.namespace, **{name: value_of(value)})
@@ -95,7 +95,7 @@ def _masked(value: Any) -> Any:
 def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
     """Return every search setting of a namespace with its source, and what of its own cannot be used."""
     from semmem.model.recipe import RECIPES
-    from semmem.tailoring import settings_in
+    from semmem.read.overrides import settings_in
 
     plan, own, wrong = mem.searched_by(namespace=namespace)
     plain = settings_in(RECIPES.get(plan.name, plan))

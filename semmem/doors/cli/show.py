@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from semmem.model.types import Hit, Memory
-    from semmem.recall import Recall
+    from semmem.read.result import Recall
 
 __all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line"]
 

@@ -15,7 +15,7 @@ from semmem.doors.cli.demo.data import QUESTIONS, Asked, folder, story
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
-    from semmem.recall import Recall
+    from semmem.read.result import Recall
 
 __all__ = ["register"]
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from semmem.client.memory import Semmem
-    from semmem.explanation import Explanation
     from semmem.model.reports import Stats
     from semmem.model.types import Hit, IngestReport
     from semmem.reach.report import Reach
-    from semmem.recall import Recall
+    from semmem.read.explanation import Explanation
+    from semmem.read.result import Recall
 
 __all__ = ["Quiet", "Show", "compared", "show_compared"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from semmem.model.clock import Clock
@@ -14,11 +15,13 @@ from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
+from semmem.read.candidates import Candidates
 
-__all__ = ["Asking", "reason"]
+__all__ = ["USUAL_DEPTH", "Asking", "deep_enough", "deeper", "reason"]
 
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
+
 _LONGEST_QUEUE = 30.0
 """Seconds that a leg waits for a thread."""
 
@@ -137,3 +140,34 @@ def reason(error: Exception) -> str:
     """Return why something could not answer, on one line."""
     message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
     return " ".join(message.split())[:500]
+
+
+USUAL_DEPTH = 100
+
+_DEEPEST = 1_000
+
+
+def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
+    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
+
+    A recipe with headroom wants a multiple of them, of every leg.
+    """
+    legs = recipe.legs if recipe.headroom else tuple(_full_depths(recipe))
+    least = dict.fromkeys(legs, max(recipe.headroom, 1) * wanted)
+    raised = {leg: n for leg, n in least.items() if recipe.depths.get(leg, USUAL_DEPTH) < n}
+    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
+
+
+def deeper(found: Candidates) -> Recipe | None:
+    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
+
+    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
+    """
+    depths = _full_depths(found.recipe)
+    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
+    short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
+    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None
+
+
+def _full_depths(recipe: Recipe) -> dict[str, int]:
+    return {leg: n for leg in recipe.legs if (n := recipe.depths.get(leg, USUAL_DEPTH)) >= USUAL_DEPTH}

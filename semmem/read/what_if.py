@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from semmem.candidates import Candidates, Cut, Key, cut
 from semmem.fusion import scaled, shares_of
 from semmem.model.exchange import Head
+from semmem.read.candidates import Candidates, Cut, Key, cut
 
 if TYPE_CHECKING:
     import numpy as np

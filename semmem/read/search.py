@@ -15,7 +15,7 @@ from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.search import Found, as_result
 from semmem.model.types import Filters
-from semmem.recall import Recall
+from semmem.read.result import Recall
 
 __all__ = ["Search", "alone", "search_of"]
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from reprlib import repr as brief
 from typing import Any
 
-from semmem.asking import Asking, reason
-from semmem.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
-from semmem.depths import deep_enough, deeper
 from semmem.embedders.binding import QuestionVectors
-from semmem.explanation import Explanation, explain
 from semmem.fusion import Fused
 from semmem.legs import conversation
 from semmem.model.errors import EmbedderReplaced, InvalidInput
@@ -22,113 +17,15 @@ from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.passages import passages
-from semmem.reach import reach
-from semmem.reach.report import Reach
+from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
+from semmem.read.overrides import Tailor
+from semmem.read.question import _checked
+from semmem.read.rankings import Asking, deep_enough, deeper, reason
+from semmem.read.result import Recall
 from semmem.rerankers import load as load_reranker
-from semmem.tailoring import Tailor
 from semmem.text import phrases, snippet, terms
 
-__all__ = ["Recall", "Recaller"]
-
-_LONGEST_QUERY = 10_000
-_MOST = 1_000
-
-
-@dataclass(frozen=True)
-class Recall(Sequence[Hit]):
-    """The hits of one question, best first, and how they came about.
-
-    ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded``
-    maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds. ``settings``
-    are those of the namespace that changed the recipe.
-
-    ``confidence`` in [0, 1] says how well the best finds match the question by themselves: the mean of the lexical
-    leg's share of the best BM25 possible and of the dense leg's cosine. It compares across questions of one store and
-    embedder, which scores do not. It is no probability that the answer is there: it is not calibrated, and a question
-    about something else still gets some. ``withheld`` is how many hits a recall with a ``min_confidence`` above its
-    confidence has not returned.
-    """
-
-    hits: tuple[Hit, ...]
-    total: int
-    total_is_exact: bool
-    degraded: Mapping[str, str]
-    regime: str
-    timings: Mapping[str, float]
-    confidence: float
-    candidates: Candidates = field(repr=False)
-    cut: Cut = field(default_factory=Cut)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    _store: Any = field(default=None, repr=False)
-    min_confidence: float = 0.0
-    withheld: int = 0
-    _language: str = field(default="english", repr=False)
-
-    def __repr__(self) -> str:
-        first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
-        more = ", …" if len(self.hits) > 3 else ""
-        said = [f"confidence {self.confidence:.2f}"]
-        if self.withheld:
-            said.append(f"{self.withheld} withheld below {self.min_confidence:g}")
-        if self.degraded:
-            said.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
-        shown = f": {first}{more}" if first else ""
-        return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(said)})"
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    @property
-    def limit(self) -> int:
-        """The most hits this recall was to return."""
-        return self.cut.limit
-
-    @property
-    def offset(self) -> int:
-        """How many hits this recall was to pass over."""
-        return self.cut.offset
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that answered: with the settings of the namespace, and as deep as the limit needed."""
-        return self.candidates.recipe
-
-    @property
-    def reach(self) -> Reach:
-        """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
-        return reach(self.candidates.recipe, self.limit, scope_size=self.candidates.scope.size)
-
-    def explain(self, id: str, namespace: str | None = None) -> Explanation:
-        """Say why the memory ``id`` is where it is, or what would let it in.
-
-        ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
-        """
-        why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
-        return replace(why, returned=False) if self.withheld else why
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
-        return {
-            "hits": [hit.as_dict() for hit in self.hits],
-            "total": self.total,
-            "total_is_exact": self.total_is_exact,
-            "limit": self.limit,
-            "offset": self.offset,
-            "degraded": dict(self.degraded),
-            "regime": self.regime,
-            "confidence": self.confidence,
-            "min_confidence": self.min_confidence,
-            "withheld": self.withheld,
-            "timings": dict(self.timings),
-            "recipe": self.candidates.recipe.name,
-            "settings": dict(self.settings),
-        }
+__all__ = ["Recaller"]
 
 
 class Recaller:
@@ -321,21 +218,3 @@ class Recaller:
         heads = [found.heads[fused.key] for fused in ranked]
         there = passages(self._store, found.scope.namespaces, heads)
         return {fused.key: there[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in there}
-
-
-def _checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
-    """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
-    if not isinstance(query, str):
-        raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
-    plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
-    if not plain.strip():
-        raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
-        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
-        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
-    if sort_by not in ("relevance", "importance", "created", "updated"):
-        raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
-    if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
-        raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")
-    return plain

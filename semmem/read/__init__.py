@@ -1,0 +1,1 @@
+"""The read pipeline: a question to ranked, explained hits."""

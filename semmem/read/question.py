@@ -1,0 +1,110 @@
+"""A question, read once before any leg is asked: its limits, names, months and phrases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from reprlib import repr as brief
+from typing import TYPE_CHECKING
+
+from semmem.legs.conversation import _ROLES, _is_month, author_key
+from semmem.model.errors import InvalidInput
+from semmem.model.exchange import Talk
+from semmem.tokens import Word, tokens
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["candidates", "listen"]
+
+_LONGEST_NAME = 4
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+
+_MONTH = re.compile(
+    rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?!\d)(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
+)
+
+_COLLECTS = re.compile(
+    r"""^(?:what|which|where|who|whom|how|when)\b[^?]*?\b(?:has|have)\b(?!\s+to\b)
+    |^(?:in\s+)?(?:what|which)\s+(?!(?:is|was|does|has|this|his|as)\b)\w{2,}[^s\W]s\b(?=[^?]*\b(?:has|have|do|did|does|are|were)\b)
+    |\bhow\ many\b|\bboth\b|\bin\ common\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Questions whose answer is gathered from many turns: the perfect tense, plural nouns, counting."""
+
+_ALSO_WORDS = ("may", "march")
+
+
+def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
+    """Return what in ``question`` may be an author's name, as ``author_key`` writes it, with the places it stands at.
+
+    A stop word alone ("will", "may") is a name only where it has a capital inside the question; the role that a
+    program gives the sides of a chat ("user", "assistant") is nobody's name.
+    """
+    found = tokens(question)
+    out: dict[str, list[tuple[int, int]]] = {}
+    for first in range(len(found)):
+        for past in range(first + 1, min(first + _LONGEST_NAME, len(found)) + 1):
+            words = [found[i][0] for i in range(first, past)]
+            if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words)):
+                continue
+            name = " ".join(w.folded for w in words)
+            if name not in _ROLES:
+                out.setdefault(name, []).append((found[first][1], found[past - 1][2]))
+    return out
+
+
+def _is_written_as_name(words: Sequence[Word]) -> bool:
+    return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
+
+
+def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
+    """Return what ``question`` says, given ``candidates(question)`` and which authors are among them."""
+    months, collects = _months(question), bool(_COLLECTS.search(question))
+    if len(set(authors)) != 1:
+        return Talk(None, question, question, months, collects)
+    author = next(iter(authors))
+    text = spoken = question
+    for start, end in sorted(places.get(author_key(author), ()), reverse=True):
+        possessive = question[start:end].lower().endswith(("'s", "\u2019s"))
+        text = f"{text[:start]} {text[end:]}"
+        spoken = spoken[:start] + ("my" if possessive else "I") + spoken[end:]
+    text = " ".join(text.split())
+    return Talk(author, text or question, spoken, months, collects)
+
+
+def _months(text: str) -> tuple[tuple[int, int | None], ...]:
+    out = []
+    for match in _MONTH.finditer(text):
+        name, year = match.group(1), match.group(2)
+        if name.lower() in _ALSO_WORDS and not (year or _is_month(text, match)):
+            continue
+        out.append((_MONTHS.index(name.lower()) + 1, int(year) if year else None))
+    return tuple(out)
+
+
+_LONGEST_QUERY = 10_000
+
+_MOST = 1_000
+
+
+def _checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
+    """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
+    if not isinstance(query, str):
+        raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
+    plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
+    if not plain.strip():
+        raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
+        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
+        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
+    if sort_by not in ("relevance", "importance", "created", "updated"):
+        raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
+    if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")
+    return plain
