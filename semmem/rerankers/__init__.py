@@ -6,14 +6,18 @@ any sentence-transformers CrossEncoder, MODEL being a folder or the name of a mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from semmem.list_fusion import RERANK_WEIGHTS, composite_terms
 from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
 
 if TYPE_CHECKING:
     from semmem.model.protocols import Reranker
 
-__all__ = ["NAMES", "known", "load"]
+__all__ = ["NAMES", "Composite", "known", "load"]
 
 NAMES = ("composite", "cross_encoder:MODEL")
 
@@ -30,7 +34,7 @@ def load(name: str) -> Reranker:
     """
     kind, model = _split(name)
     if kind == "composite":
-        from semmem.rerankers.composite import Composite
+        pass
 
         return Composite()
     from semmem.rerankers.cross_encoder import CrossEncoder
@@ -43,3 +47,22 @@ def _split(name: str) -> tuple[str, str]:
     if (kind == "composite" and not colon) or (kind == "cross_encoder" and model):
         return kind, model
     raise InvalidInput(f"There is no reranker named {name!r}; choose one of {', '.join(NAMES)}.")
+
+
+class Composite:
+    """score = .80 relevance + .05 recency + .15 importance; see semmem.list_fusion.rerank, whose arithmetic this is.
+
+    A memory keeps no time of access, so recency is by its last change, or its creation.
+    """
+
+    name = "composite"
+
+    def __init__(self, weights: tuple[float, float, float] = RERANK_WEIGHTS) -> None:
+        self.weights = weights
+
+    def rerank(
+        self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
+    ) -> list[dict[str, float]]:
+        """Return each memory's terms relevance, recency and importance."""
+        times = [memory.updated_at or memory.created_at for memory in memories]
+        return composite_terms(scores, times, [memory.importance for memory in memories], now, self.weights)

@@ -17,7 +17,7 @@ from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Head, Question, Scope
 from semmem.model.types import Memory
 from semmem.read.candidates import Candidates, Cut, cut
-from semmem.rerankers.composite import Composite
+from semmem.rerankers import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
