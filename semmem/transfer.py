@@ -19,8 +19,7 @@ from semmem.model.protocols import Store
 from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
 from semmem.model.types import Filters, Memory
 from semmem.searched import embedded_text
-from semmem.stores import open_store
-from semmem.stores.url import parse_url
+from semmem.stores import open_store, parse_url
 
 __all__ = ["backup", "check", "copy", "exported", "hashes", "restore"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores.postgres_errors import gone, starting, told_at_connect, told_at_work, too_old, without
-from semmem.stores.statements import migrations, statements
+from semmem.stores.sql_files import migrations, statements
 
 __all__ = ["apply", "create", "migrate", "number"]
 

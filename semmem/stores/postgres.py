@@ -20,13 +20,12 @@ from semmem.model.exchange import Head, Row, Scope, Stored, Written
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores import postgres_dense, postgres_emptying, postgres_write
-from semmem.stores.paging import cursor_after, read_cursor
 from semmem.stores.postgres_graph import GraphTables
 from semmem.stores.postgres_legs import LegReads
 from semmem.stores.postgres_pool import among, session_setting
 from semmem.stores.postgres_rows import memory_of
 from semmem.stores.postgres_vectors import VectorTables
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
 __all__ = ["PostgresStore"]
 

@@ -26,7 +26,7 @@ from semmem.stores import backup_manifest, migrate, postgres_tables
 from semmem.stores.postgres_copy import alone
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import END, HEADER, Digest, Table
-from semmem.stores.statements import migrations, statements
+from semmem.stores.sql_files import migrations, statements
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
 

@@ -22,7 +22,7 @@ from semmem.model.reports import CopyReport
 from semmem.stores import postgres_tables
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_tables import NOTE, Digest, Table
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["BATCH", "alone", "copy"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from semmem.model.exchange import Scope, maker
 from semmem.stores.arrays import Vector
 from semmem.stores.postgres_pool import session_setting
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["INDEX_FROM", "index", "literal", "made_by", "nearest"]
 

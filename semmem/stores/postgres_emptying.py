@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from semmem.stores import postgres_write
 from semmem.stores.packing import FORWARD
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["empty"]
 

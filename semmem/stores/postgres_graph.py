@@ -16,7 +16,7 @@ from semmem.stores import postgres_write
 from semmem.stores.binary_copy import copy_rows, int8, text, text_array
 from semmem.stores.packing import FORWARD, forward_entries, invert, mentions
 from semmem.stores.postgres_pool import Pooled
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["GraphTables", "reindex"]
 

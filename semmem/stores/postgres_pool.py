@@ -18,7 +18,7 @@ from semmem.model.errors import StoreClosed, StoreError, StoreUnavailable
 from semmem.stores.arrays import register_arrays
 from semmem.stores.migrate import migrate
 from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["Pooled", "among", "session_setting"]
 

@@ -20,7 +20,7 @@ from psycopg.pq import ExecStatus
 from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = [
     "END",

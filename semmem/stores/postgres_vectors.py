@@ -23,7 +23,7 @@ from semmem.model.types import Memory
 from semmem.stores import postgres_dense
 from semmem.stores.postgres_pool import Pooled
 from semmem.stores.postgres_rows import memory_of
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["VectorTables", "agree", "claim_or_agree"]
 

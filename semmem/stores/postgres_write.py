@@ -22,7 +22,7 @@ from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_ar
 from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
 from semmem.stores.postgres_rows import columns_of
 from semmem.stores.postgres_vectors import claim_or_agree
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = [
     "COMPACT_AT",

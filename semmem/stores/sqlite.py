@@ -12,10 +12,9 @@ from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores import sqlite_write
 from semmem.stores.lexical_only import LexicalOnly
-from semmem.stores.paging import cursor_after, read_cursor
+from semmem.stores.sql_files import cursor_after, read_cursor, statements
 from semmem.stores.sqlite_legs import LexicalReads
 from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
-from semmem.stores.statements import statements
 
 __all__ = ["SqliteStore"]
 

@@ -17,9 +17,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Kinds, Postings, Turn
+from semmem.stores.sql_files import statements
 from semmem.stores.sqlite_pool import Filed
 from semmem.stores.sqlite_write import at_microsecond, token
-from semmem.stores.statements import statements
 
 if TYPE_CHECKING:
     import numpy as np

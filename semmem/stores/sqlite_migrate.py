@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from semmem.model.errors import InvalidInput, SchemaTooNew
-from semmem.stores.statements import migrations, statements
+from semmem.stores.sql_files import migrations, statements
 
 __all__ = ["APPLICATION", "migrate"]
 

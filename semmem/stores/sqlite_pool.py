@@ -21,9 +21,9 @@ from semmem.files import claimed
 from semmem.model.clock import standing
 from semmem.model.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.filters import contains
+from semmem.stores.sql_files import statements
 from semmem.stores.sqlite_errors import is_busy, sentence
 from semmem.stores.sqlite_migrate import migrate
-from semmem.stores.statements import statements
 
 __all__ = ["Filed"]
 

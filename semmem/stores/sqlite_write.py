@@ -17,7 +17,7 @@ from semmem.legs.conversation import author_key
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters
-from semmem.stores.statements import statements
+from semmem.stores.sql_files import statements
 
 __all__ = ["at_microsecond", "empty", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
 

@@ -23,7 +23,7 @@ from semmem.stores import postgres_tables
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.migrate import migrate
 from semmem.stores.postgres_backup import write_backup
-from semmem.stores.statements import migrations
+from semmem.stores.sql_files import migrations
 from tests.stores.audit import sql
 from tests.stores.filled import asked, held, rows, tables, write
 

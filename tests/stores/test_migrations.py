@@ -13,7 +13,7 @@ from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores import migrate as migrating
 from semmem.stores.embedded import EmbeddedServer
 from semmem.stores.migrate import migrate
-from semmem.stores.statements import migrations, statements
+from semmem.stores.sql_files import migrations, statements
 
 SCHEMA = """
 SELECT c.relname, c.relkind::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,

@@ -23,10 +23,10 @@ import semmem
 from semmem.doors.cli.app import run
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
 from semmem.stores import open_store, sqlite_migrate, sqlite_pool
+from semmem.stores.sql_files import migrations, statements
 from semmem.stores.sqlite import SqliteStore
 from semmem.stores.sqlite_migrate import APPLICATION, migrate
 from semmem.stores.sqlite_write import token
-from semmem.stores.statements import migrations, statements
 from semmem.text import term_key
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from semmem import files
 from semmem.model.errors import InvalidInput
-from semmem.stores.url import Target, parse_url
+from semmem.stores import Target, parse_url
 
 HOME = Path("/somewhere/else")
 

@@ -42,8 +42,8 @@ OURS = {
     "semmem.config": "a file of settings",
     "semmem.stores.cluster": "paths and the log of our own server",
     "semmem.stores.postgres_errors": "the server's messages and the URL of one's own store",
-    "semmem.stores.statements": "our own SQL",
-    "semmem.stores.url": "the URL of one's own store",
+    "semmem.stores.sql_files": "our own SQL",
+    "semmem.stores": "the URL of one's own store",
 }
 """Expressions, or modules of them, that read no text of others, and what they read."""
 

@@ -114,7 +114,7 @@ class Door:
 
     def _check_file(self) -> None:
         from semmem.config import Settings
-        from semmem.stores.url import check_file, parse_url
+        from semmem.stores import check_file, parse_url
 
         settings = Settings.load(**({} if self.url is None else {"url": self.url}))
         check_file(parse_url(settings.url, home=settings.home))

@@ -148,7 +148,7 @@ def _server(door: Door) -> Finding:
 
 def _is_sqlite(door: Door) -> bool:
     from semmem.config import Settings
-    from semmem.stores.url import parse_url
+    from semmem.stores import parse_url
 
     settings = Settings.load()
     return parse_url(door.url or settings.url, home=settings.home).kind == "sqlite"

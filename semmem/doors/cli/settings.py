@@ -85,7 +85,7 @@ def _rows(found: Settings) -> list[dict[str, Any]]:
 def _masked(value: Any) -> Any:
     from pydantic import SecretStr
 
-    from semmem.stores.url import masked
+    from semmem.stores import masked
 
     if isinstance(value, SecretStr):
         return "***"

@@ -178,8 +178,8 @@ def server_of(url: str | None) -> EmbeddedServer:
     """Return the embedded server that ``url`` names. Raises InvalidInput when it names another kind of store."""
     from semmem.config import Settings
     from semmem.model.errors import InvalidInput
+    from semmem.stores import parse_url
     from semmem.stores.embedded import EmbeddedServer
-    from semmem.stores.url import parse_url
 
     settings = Settings.load()
     target = parse_url(url or settings.url, home=settings.home)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["migrations", "statements"]
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
+
+__all__ = ["cursor_after", "migrations", "read_cursor", "statements"]
 
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
@@ -37,3 +43,18 @@ def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
     return tuple(
         (int(f.name.split("_", 1)[0]), f.name.removesuffix(".sql"), f.read_text(encoding="utf-8")) for f in found
     )
+
+
+def cursor_after(memory: Memory) -> str:
+    """Return the cursor of the page that begins after ``memory``."""
+    at = memory.created_at.isoformat() if memory.created_at else ""
+    return base64.urlsafe_b64encode(json.dumps([at, memory.id]).encode()).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return time and id of the last memory of the page before. Raises InvalidInput for what list did not return."""
+    try:
+        at, id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        return datetime.fromisoformat(at), str(id)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
