@@ -34,7 +34,7 @@ from psycopg.pq import TransactionStatus
 
 import eval.datasets as datasets
 import semmem
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.sql_files import statements
 
 __all__ = ["Counter", "Counts", "fill", "installed", "measure", "measured"]

@@ -29,7 +29,7 @@ from eval.measures import Measured, measure
 from eval.runner import place
 from eval.significance import paired
 from semmem.embedders import load as load_embedder
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["foreign", "main", "rows"]
 

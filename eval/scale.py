@@ -23,7 +23,7 @@ from typing import Any
 import eval.datasets as datasets
 import semmem
 from eval.speed import made_vector, percentiles
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["grown", "main"]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 import semmem
 from semmem.model.plain import plain
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["main"]
 

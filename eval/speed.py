@@ -24,7 +24,7 @@ import numpy as np
 
 import eval.datasets as datasets
 import semmem
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.text import terms
 
 __all__ = ["main"]

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.migrate import migrate
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.

@@ -43,7 +43,7 @@ def open_store(
     from semmem.stores.postgres import PostgresStore
 
     if target.kind == "embedded":
-        from semmem.stores.embedded import EmbeddedServer
+        from semmem.stores.embedded.server import EmbeddedServer
 
         assert target.path is not None
         server = EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from semmem.stores import cluster
+from semmem.stores.embedded import data_directory
 
 PASSWORD = "S3cret/with@signs%and:more"
 _numbers = count(1)
@@ -38,7 +38,7 @@ class Own:
 
     folder: Path
     port: int
-    who: cluster.Owner
+    who: data_directory.Owner
 
     @property
     def data(self) -> Path:
@@ -66,7 +66,7 @@ class Own:
 
     def control(self, *arguments: str) -> None:
         """Run pg_ctl as the server's user, and wait for what it does."""
-        command = [str(cluster.programs() / "pg_ctl"), "-D", str(self.data), "-w", "-s", "-t", "60", *arguments]
+        command = [str(data_directory.programs() / "pg_ctl"), "-D", str(self.data), "-w", "-s", "-t", "60", *arguments]
         subprocess.run(command, check=True, capture_output=True, **self.who.process)
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Own:
 
     def extensions(self, version: str) -> Path:
         """Make a folder of extension files in which pgvector calls itself ``version``, to point a server at."""
-        found = next(cluster.programs().parent.glob("share/**/extension/vector.control"))
+        found = next(data_directory.programs().parent.glob("share/**/extension/vector.control"))
         script = max(found.parent.glob("vector--?.?.?.sql"))
         folder = self.folder / f"extensions-{version}" / "extension"
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class Own:
 
 def make() -> Own:
     """Make a cluster with SCRAM passwords in a folder of its own, and start it."""
-    who = cluster.owner(create=True)
+    who = data_directory.owner(create=True)
     assert who is not None
     folder = Path(tempfile.mkdtemp(prefix="semmem-own-"))
     folder.chmod(0o711)
@@ -104,7 +104,7 @@ def make() -> Own:
     secret = folder / "password"
     secret.write_text(PASSWORD, encoding="utf-8")
     who.give(secret)
-    command = [str(cluster.programs() / "initdb"), "-D", str(own.data), "-U", "admin", "--auth=scram-sha-256"]
+    command = [str(data_directory.programs() / "initdb"), "-D", str(own.data), "-U", "admin", "--auth=scram-sha-256"]
     command += [f"--pwfile={secret}", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     command += ["--no-sync", "--no-instructions", "--set=dynamic_shared_memory_type=mmap", "--set=io_method=sync"]
     subprocess.run(command, check=True, capture_output=True, **who.process)

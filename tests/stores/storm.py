@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 
 import semmem
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.audit import check, sql
 from tests.stores.own_server import Own, wait_until
 

@@ -20,7 +20,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.stores import migrate as migrating
 from semmem.stores import postgres_tables
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.migrate import migrate
 from semmem.stores.postgres_backup import write_backup
 from semmem.stores.sql_files import migrations

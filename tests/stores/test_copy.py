@@ -15,7 +15,7 @@ import pytest
 import semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores import postgres_copy, postgres_tables
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables, write

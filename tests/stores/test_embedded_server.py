@@ -19,8 +19,8 @@ import pytest
 
 from semmem.doors.cli.app import run
 from semmem.model.errors import StoreUnavailable
-from semmem.stores import cluster, postmaster
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded import data_directory, postmaster
+from semmem.stores.embedded.server import EmbeddedServer
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another operating-system user")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -136,7 +136,7 @@ def test_many_processes_at_once_make_and_start_one_server(tmp_path: Path) -> Non
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from semmem.stores.embedded import EmbeddedServer\n"
+        "from semmem.stores.embedded.server import EmbeddedServer\n"
         "server = EmbeddedServer(Path(sys.argv[1]))\n"
         "server.ensure_running()\n"
         "print(server.status().pid)\n"
@@ -192,7 +192,7 @@ def test_a_process_id_that_another_program_has_got_since_does_not_keep_the_serve
     pidfile = own.data / "postgresql" / "cluster" / "postmaster.pid"
     lines = pidfile.read_text().splitlines()
     own.stop("immediate")
-    who = cluster.owner(create=True)
+    who = data_directory.owner(create=True)
     assert who is not None
     with subprocess.Popen(["sleep", "60"], **who.process) as stranger:
         try:
@@ -279,10 +279,10 @@ def test_a_folder_that_is_moved_while_its_server_runs_serves_at_its_new_place(ow
 def test_a_server_that_semmem_did_not_start_is_left_alone(own: EmbeddedServer) -> None:
     own.ensure_running()
     own.stop()
-    who = cluster.owner(create=True)
+    who = data_directory.owner(create=True)
     assert who is not None
     files = own.data / "postgresql" / "cluster"
-    command = [str(cluster.programs() / "postgres"), "-D", str(files)]
+    command = [str(data_directory.programs() / "postgres"), "-D", str(files)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, **who.process) as stranger:
         try:
             eventually(lambda: (found := postmaster.read(str(files))) is not None and found.ready)
@@ -415,7 +415,7 @@ def test_a_server_that_cannot_start_says_what_its_log_said_last(own: EmbeddedSer
 @AS_ROOT
 def test_another_operating_system_user_cannot_connect(own: EmbeddedServer) -> None:
     conninfo = own.ensure_running()
-    psql = [str(cluster.programs() / "psql"), "-Xwd", conninfo, "-c", "SELECT 1"]
+    psql = [str(data_directory.programs() / "psql"), "-Xwd", conninfo, "-c", "SELECT 1"]
     root = subprocess.run(psql, capture_output=True, text=True, check=False)
     assert root.returncode == 0, root.stderr
     stranger = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
@@ -461,7 +461,7 @@ def test_an_ordinary_user_has_a_server_of_their_own_and_root_is_told_whose_it_is
     program = (
         "import contextlib, os, sys, psycopg\n"
         "from pathlib import Path\n"
-        "from semmem.stores.embedded import EmbeddedServer\n"
+        "from semmem.stores.embedded.server import EmbeddedServer\n"
         "with contextlib.suppress(psycopg.Error):\n"
         "    psycopg.connect('host=/nowhere')\n"
         f"os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})\n"

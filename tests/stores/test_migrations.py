@@ -11,7 +11,7 @@ import pytest
 import semmem
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from semmem.stores import migrate as migrating
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.migrate import migrate
 from semmem.stores.sql_files import migrations, statements
 

@@ -17,7 +17,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.audit import check, sql
 
 ONE_BY_ONE = """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores import own_server
 from tests.stores.audit import check
 from tests.stores.storm import Place, Storm, embedded_place, own_place, texts

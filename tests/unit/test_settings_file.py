@@ -264,7 +264,7 @@ from semmem.model.errors import InvalidInput
 from semmem.stores import open_store
 from semmem.stores import url as _
 from semmem.stores.sqlite import SqliteStore
-from semmem.stores.embedded import EmbeddedServer
+from semmem.stores.embedded.server import EmbeddedServer
 os.environ.pop("HOME", None)
 def getpwuid(uid):
     raise KeyError(uid)

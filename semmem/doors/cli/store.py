@@ -16,7 +16,7 @@ from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.model.reports import BackupReport, CopyReport, Rebuilt
-    from semmem.stores.embedded import EmbeddedServer, ServerStatus
+    from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
 __all__ = ["app", "register", "register_rebuild", "server_of", "stop_server"]
 
@@ -179,7 +179,7 @@ def server_of(url: str | None) -> EmbeddedServer:
     from semmem.config import Settings
     from semmem.model.errors import InvalidInput
     from semmem.stores import parse_url
-    from semmem.stores.embedded import EmbeddedServer
+    from semmem.stores.embedded.server import EmbeddedServer
 
     settings = Settings.load()
     target = parse_url(url or settings.url, home=settings.home)
@@ -191,7 +191,7 @@ def server_of(url: str | None) -> EmbeddedServer:
 def stop_server(folder: Path) -> bool:
     """Stop the embedded server of ``folder``; False when none ran."""
     from semmem.config import Settings
-    from semmem.stores.embedded import EmbeddedServer
+    from semmem.stores.embedded.server import EmbeddedServer
 
     return EmbeddedServer(folder, start_timeout_s=Settings.load().start_timeout_s).stop()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.model.errors import MissingExtra, StoreUnavailable
-from semmem.stores.postmaster import ENVIRONMENT
+from semmem.stores.embedded.postmaster import ENVIRONMENT
 
 __all__ = [
     "DATABASE",

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.stores import cluster, postmaster
-from semmem.stores.postmaster import Postmaster
+from semmem.stores.embedded import data_directory, postmaster
+from semmem.stores.embedded.postmaster import Postmaster
 
 __all__ = ["EmbeddedServer", "ServerStatus"]
 
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _GRACE_S = 10  # a starter uses its start_timeout_s up and then still has to say so
 _ROOM = 32 * 2**20  # bytes: two segments of its write-ahead log; with less it may not even say what it lacks
-_CREATE_DATABASE = f"CREATE DATABASE {cluster.DATABASE} TEMPLATE template0"
+_CREATE_DATABASE = f"CREATE DATABASE {data_directory.DATABASE} TEMPLATE template0"
 _VERSION_AND_CLIENTS = """SELECT current_setting('server_version'), count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 _IN_BACKGROUND = (
@@ -85,10 +85,10 @@ class EmbeddedServer:
             return server
 
     def _run(self) -> Postmaster:
-        programs = cluster.programs()
-        who = cluster.owner(create=True)
+        programs = data_directory.programs()
+        who = data_directory.owner(create=True)
         assert who is not None
-        cluster.prepare(self.data, who)
+        data_directory.prepare(self.data, who)
         with self._locked(exclusive=True):
             postmaster.touch(str(self._folder))
             server = self._ready() or self._start(programs, who)
@@ -130,7 +130,7 @@ class EmbeddedServer:
     def _may_look(self) -> bool:
         """Return whether there is a folder to look into. Raises StoreUnavailable when it is another user's."""
         try:
-            cluster.check_owner(self.data, self._folder, cluster.owner(create=False))
+            data_directory.check_owner(self.data, self._folder, data_directory.owner(create=False))
         except (FileNotFoundError, NotADirectoryError):
             return False
         except PermissionError as error:
@@ -161,15 +161,15 @@ class EmbeddedServer:
             return None
         return server if os.path.exists(f"{server.socket}/.s.PGSQL.{server.port}") else None
 
-    def _start(self, programs: Path, who: cluster.Owner) -> Postmaster:
+    def _start(self, programs: Path, who: data_directory.Owner) -> Postmaster:
         """Bring the server up, whatever was left behind; the caller holds the exclusive lock."""
         end = time.monotonic() + self.start_timeout_s
         if not (self._cluster / "PG_VERSION").exists():
-            cluster.initialise(self._folder, programs, who)
-        if (version := self._version()) != cluster.MAJOR:
+            data_directory.initialise(self._folder, programs, who)
+        if (version := self._version()) != data_directory.MAJOR:
             raise StoreUnavailable(
                 f"The database in {self.data} was written by PostgreSQL {version} and this semmem carries "
-                f"{cluster.MAJOR}; open it with the semmem that wrote it, or choose another folder with SEMMEM_HOME."
+                f"{data_directory.MAJOR}; open it with the semmem that wrote it, or choose another folder with SEMMEM_HOME."
             )
         # One that is starting or recovering already, or the remains of one whose postmaster was killed.
         if (server := self._settle(end)) is None:
@@ -182,7 +182,7 @@ class EmbeddedServer:
                         f"The disk of {self.data} is full, and the database server cannot start without room for its "
                         "log; free some space there and try again. Nothing that was acknowledged is lost."
                     )
-                raise StoreUnavailable(f"The server in {self.data} did not start: {cluster.last_words(said)}")
+                raise StoreUnavailable(f"The server in {self.data} did not start: {data_directory.last_words(said)}")
         self._create_database(server)
         return server
 
@@ -218,7 +218,7 @@ class EmbeddedServer:
             for pid in left:
                 _signal(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
 
-    def _launch(self, programs: Path, who: cluster.Owner, end: float) -> Path:
+    def _launch(self, programs: Path, who: data_directory.Owner, end: float) -> Path:
         """Start a postmaster that holds the lock ``alive``, and return the log it writes."""
         log = self._folder / "log"
         if log.exists():
@@ -233,7 +233,7 @@ class EmbeddedServer:
             # garbled postmaster.pid it would not even read.
             for left in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
                 left.unlink(missing_ok=True)
-        cluster.configure(self._folder, who)
+        data_directory.configure(self._folder, who)
         while (alive := postmaster.grab(self._alive)) is None:  # the idle watch may hold it for a moment
             if time.monotonic() >= end:
                 raise StoreUnavailable(f"The data folder {self.data} is in use by a server that cannot be seen here.")
@@ -263,7 +263,7 @@ class EmbeddedServer:
 
         try:
             with psycopg.connect(self._conninfo(server, "template1"), autocommit=True) as connection:
-                known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [cluster.DATABASE])
+                known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [data_directory.DATABASE])
                 if known.fetchone() is None:
                     connection.execute(_CREATE_DATABASE)
         except psycopg.Error as error:
@@ -286,17 +286,17 @@ class EmbeddedServer:
         if self.idle_stop_s == 0 or (held := postmaster.grab(str(self._folder / "watch"))) is None:
             return
         try:
-            python, psql = _python(), cluster.programs() / "psql"
+            python, psql = _python(), data_directory.programs() / "psql"
             if python is not None:
-                arguments = [str(self._folder), str(psql), cluster.ROLE, str(self.idle_stop_s)]
+                arguments = [str(self._folder), str(psql), data_directory.ROLE, str(self.idle_stop_s)]
                 command = [python, "-I", "-S", postmaster.__file__, *arguments]
                 _in_background(command, Path(os.devnull), held, cwd="/", env=postmaster.ENVIRONMENT)
         finally:
             os.close(held)
 
-    def _conninfo(self, server: Postmaster, database: str = cluster.DATABASE) -> str:
+    def _conninfo(self, server: Postmaster, database: str = data_directory.DATABASE) -> str:
         socket = server.socket.replace("\\", "\\\\").replace("'", "\\'")
-        return f"host='{socket}' port={server.port} user={cluster.ROLE} dbname={database}"
+        return f"host='{socket}' port={server.port} user={data_directory.ROLE} dbname={database}"
 
     def _version(self) -> str | None:
         with contextlib.suppress(FileNotFoundError):
