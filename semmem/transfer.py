@@ -41,7 +41,7 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
     Raises InvalidInput for a target that cannot be taken, StoreUnavailable when a server goes away, StoreError when
     what arrived differs.
     """
-    from semmem.stores.postgres_copy import copy as copy_store
+    from semmem.stores.postgres.copy import copy as copy_store
 
     chosen = Settings.load(**settings)
     for url in (from_url, to_url):
@@ -59,8 +59,8 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
 
 
 def backup(store: Any, file: str | os.PathLike[str], *, force: bool, progress: Progress) -> BackupReport:
-    """Write all of ``store`` into one file; see semmem.stores.postgres_backup."""
-    from semmem.stores.postgres_backup import backup as back_up
+    """Write all of ``store`` into one file; see semmem.stores.postgres.backup."""
+    from semmem.stores.postgres.backup import backup as back_up
 
     postgres = _postgres(store, "backup")
     where = _path(file)
@@ -71,25 +71,25 @@ def backup(store: Any, file: str | os.PathLike[str], *, force: bool, progress: P
 
 
 def restore(store: Any, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:
-    """Fill an empty store from a backup; see semmem.stores.postgres_backup."""
-    from semmem.stores.postgres_backup import restore as restore_store
+    """Fill an empty store from a backup; see semmem.stores.postgres.backup."""
+    from semmem.stores.postgres.backup import restore as restore_store
 
     return restore_store(_postgres(store, "restore"), _path(file), progress=progress)
 
 
 def check(file: str | os.PathLike[str]) -> None:
     """Raise InvalidInput or SchemaTooNew, before any store is opened, for a file that ``restore`` would refuse."""
-    from semmem.stores import postgres_backup
+    from semmem.stores.postgres import backup
 
-    postgres_backup.check(_path(file))
+    backup.check(_path(file))
 
 
 def hashes(store: Any, namespace: str | None) -> Mapping[str, NamespaceHash]:
     """Return counts and hashes of a namespace, or of all of them, in one moment of the store."""
-    from semmem.stores import postgres_tables
+    from semmem.stores.postgres import tables
 
-    with _postgres(store, "stats --verify").lasting() as connection, postgres_tables.snapshot(connection):
-        return postgres_tables.hashes(connection, namespace)
+    with _postgres(store, "stats --verify").lasting() as connection, tables.snapshot(connection):
+        return tables.hashes(connection, namespace)
 
 
 def _open(url: str, chosen: Settings) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.migrate import migrate
+from semmem.stores.postgres.migrate import migrate
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)

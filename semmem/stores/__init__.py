@@ -40,7 +40,7 @@ def open_store(
         from semmem.stores.sqlite import SqliteStore
 
         return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size)
-    from semmem.stores.postgres import PostgresStore
+    from semmem.stores.postgres.store import PostgresStore
 
     if target.kind == "embedded":
         from semmem.stores.embedded.server import EmbeddedServer
@@ -66,7 +66,7 @@ def open_store(
 
 def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Any, int, int], None]:
     def before(connection: Any, number: int, newest: int) -> None:
-        from semmem.stores.postgres_backup import before_migration
+        from semmem.stores.postgres.backup import before_migration
 
         before_migration(place(), one_store=one_store)(connection, number, newest)
 

@@ -109,7 +109,7 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
         "eval/datasets/reading.py",
         "semmem/ingest.py",
         "semmem/upkeep.py",
-        "semmem/stores/postgres_write.py",
+        "semmem/stores/postgres/write.py",
     } <= ran
     assert ran - WIRING - names(*STORES) == set()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from semmem.doors.cli.app import run
-from semmem.stores import postgres_copy
+from semmem.stores.postgres import copy
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -71,13 +71,13 @@ def test_a_store_is_copied_and_what_came_meanwhile_is_told(
     assert (report["memories"], report["found"], report["came"]) == (88, 0, 0)
     assert report["namespaces"]["one"]["memories"] == 71
     assert loaded(call("recall", "owl 4", "-n", "one", "--url", other_url, "--json")) is not None
-    analyzed = postgres_copy.postgres_tables.analyze
+    analyzed = copy.postgres_tables.analyze
 
     def slowly(connection: Any, tables: Any) -> None:
         assert run(["remember", "Meanwhile.", "--id", "meanwhile", "--json"]) == 0
         analyzed(connection, tables)
 
-    monkeypatch.setattr(postgres_copy.postgres_tables, "analyze", slowly)
+    monkeypatch.setattr(copy.postgres_tables, "analyze", slowly)
     code, out, err = call("copy", filled_url, other_url)
     assert code == 0
     assert "rows were there already" in out

@@ -18,11 +18,11 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
-from semmem.stores import migrate as migrating
-from semmem.stores import postgres_tables
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.migrate import migrate
-from semmem.stores.postgres_backup import write_backup
+from semmem.stores.postgres import migrate as migrating
+from semmem.stores.postgres import tables as postgres_tables
+from semmem.stores.postgres.backup import write_backup
+from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import sql
 from tests.stores.filled import asked, held, rows, tables, write

@@ -14,8 +14,9 @@ import pytest
 
 import semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
-from semmem.stores import postgres_copy, postgres_tables
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres import copy
+from semmem.stores.postgres import tables as postgres_tables
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables, write
@@ -90,7 +91,7 @@ def test_a_copy_answers_as_its_source_and_goes_on_by_itself(filled: str, other_u
 
 
 def test_copying_again_sends_only_what_changed(filled: str, other_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_copy, "BATCH", 50)
+    monkeypatch.setattr(copy, "BATCH", 50)
     first = semmem.copy(filled, other_url)
     again = semmem.copy(filled, other_url)
     assert again.found == sum(first.tables.values()) == sum(again.tables.values())
@@ -107,7 +108,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_stopped(
     filled: str, other_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrived = killed_half_way(filled, other_url)
-    monkeypatch.setattr(postgres_copy, "BATCH", 20)
+    monkeypatch.setattr(copy, "BATCH", 20)
     report = semmem.copy(filled, other_url)
     assert 0 < arrived < sum(report.tables.values())
     assert report.found == arrived
@@ -118,7 +119,7 @@ def test_a_copy_that_was_killed_goes_on_where_it_stopped(
 def test_what_changed_between_two_halves_of_a_copy_arrives(
     filled: str, other_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_copy, "BATCH", 50)
+    monkeypatch.setattr(copy, "BATCH", 50)
 
     def stop(rows: int) -> None:
         if rows > 400:
@@ -224,7 +225,7 @@ def test_a_store_is_not_copied_into_itself(filled: str) -> None:
 def test_two_copies_into_one_store_do_not_run_at_once(
     filled: str, other_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_copy, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(copy, "_PATIENCE_S", 0.0)
 
     def another(rows: int) -> None:
         with pytest.raises(StoreError, match="Another copy or restore is writing to this store"):

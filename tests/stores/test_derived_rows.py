@@ -14,7 +14,7 @@ import semmem
 from semmem import reembedding
 from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
-from semmem.stores import postgres_write
+from semmem.stores.postgres import write
 from tests.stores.audit import check
 from tests.stores.test_rebuild import Other
 
@@ -45,8 +45,8 @@ step = st.one_of(
 
 @pytest.fixture(params=["PostgreSQL", "SQLite"])
 def mem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
-    monkeypatch.setattr(postgres_write, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
-    monkeypatch.setattr(postgres_write, "FORGET_AT_ONCE", 2)
+    monkeypatch.setattr(write, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
+    monkeypatch.setattr(write, "FORGET_AT_ONCE", 2)
     monkeypatch.setattr(reembedding, "BATCH", 4)
     url = request.getfixturevalue("store_url") if request.param == "PostgreSQL" else f"sqlite://{tmp_path}/notes.db"
     with semmem.connect(url, embedder="hashing", pool_size=2) as opened:

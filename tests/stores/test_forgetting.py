@@ -13,7 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores import postgres, postgres_emptying, postgres_write
+from semmem.stores.postgres import forget, store, write
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -40,15 +40,15 @@ def people(count: int, chance: random.Random, start: int = 0) -> list[dict[str, 
 def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_write, "FORGET_AT_ONCE", 7)
+    monkeypatch.setattr(write, "FORGET_AT_ONCE", 7)
     held: list[int] = []
-    some = postgres_write._forget_some
+    some = write._forget_some
 
     def counted(connection: Any, which: Any) -> Any:
         held.append(len(which["ords"]))
         return some(connection, which)
 
-    monkeypatch.setattr(postgres_write, "_forget_some", counted)
+    monkeypatch.setattr(write, "_forget_some", counted)
     mem.remember_many(people(90, random.Random(1)), batch_size=30)
     mem.remember_many(people(5, random.Random(2)), namespace="other")
     assert mem.forget(filters={"sessions": "s1"}, dry_run=True) == 30
@@ -66,7 +66,7 @@ def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
 def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(postgres_emptying, "_AT_ONCE", at_once)
+    monkeypatch.setattr(forget, "_AT_ONCE", at_once)
     fill(mem)
     tables = [table for (table,) in sql(mem, WITH_NAMESPACE)]
     rows = {table: sql(mem, f"SELECT t::text FROM {table} t WHERE namespace <> 'one' ORDER BY 1") for table in tables}
@@ -152,8 +152,8 @@ def test_forgetting_hard_leaves_no_bytes_in_the_files_of_any_table(mem: Semmem) 
 def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_PATIENCE", "20ms")
-    monkeypatch.setattr(postgres, "_TURNS", 2)
+    monkeypatch.setattr(store, "_PATIENCE", "20ms")
+    monkeypatch.setattr(store, "_TURNS", 2)
     mem.remember("Tea.", id="a")
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as reader:
         reader.execute("SELECT count(*) FROM memory")

@@ -10,9 +10,9 @@ import pytest
 
 import semmem
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
-from semmem.stores import migrate as migrating
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.migrate import migrate
+from semmem.stores.postgres import migrate as migrating
+from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import migrations, statements
 
 SCHEMA = """
@@ -84,7 +84,7 @@ def test_migrating_a_second_time_changes_nothing(store_url: str) -> None:
 
 
 def test_processes_that_start_together_migrate_once(bare_url: str) -> None:
-    program = "import sys; from semmem.stores.migrate import migrate; print(migrate(sys.argv[1]))"
+    program = "import sys; from semmem.stores.postgres.migrate import migrate; print(migrate(sys.argv[1]))"
     processes = [
         subprocess.Popen([sys.executable, "-c", program, bare_url], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]

@@ -23,7 +23,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores import masked, parse_url
-from semmem.stores.postgres_errors import OLDEST_SERVER, too_old, without
+from semmem.stores.postgres.errors import OLDEST_SERVER, too_old, without
 from tests.stores import own_server
 from tests.stores.audit import check
 from tests.stores.own_server import PASSWORD, Own, wait_until

@@ -25,7 +25,8 @@ from semmem.client.memory import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
-from semmem.stores import postgres_dense, postgres_vectors
+from semmem.stores.postgres import vectors
+from semmem.stores.postgres import vectors as postgres_dense
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import emptied
 
@@ -294,7 +295,7 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
 
 
 def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_vectors, "_OTHERS_PATIENCE", 0.1)
+    monkeypatch.setattr(vectors, "_OTHERS_PATIENCE", 0.1)
     with semmem.connect(store_url, embedder="none") as second:
 
         def meanwhile(call: int) -> None:
@@ -376,9 +377,9 @@ def test_a_semmem_that_rebuilds_itself_writes_on_with_the_new_embedder(mem: Semm
 def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_vectors, "_PATIENCE", "50ms")
-    monkeypatch.setattr(postgres_vectors, "_READERS_PATIENCE", "50ms")
-    monkeypatch.setattr(postgres_vectors, "_TURNS", 2)
+    monkeypatch.setattr(vectors, "_PATIENCE", "50ms")
+    monkeypatch.setattr(vectors, "_READERS_PATIENCE", "50ms")
+    monkeypatch.setattr(vectors, "_TURNS", 2)
     other = Other()
     who = {"name": "other", "dimensions": 256, "fingerprint": "other-1"}
     mem.store.open_shadow(who)

@@ -17,7 +17,7 @@ import pytest
 import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres_errors import gone, starting
+from semmem.stores.postgres.errors import gone, starting
 from tests.stores import own_server
 from tests.stores.own_server import Own
 

@@ -10,7 +10,7 @@ import pytest
 
 from semmem.model.protocols import Store
 from semmem.stores import open_store
-from semmem.stores.postgres import PostgresStore
+from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.sqlite import SqliteStore
 from tests.stores.conformance import StoreConformance
 

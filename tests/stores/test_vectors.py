@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.stores import postgres_dense
+from semmem.stores.postgres import vectors as postgres_dense
 
 
 class Short:

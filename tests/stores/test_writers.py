@@ -17,10 +17,9 @@ from semmem.client.memory import Semmem
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.types import IngestReport
-from semmem.stores import postgres_write
-from semmem.stores.arrays import register_arrays
-from semmem.stores.packing import POSTING
-from semmem.stores.postgres_write import COMPACT_AT, FOLD_AT
+from semmem.stores.postgres import write
+from semmem.stores.postgres.encoding import POSTING, register_arrays
+from semmem.stores.postgres.write import COMPACT_AT, FOLD_AT
 from tests.stores.audit import check, contents, sql
 
 WORDS = ("tea", "rum", "cat", "dog", "owl", "fox", "oak", "elm", "sun", "moon", "Ada", "Bob", "Eve", "42", "2.5")
@@ -38,7 +37,7 @@ def fold(mem: Semmem, namespace: str = "default") -> None:
     """Fold what is pending, and compact nothing."""
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as connection:
         register_arrays(connection)
-        while postgres_write.fold(connection, namespace):
+        while write.fold(connection, namespace):
             pass
 
 
@@ -217,13 +216,13 @@ def test_a_failure_at_the_end_of_a_transaction_leaves_nothing_of_it(
 ) -> None:
     mem.remember_many(items(10))
     before = contents(mem)
-    real = postgres_write._index
+    real = write._index
 
     def fails(*arguments: Any) -> None:
         real(*arguments)
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr(postgres_write, "_index", fails)
+    monkeypatch.setattr(write, "_index", fails)
     for batch in (items(20)[10:], items(FOLD_AT + 40)[10:]):
         with pytest.raises(RuntimeError, match="power cut"):
             mem.remember_many(batch, batch_size=1000)
@@ -285,7 +284,7 @@ def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypat
         fold(mem)
     before = contents(mem)
     many = sql(mem, "SELECT count(*) FROM posting")[0][0]
-    monkeypatch.setattr(postgres_write, "SEGMENT_FULL", 64)  # so that a common key needs several rows
+    monkeypatch.setattr(write, "SEGMENT_FULL", 64)  # so that a common key needs several rows
     mem.maintain()
     assert sql(mem, "SELECT count(*) FROM posting")[0][0] < many / 2
     assert 64 <= max(n for (n,) in sql(mem, "SELECT length(entries) / 12 FROM posting")) < 128
@@ -298,7 +297,7 @@ def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypat
 def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_write, "FOLD_AT", 8)
+    monkeypatch.setattr(write, "FOLD_AT", 8)
     for batch in range(12 * COMPACT_AT):  # rows of 8 and of 1 memory by turns, so that the newest is always a small one
         common = 8 if batch % 2 == 0 else 1
         mem.remember_many([{"text": "tea" if n < common else "rum"} for n in range(8)])
@@ -387,7 +386,7 @@ def test_forgetting_everything_needs_a_filter_and_an_unknown_id_is_said(mem: Sem
 def test_df_tally_and_vectors_are_exact_after_any_history(
     mem: Semmem, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_write, "FOLD_AT", 12)  # so that a short history folds often
+    monkeypatch.setattr(write, "FOLD_AT", 12)  # so that a short history folds often
     chance = random.Random(seed)
     model: dict[tuple[str, str], dict[str, Any]] = {}
     for step in range(50):

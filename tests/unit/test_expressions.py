@@ -41,7 +41,7 @@ OURS = {
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.config": "a file of settings",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
-    "semmem.stores.postgres_errors": "the server's messages and the URL of one's own store",
+    "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",
     "semmem.stores.sql_files": "our own SQL",
     "semmem.stores": "the URL of one's own store",
 }

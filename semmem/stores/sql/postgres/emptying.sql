@@ -20,7 +20,7 @@ SELECT %(namespace)s, keys, keys FROM (
 WHERE keys IS NOT NULL;
 
 -- empty_posting --
--- Every segment that can be seen; see semmem.stores.postgres_emptying for why none holds a memory of others.
+-- Every segment that can be seen; see semmem.stores.postgres.forget for why none holds a memory of others.
 DELETE FROM posting WHERE namespace = %(namespace)s;
 
 -- empty_setting --

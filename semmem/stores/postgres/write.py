@@ -18,10 +18,23 @@ from psycopg.types.json import Jsonb
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters
-from semmem.stores.binary_copy import copy_rows, int2, int4, int8, text, text_array, vector
-from semmem.stores.packing import FORWARD, POSTING, Segment, forward_entries, invert, mentions
-from semmem.stores.postgres_rows import columns_of
-from semmem.stores.postgres_vectors import claim_or_agree
+from semmem.stores.postgres.encoding import (
+    FORWARD,
+    POSTING,
+    Segment,
+    columns_of,
+    copy_rows,
+    forward_entries,
+    int2,
+    int4,
+    int8,
+    invert,
+    mentions,
+    text,
+    text_array,
+    vector,
+)
+from semmem.stores.postgres.vectors import claim_or_agree
 from semmem.stores.sql_files import statements
 
 __all__ = [

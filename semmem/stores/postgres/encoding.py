@@ -7,37 +7,60 @@ thousands of rows (field-notes: 108 ms for row-per-posting BM25 at 200,000 memor
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import Extraction, Kind
+from semmem.legs.conversation import author_key
+from semmem.model.exchange import Extraction, Kind, Row
+from semmem.model.types import Memory
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "FORWARD",
     "POSTING",
     "WEIGHT_UNIT",
     "Segment",
+    "Vector",
+    "columns_of",
+    "copy_rows",
     "forward_entries",
+    "int2",
+    "int4",
+    "int8",
     "invert",
     "join_groups",
+    "memory_of",
     "mentions",
     "pending_keys",
+    "register_arrays",
+    "text",
+    "text_array",
     "unpack_forwards",
     "unpack_postings",
+    "vector",
 ]
 
 FORWARD = np.dtype(
     [("key", "<i8"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1"), ("kind", "u1"), ("pad", "V3")]
 )
+
 POSTING = np.dtype(
     [("ord", "<u4"), ("count", "<u2"), ("length", "<u2"), ("mention", "u1"), ("subject", "u1"), ("pad", "V2")]
 )
+
 WEIGHT_UNIT = 100
 """Mention and subject weights are stored as hundredths in one byte."""
+
 _LARGEST = 65_535
 
 
@@ -199,3 +222,147 @@ def invert(
         if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
             name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
         yield Segment(key, kind, n, about, low, high, name, raw[start * width : end * width])
+
+
+_AS_THEY_ARE = (
+    "namespace", "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at",
+    "version",
+)  # fmt: skip
+
+
+def memory_of(row: Any) -> Memory:
+    """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
+    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
+    created_at, updated_at, version, _ = rest
+    return Memory(
+        id=f"{id}#{part}" if part else id,
+        namespace=namespace,
+        text=text,
+        title=title,
+        author=author,
+        session=session,
+        position=position,
+        source=source,
+        tags=tuple(tags),
+        metadata=metadata,
+        importance=importance,
+        created_at=created_at,
+        updated_at=updated_at,
+        version=version,
+        parent_id=id if part else None,
+    )
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Return rows to be written as a list for each column of ``memory``."""
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        memory = row.memory
+        for field in _AS_THEY_ARE:
+            columns[field].append(getattr(memory, field))
+        columns["id"].append(row.name[1])
+        columns["author_key"].append((author_key(memory.author) or None) if memory.author else None)
+        columns["part"].append(row.part)
+        columns["parts"].append(row.parts)
+        columns["tags"].append(Jsonb(list(memory.tags)))
+        columns["metadata"].append(Jsonb(dict(memory.metadata)))
+        columns["content"].append(row.content)
+        columns["payload"].append(row.payload)
+    return columns
+
+
+_INT8_OID, _INT8_ARRAY_OID = 20, 1016
+
+_ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
+
+
+class Vector:
+    """A vector on its way to PostgreSQL; the statement casts it (``::public.vector``), since pgvector's oid varies."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+
+class _VectorDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: Vector) -> bytes:
+        """Return pgvector's binary form."""
+        return struct.pack("!HH", len(obj.values), 0) + np.asarray(obj.values).astype(">f4").tobytes()
+
+
+class _BigintArray(Dumper):
+    format = Format.BINARY
+    oid = _INT8_ARRAY_OID
+
+    def dump(self, obj: Any) -> bytes:
+        """Return the binary form of a one-dimensional array of whole numbers."""
+        if not len(obj):
+            return struct.pack("!iii", 0, 0, _INT8_OID)
+        body = np.empty(len(obj), dtype=_ELEMENT)
+        body["size"], body["value"] = 8, obj
+        return struct.pack("!iiiii", 1, 0, _INT8_OID, len(obj), 1) + body.tobytes()
+
+
+def register_arrays(connection: Any) -> None:
+    """Let ``connection`` take numpy arrays of whole numbers as parameters."""
+    connection.adapters.register_dumper(np.ndarray, _BigintArray)
+    connection.adapters.register_dumper(Vector, _VectorDumper)
+
+
+_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+
+_END = struct.pack("!h", -1)
+
+_BUFFER = 1 << 18
+
+_TEXT_OID = 25
+
+int2 = struct.Struct("!h").pack
+
+int4 = struct.Struct("!i").pack
+
+int8 = struct.Struct("!q").pack
+
+
+def text(value: str) -> bytes:
+    """Return a text value."""
+    return value.encode()
+
+
+def text_array(values: Sequence[str]) -> bytes:
+    """Return a one-dimensional text[]."""
+    if not values:
+        return struct.pack("!iii", 0, 0, _TEXT_OID)
+    parts = [struct.pack("!iiiii", 1, 0, _TEXT_OID, len(values), 1)]
+    for value in values:
+        raw = value.encode()
+        parts += (int4(len(raw)), raw)
+    return b"".join(parts)
+
+
+def vector(value: NDArray[Any]) -> bytes:
+    """Return pgvector's vector from a one-dimensional array."""
+    return struct.pack("!HH", len(value), 0) + value.astype(">f4").tobytes()
+
+
+def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
+    """COPY ``rows``, one bytes value a column, into ``table``, in buffers of a quarter of a megabyte."""
+    width = int2(len(columns))
+    buffer = [_HEADER]
+    size = 0
+    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"
+    with connection.cursor().copy(statement) as copy:
+        for row in rows:
+            buffer.append(width)
+            for value in row:
+                buffer += (int4(len(value)), value)
+                size += len(value)
+            if size > _BUFFER:
+                copy.write(b"".join(buffer))
+                buffer, size = [], 0
+        buffer.append(_END)
+        copy.write(b"".join(buffer))

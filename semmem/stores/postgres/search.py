@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn, maker
-from semmem.stores import postgres_dense
-from semmem.stores.arrays import Vector
-from semmem.stores.packing import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
-from semmem.stores.postgres_pool import Pooled, among
-from semmem.stores.postgres_vectors import agree
+from semmem.stores.postgres import vectors
+from semmem.stores.postgres.connection import Pooled, agree, among
+from semmem.stores.postgres.encoding import FORWARD, Vector, join_groups, pending_keys, unpack_forwards, unpack_postings
 
 __all__ = ["LegReads"]
 
@@ -86,11 +84,11 @@ class LegReads(Pooled):
         return found
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres_dense.
+        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres.vectors.
 
         Raises EmbedderReplaced when the vector's maker does not fill the store any more.
         """
-        rows = self._run(lambda c: postgres_dense.nearest(c, scope, vector, depth))
+        rows = self._run(lambda c: vectors.nearest(c, scope, vector, depth))
         self._compare(vector, bool(rows))
         return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
@@ -98,7 +96,7 @@ class LegReads(Pooled):
         self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
     ) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": postgres_dense.made_by(vector)}
+        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": vectors.made_by(vector)}
         found = dict(self._rows("similarities", asked))
         self._compare(vector, bool(found))
         return found
@@ -131,7 +129,7 @@ class LegReads(Pooled):
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
-        asked = {**among(namespaces, ords), "embedder": None if like is None else postgres_dense.made_by(like)}
+        asked = {**among(namespaces, ords), "embedder": None if like is None else vectors.made_by(like)}
         heads, raw = self._rows("embedding_vectors", asked)[0]
         if heads is None:
             self._compare(like, False)

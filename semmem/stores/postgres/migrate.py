@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
-from semmem.stores.postgres_errors import gone, starting, told_at_connect, told_at_work, too_old, without
+from semmem.stores.postgres.errors import gone, starting, told_at_connect, told_at_work, too_old, without
 from semmem.stores.sql_files import migrations, statements
 
 __all__ = ["apply", "create", "migrate", "number"]

@@ -19,12 +19,13 @@ from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.model.exchange import Head, Row, Scope, Stored, Written
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
-from semmem.stores import postgres_dense, postgres_emptying, postgres_write
-from semmem.stores.postgres_graph import GraphTables
-from semmem.stores.postgres_legs import LegReads
-from semmem.stores.postgres_pool import among, session_setting
-from semmem.stores.postgres_rows import memory_of
-from semmem.stores.postgres_vectors import VectorTables
+from semmem.stores.postgres import forget, write
+from semmem.stores.postgres import vectors as postgres_dense
+from semmem.stores.postgres.connection import among, session_setting
+from semmem.stores.postgres.encoding import memory_of
+from semmem.stores.postgres.graph import GraphTables
+from semmem.stores.postgres.search import LegReads
+from semmem.stores.postgres.vectors import VectorTables
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
 __all__ = ["PostgresStore"]
@@ -45,7 +46,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
-        written = self._transaction(lambda c: postgres_write.write(c, rows, on_conflict))
+        written = self._transaction(lambda c: write.write(c, rows, on_conflict))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
                 self.tidy(namespace)
@@ -55,7 +56,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
 
     def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
-        return self._run(lambda c: postgres_write.payloads(c, names))
+        return self._run(lambda c: write.payloads(c, names))
 
     def stored(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
@@ -70,11 +71,11 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
     def tidy(self, namespace: str) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments."""
         pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
-        if pending >= postgres_write.FOLD_AT:
-            self._transaction(partial(postgres_write.fold, namespace=namespace))
+        if pending >= write.FOLD_AT:
+            self._transaction(partial(write.fold, namespace=namespace))
             fresh += 1
-        if fresh >= postgres_write.COMPACT_AT:
-            self._transaction(partial(postgres_write.compact, namespace=namespace))
+        if fresh >= write.COMPACT_AT:
+            self._transaction(partial(write.compact, namespace=namespace))
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
@@ -82,7 +83,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
 
         def work(connection: Any) -> int:
             # Where the answer to a commit was lost, the work is done again and finds nothing left to count.
-            counts.append(postgres_write.forget(connection, namespace, id, filters, dry_run=dry_run))
+            counts.append(write.forget(connection, namespace, id, filters, dry_run=dry_run))
             return max(counts)
 
         return self._transaction(work)
@@ -94,7 +95,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         counts: list[int] = []
 
         def work(connection: Any) -> int:
-            counts.append(postgres_emptying.empty(connection, namespace))  # see forget for why it is the largest
+            counts.append(forget.empty(connection, namespace))  # see forget for why it is the largest
             return max(counts)
 
         return self._transaction(work)
@@ -103,10 +104,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Fold every pending memory and join small posting segments."""
         folded = joined = 0
         for (namespace,) in self._rows("pending_namespaces", {}):
-            while count := self._transaction(partial(postgres_write.fold, namespace=namespace)):
+            while count := self._transaction(partial(write.fold, namespace=namespace)):
                 folded += count
         for (namespace,) in self._rows("posting_namespaces", {}):
-            joined += self._transaction(partial(postgres_write.compact, namespace=namespace, everything=True))
+            joined += self._transaction(partial(write.compact, namespace=namespace, everything=True))
         self._run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
         indexed = self._indexed(self.embedder())
         return {"folded": folded, "joined": joined, "indexed": indexed}
@@ -134,7 +135,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Return whole memories, newest first."""
         at, id = read_cursor(cursor) if cursor else (None, None)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
-        parameters |= postgres_write.filter_parameters(filters)
+        parameters |= write.filter_parameters(filters)
         read = self._planned if filters else self._rows
         rows = [memory_of(r) for r in read("memory_list", parameters)]
         more = len(rows) > limit
@@ -191,7 +192,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
             parameters = {"namespaces": list(namespaces), "ids": list(exclude)}
             excluded = np.array([o for (o,) in self._rows("memory_excluded", parameters)], dtype=np.int64)
         if filters:
-            parameters = {"namespaces": list(namespaces), **postgres_write.filter_parameters(filters)}
+            parameters = {"namespaces": list(namespaces), **write.filter_parameters(filters)}
             size, raw, settings = self._planned("memory_scope", parameters)[0]
             allowed = np.frombuffer(raw, dtype=">i8").astype(np.int64)
         else:

@@ -22,10 +22,11 @@ from typing import Any
 from semmem.files import new_file
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
-from semmem.stores import backup_manifest, migrate, postgres_tables
-from semmem.stores.postgres_copy import alone
-from semmem.stores.postgres_pool import Pooled
-from semmem.stores.postgres_tables import END, HEADER, Digest, Table
+from semmem.stores.postgres import backup_manifest, migrate
+from semmem.stores.postgres import tables as postgres_tables
+from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.copy import alone
+from semmem.stores.postgres.tables import END, HEADER, Digest, Table
 from semmem.stores.sql_files import migrations, statements
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.stores import postgres_write
-from semmem.stores.packing import FORWARD
+from semmem.stores.postgres import write
+from semmem.stores.postgres.encoding import FORWARD
 from semmem.stores.sql_files import statements
 
 __all__ = ["empty"]
@@ -47,7 +47,7 @@ def empty(connection: Any, namespace: str) -> int:
     if connection.execute(_SQL["empty_left"], where).fetchone()[0]:  # of others, who took our names for known
         connection.execute(_SQL["empty_note"], where)
         if about:
-            postgres_write.note_aliases(connection, namespace, np.unique(np.concatenate(about)).tolist())
+            write.note_aliases(connection, namespace, np.unique(np.concatenate(about)).tolist())
     connection.execute(_SQL["empty_posting"], where)
     connection.execute(_SQL["fresh_empty"], where)
     connection.execute(_SQL["alias_empty"], where)

@@ -14,19 +14,23 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
-from semmem.model.errors import StoreClosed, StoreError, StoreUnavailable
-from semmem.stores.arrays import register_arrays
-from semmem.stores.migrate import migrate
-from semmem.stores.postgres_errors import starting, told_at_connect, told_at_work
+from semmem.model.errors import EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
+from semmem.stores.postgres.encoding import register_arrays
+from semmem.stores.postgres.errors import starting, told_at_connect, told_at_work
+from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 
-__all__ = ["Pooled", "among", "session_setting"]
+__all__ = ["Pooled", "agree", "among", "session_setting"]
 
 # A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
 T = TypeVar("T")
+
 _SQL = statements("postgres")
+
 _TRIES = 6
+
 _ASK_AGAIN_S = 5.0
 """After this long without a connection the server is looked at anew, and the pool made to try another one."""
 
@@ -256,3 +260,14 @@ class _Hold:
 def among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
     """Return the parameters of a statement about some ords of some namespaces."""
     return {"namespaces": list(namespaces), "ords": np.fromiter(ords, np.int64, len(ords))}
+
+
+def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+    """Raise EmbedderReplaced unless ``mine`` is who fills the store, as is ``recorded``; None is nobody known."""
+    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
+        return
+    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
+    raise EmbedderReplaced(
+        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
+        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
+    )

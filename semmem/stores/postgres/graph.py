@@ -12,10 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.exchange import Corrections, Extraction, Kind
-from semmem.stores import postgres_write
-from semmem.stores.binary_copy import copy_rows, int8, text, text_array
-from semmem.stores.packing import FORWARD, forward_entries, invert, mentions
-from semmem.stores.postgres_pool import Pooled
+from semmem.stores.postgres import write
+from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.encoding import (
+    FORWARD,
+    copy_rows,
+    forward_entries,
+    int8,
+    invert,
+    mentions,
+    text,
+    text_array,
+)
 from semmem.stores.sql_files import statements
 
 __all__ = ["GraphTables", "reindex"]
@@ -71,7 +79,7 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
     if longer:
         connection.execute(_SQL["tally_add"], {"namespace": namespace, "memories": 0, "length": longer})
     connection.execute(_SQL["relationship_forget"], which)
-    postgres_write.write_relationships(connection, namespace, sorted(new.items()))
+    write.write_relationships(connection, namespace, sorted(new.items()))
     return len(new)
 
 
@@ -91,12 +99,12 @@ def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int
             names += [name_of[key] for key in has["key"].tolist()]
     if come:  # before any row of a posting, as a fold does
         connection.execute(_SQL["segments_own"], {"namespace": namespace})
-    postgres_write.clear_postings(connection, namespace, gone)
+    write.clear_postings(connection, namespace, gone)
     if come:
         ords, lengths = (np.array([row[at] for row in come], dtype=np.int64) for at in (0, 1))
         sizes = np.array([len(row[2]) for row in come], dtype=np.int64)
         segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in come]), names)
-        postgres_write.copy_segments(connection, namespace, segments)
+        write.copy_segments(connection, namespace, segments)
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
@@ -135,7 +143,7 @@ class GraphTables(Pooled):
     def note_aliases(self, namespace: str, keys: Collection[int]) -> None:
         """Note that older memories that mention ``keys`` are to be read again."""
         if keys:
-            self._transaction(lambda c: postgres_write.note_aliases(c, namespace, keys))
+            self._transaction(lambda c: write.note_aliases(c, namespace, keys))
 
     def waiting_aliases(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
         """Return (number, keys) of what was noted and not settled; without ``all`` only what nobody looked at yet."""
@@ -166,7 +174,7 @@ class GraphTables(Pooled):
         return sorted(namespace for (namespace,) in self._rows("posting_namespaces", {}))
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
-        """Let memories hold what was found in them anew; see semmem.stores.postgres_graph.reindex."""
+        """Let memories hold what was found in them anew; see semmem.stores.postgres.graph.reindex."""
         changed = self._transaction(lambda c: reindex(c, namespace, found)) if found else 0
         if changed:
             self.tidy(namespace)
@@ -196,7 +204,7 @@ class GraphTables(Pooled):
                 keys.add(target[0])
                 parameters |= {"into_key": target[0], "into_name": target[1]}
             connection.execute(_SQL["correct"], parameters)
-            postgres_write.note_aliases(connection, namespace, keys)
+            write.note_aliases(connection, namespace, keys)
             return True
 
         return self._transaction(correct)
