@@ -37,7 +37,7 @@ def open_store(
 
     target = parse_url(url, home=home)
     if target.kind == "sqlite":
-        from semmem.stores.sqlite import SqliteStore
+        from semmem.stores.sqlite.store import SqliteStore
 
         return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size)
     from semmem.stores.postgres.store import PostgresStore

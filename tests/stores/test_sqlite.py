@@ -22,11 +22,13 @@ import pytest
 import semmem
 from semmem.doors.cli.app import run
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
-from semmem.stores import open_store, sqlite_migrate, sqlite_pool
+from semmem.stores import open_store
 from semmem.stores.sql_files import migrations, statements
-from semmem.stores.sqlite import SqliteStore
-from semmem.stores.sqlite_migrate import APPLICATION, migrate
-from semmem.stores.sqlite_write import token
+from semmem.stores.sqlite import connection as sqlite_migrate
+from semmem.stores.sqlite import connection as sqlite_pool
+from semmem.stores.sqlite.connection import APPLICATION, migrate
+from semmem.stores.sqlite.store import SqliteStore
+from semmem.stores.sqlite.write import token
 from semmem.text import term_key
 
 ROOT = Path(__file__).resolve().parents[2]

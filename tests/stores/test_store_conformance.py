@@ -11,7 +11,7 @@ import pytest
 from semmem.model.protocols import Store
 from semmem.stores import open_store
 from semmem.stores.postgres.store import PostgresStore
-from semmem.stores.sqlite import SqliteStore
+from semmem.stores.sqlite.store import SqliteStore
 from tests.stores.conformance import StoreConformance
 
 

@@ -263,7 +263,7 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput
 from semmem.stores import open_store
 from semmem.stores import url as _
-from semmem.stores.sqlite import SqliteStore
+from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.embedded.server import EmbeddedServer
 os.environ.pop("HOME", None)
 def getpwuid(uid):

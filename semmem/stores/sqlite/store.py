@@ -3,20 +3,132 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import StoreUnavailable
-from semmem.model.exchange import Extraction, Head, Row, Scope, Stored, Written
+from semmem.model.exchange import (
+    BEHIND,
+    LAST,
+    MOST_TURNS,
+    Extraction,
+    Head,
+    Kinds,
+    Postings,
+    Row,
+    Scope,
+    Stored,
+    Turn,
+    Written,
+)
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
-from semmem.stores import sqlite_write
 from semmem.stores.lexical_only import LexicalOnly
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
-from semmem.stores.sqlite_legs import LexicalReads
-from semmem.stores.sqlite_write import at_microsecond, filter_parameters, microsecond
+from semmem.stores.sqlite import write
+from semmem.stores.sqlite.connection import Filed
+from semmem.stores.sqlite.write import at_microsecond, filter_parameters, microsecond, token
 
-__all__ = ["SqliteStore"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["LexicalReads", "SqliteStore"]
+
+_DAY = 86_400_000_000
+
+_LARGEST = 65_535
+
+
+class LexicalReads(Filed):
+    """The part of a store that the lexical leg asks, a few statements a question."""
+
+    def postings(
+        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
+    ) -> Mapping[str, Postings]:
+        """Return the postings of ``keys`` in each namespace; of terms alone, with no weight as mention or subject."""
+        wanted = sorted(set(keys))
+
+        def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
+            tallies = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps(list(namespaces))}).fetchall()
+            found = {}
+            for namespace, number, memories, length in tallies:
+                matches = []
+                for key in wanted:
+                    ords, lengths = connection.execute(
+                        _SQL["lexical_matches"], {"token": token(number, key)}
+                    ).fetchone()
+                    if ords is not None:
+                        matches.append((key, ords, lengths))
+                found[namespace] = (memories, length, matches)
+            return found
+
+        held = self._reading(read)
+        return {n: _postings(*held.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
+
+    def texts(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, str]:
+        """Return title and text, for phrase checks."""
+        return dict(self._rows("memory_texts", _among(namespaces, ords)))
+
+    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        return [(o, near, bool(same)) for o, near, same in self._rows("memory_neighbours", _among(namespaces, ords))]
+
+    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
+        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+        rows = self._rows("memory_kinds", asked)
+        return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
+
+    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        import numpy as np
+
+        rows = self._rows("memory_written_by", {**_among(namespaces, ords), "author": author})
+        return np.array([o for (o,) in rows], dtype=np.int64)
+
+    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
+        return [
+            Turn(n, ord, session, author, bool(asks), _month(at // _DAY)) for n, ord, session, author, asks, at in rows
+        ]
+
+
+@lru_cache(maxsize=4096)
+def _month(day: int) -> int:
+    at = at_microsecond(day * _DAY)
+    return 12 * at.year + at.month - 1
+
+
+def _postings(
+    memories: int, length: int, matches: Sequence[tuple[int, str, str]], max_df: int | None, shared: bool
+) -> Postings:
+    """Return what FTS5 matched: of each key the ords, each as often as it has the term, and as many lengths."""
+    import numpy as np
+
+    from semmem.stores.postgres.encoding import POSTING
+
+    keys: list[int] = []
+    parts: list[NDArray[Any]] = []
+    for key, raw, raw_lengths in matches:
+        ords, first, counts = np.unique(
+            np.fromstring(raw, dtype=np.int64, sep=","), return_index=True, return_counts=True
+        )
+        if (max_df is not None and len(ords) > max_df) or (shared and len(ords) == 1):
+            continue
+        entries = np.zeros(len(ords), dtype=POSTING)
+        entries["ord"] = ords
+        entries["count"] = np.minimum(counts, _LARGEST)
+        entries["length"] = np.minimum(np.fromstring(raw_lengths, dtype=np.int64, sep=",")[first], _LARGEST)
+        keys.append(key)
+        parts.append(entries)
+    sizes = np.array([len(entries) for entries in parts], dtype=np.int64)
+    every = np.concatenate(parts) if parts else np.zeros(0, dtype=POSTING)
+    return Postings(memories, length, np.array(keys, dtype=np.int64), sizes, every)
+
 
 _SQL = statements("sqlite")
 
@@ -30,7 +142,7 @@ class SqliteStore(LexicalReads, LexicalOnly):
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
-        return self._writing(lambda c: sqlite_write.write(c, rows, on_conflict))
+        return self._writing(lambda c: write.write(c, rows, on_conflict))
 
     def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
@@ -45,17 +157,17 @@ class SqliteStore(LexicalReads, LexicalOnly):
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
         run = self._reading if dry_run else self._writing
-        return run(lambda c: sqlite_write.forget(c, namespace, id, filters, dry_run=dry_run))
+        return run(lambda c: write.forget(c, namespace, id, filters, dry_run=dry_run))
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True)
-        return self._writing(lambda c: sqlite_write.empty(c, namespace))
+        return self._writing(lambda c: write.empty(c, namespace))
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
         """Let memories match what was found in them anew; return how many were changed."""
-        return self._writing(lambda c: sqlite_write.reindex(c, namespace, found)) if found else 0
+        return self._writing(lambda c: write.reindex(c, namespace, found)) if found else 0
 
     def maintain(self) -> Mapping[str, int]:
         """Join the pieces of the inverted index, and fold the log into the file; return how many pieces went."""

@@ -19,18 +19,20 @@ from typing import Any, TypeVar
 
 from semmem.files import claimed
 from semmem.model.clock import standing
-from semmem.model.errors import InvalidInput, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, SemmemError, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.filters import contains
-from semmem.stores.sql_files import statements
-from semmem.stores.sqlite_errors import is_busy, sentence
-from semmem.stores.sqlite_migrate import migrate
+from semmem.stores.sql_files import migrations, statements
 
-__all__ = ["Filed"]
+__all__ = ["APPLICATION", "Filed", "is_busy", "migrate", "sentence"]
 
 T = TypeVar("T")
+
 _SQL = statements("sqlite")
+
 _BUSY_S = 10.0
+
 _TRIES = 4
+
 _SESSION = (
     "PRAGMA synchronous = FULL",  # an acknowledged memory survives a power cut, in WAL mode too
     "PRAGMA secure_delete = ON",  # what is forgotten is overwritten in the file
@@ -240,3 +242,103 @@ def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sql
 def _contains(stored: str, wanted: str) -> bool:
     """Return whether the JSON ``stored`` contains the JSON ``wanted``, as PostgreSQL's ``@>`` has it."""
     return contains(json.loads(stored), json.loads(wanted))
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether another connection holds a lock, so that the same may succeed a moment later."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
+    """Return the error to raise instead of ``error``, about the file ``place``; None where it says enough itself."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return InvalidInput(f"{place} is no SQLite database; name another file, or a new one, after sqlite:.")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailable(f"Another program keeps a lock on {place}; nothing was changed, try again later.")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(f"The disk of {place} is full; nothing of this was stored, make room and try again.")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreUnavailable(f"{place} may not be written; see to the rights of the file and of its folder.")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreUnavailable(f"{place} cannot be opened; see to the rights of the file and of its folder.")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT):
+        return StoreUnavailable(f"{place} is damaged ({error}); restore it from a backup.")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnavailable(f"{place} cannot be read or written ({error}); look at its disk.")
+    if code == sqlite3.SQLITE_NOMEM:
+        return StoreUnavailable(f"There is not enough memory for SQLite to go on with {place}.")
+    if "no such module: fts5" in str(error):
+        return StoreError("This Python's SQLite has no FTS5, which a SQLite store needs; use embedded: instead.")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return StoreClosed()
+    if code == sqlite3.SQLITE_INTERRUPT or not isinstance(error, sqlite3.OperationalError):
+        return None
+    return StoreError(f"SQLite cannot do this with {place}: {error}.")
+
+
+def _code(error: BaseException) -> int:
+    """Return SQLite's primary result code, 0 for an error of Python's own module."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+APPLICATION = 0x73656D6D
+"""What stands in the header of our files ("semm"), so that a file of another program is never written to."""
+
+
+def migrate(connection: sqlite3.Connection, place: str) -> int:
+    """Bring the schema of the file up to date and return its number.
+
+    Any number of processes may call this at once: they queue on the write lock. A schema that is up to date is only
+    read. Raises SchemaTooNew when a newer semmem migrated it, InvalidInput when the file belongs to another program.
+    """
+    known = migrations("sqlite")
+    newest = known[-1][0]
+    if (number := _number(connection, place, newest)) == newest:
+        return number
+    sql = statements("sqlite")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        number = _number(connection, place, newest)
+        if number == 0:
+            connection.execute(sql["migration_table"])
+        for step, name, body in known:
+            if step > number:
+                for statement in _each(body):
+                    connection.execute(statement)
+                connection.execute(sql["migration_record"], {"number": step, "name": name})
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return newest
+
+
+def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
+    sql = statements("sqlite")
+    application = connection.execute(sql["application"]).fetchone()[0]
+    if application != APPLICATION:
+        if application or connection.execute(sql["tables"]).fetchone()[0]:
+            raise InvalidInput(f"{place} is the database of another program; name another file, or a new one.")
+        return 0
+    if connection.execute(sql["migration_exists"]).fetchone() is None:
+        return 0
+    number = int(connection.execute(sql["migration_number"]).fetchone()[0])
+    if number > newest:
+        raise SchemaTooNew(
+            f"{place} has schema {number} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+        )
+    return number
+
+
+def _each(body: str) -> Iterator[str]:
+    """Yield the statements of a script one by one: the module's own executescript would commit in between."""
+    statement = ""
+    for line in body.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
