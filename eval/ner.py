@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from semmem.concepts.names import capitalised_spans, read
-from semmem.stop_words import STOP_WORDS
-from semmem.tokens import fold
+from semmem.text.tokens import STOP_WORDS, fold
 
 __all__ = ["Marked", "Score", "main", "predicted", "read_conll", "score", "spans_of"]
 

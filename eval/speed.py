@@ -25,7 +25,7 @@ import numpy as np
 import eval.datasets as datasets
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.text import terms
+from semmem.text.passages import terms
 
 __all__ = ["main"]
 

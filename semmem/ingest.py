@@ -31,8 +31,7 @@ from semmem.model.protocols import Embedder, Extractor, Store, need
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
 from semmem.reembedding import embed_texts
-from semmem.searched import embedded_text, encoded_text, other_names
-from semmem.text import content_key, split
+from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.upkeep import Knowledge, Upkeep
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]

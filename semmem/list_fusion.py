@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.text import normalise
+from semmem.text.passages import normalise
 
 __all__ = [
     "ALPHA",

@@ -16,7 +16,7 @@ from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.model.protocols import Embedder, Store
 from semmem.model.reports import Rebuilt
 from semmem.model.types import Memory
-from semmem.searched import embedded_text
+from semmem.text.passages import embedded_text
 
 __all__ = ["embed_texts", "fill_in", "replace_vectors"]
 

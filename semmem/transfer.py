@@ -18,8 +18,8 @@ from semmem.model.errors import InvalidInput
 from semmem.model.protocols import Store
 from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
 from semmem.model.types import Filters, Memory
-from semmem.searched import embedded_text
 from semmem.stores import open_store, parse_url
+from semmem.text.passages import embedded_text
 
 __all__ = ["backup", "check", "copy", "exported", "hashes", "restore"]
 

@@ -24,7 +24,7 @@ from semmem.model.exchange import PLACE, Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor, Store
 from semmem.model.reports import Rebuilt
 from semmem.model.types import Memory
-from semmem.searched import other_names
+from semmem.text.passages import other_names
 
 __all__ = ["Knowledge", "Upkeep"]
 

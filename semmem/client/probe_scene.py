@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from semmem.model.exchange import Extraction, Kind, Row
 from semmem.model.recipe import Recipe
 from semmem.model.types import Memory
-from semmem.text import content_key, term_key, terms
-from semmem.tokens import key
+from semmem.text.passages import content_key, term_key, terms
+from semmem.text.tokens import key
 
 if TYPE_CHECKING:
     import numpy as np

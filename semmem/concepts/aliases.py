@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from semmem.stop_words import STOP_WORDS
-from semmem.tokens import fold, tokens
+from semmem.text.tokens import STOP_WORDS, fold, tokens
 
 __all__ = [
     "OVERLAP_THRESHOLD",

@@ -8,9 +8,8 @@ from semmem.concepts.rules import keys_of_other_names
 from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.model.protocols import Extractor, Store
 from semmem.model.types import Memory
-from semmem.searched import other_names, searched_text
-from semmem.stop_words import CONTRACTIONS, STOP_WORDS
-from semmem.tokens import key, tokens
+from semmem.text.passages import other_names, searched_text
+from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 
 __all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "read_text", "required", "spelling"]
 

@@ -10,8 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from semmem.concepts.aliases import acronyms, initials, without_article
 from semmem.model.exchange import Kind
-from semmem.stop_words import STOP_WORDS
-from semmem.tokens import Word, hashed, key, tokens
+from semmem.text.tokens import STOP_WORDS, Word, hashed, key, tokens
 
 __all__ = [
     "BARE_TITLE",

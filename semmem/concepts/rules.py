@@ -24,7 +24,7 @@ from semmem.concepts.names import (
     title_initials,
 )
 from semmem.model.exchange import Corrections, Extraction, Kind
-from semmem.tokens import Word, hashed, key, vocabulary
+from semmem.text.tokens import Word, hashed, key, vocabulary
 
 __all__ = [
     "BIGRAM_WEIGHT",

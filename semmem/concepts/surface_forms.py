@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from semmem.model.exchange import Kind
-from semmem.tokens import Word, key, vocabulary
+from semmem.text.tokens import Word, key, vocabulary
 
 __all__ = ["written"]
 

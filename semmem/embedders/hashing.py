@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from semmem.tokens import words
+from semmem.text.tokens import words
 
 if TYPE_CHECKING:
     import numpy as np

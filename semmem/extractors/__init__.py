@@ -10,7 +10,7 @@ from semmem.concepts.names import alias_candidates, subject_keys
 from semmem.concepts.rules import extract
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
-from semmem.tokens import tokens
+from semmem.text.tokens import tokens
 
 if TYPE_CHECKING:
     from semmem.model.protocols import Extractor

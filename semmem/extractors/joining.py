@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from semmem.concepts.names import MAX_NAME, gazetteer, label, printed
 from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key, tokens
+from semmem.text.tokens import key, tokens
 
 __all__ = ["END_WEIGHT", "Found", "Gathered", "Tally", "named", "ties", "with_found", "within"]
 

@@ -16,7 +16,7 @@ from semmem.extractors import Rules
 from semmem.extractors.joining import Found, Tally, ties, with_found, within
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
-from semmem.text import content_key, sentences
+from semmem.text.passages import content_key, sentences
 
 __all__ = ["Precomputed"]
 

@@ -19,7 +19,7 @@ from semmem.extractors import Rules
 from semmem.extractors.joining import Found, Gathered, Tally, with_found
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import Word, key, tokens
+from semmem.text.tokens import Word, key, tokens
 
 __all__ = ["Trained"]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from semmem.concepts.names import capitalised_spans, gazetteer, name_key, read, subject_keys
 from semmem.model.errors import MissingExtra
 from semmem.model.exchange import Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 __all__ = ["COMPONENT", "OPTIONS", "SPANS", "ConceptSpan", "concept_spans", "inspect", "pipeline", "register"]
 

@@ -19,7 +19,7 @@ from semmem.importers import note as front_matter
 from semmem.importers import note as note_text
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
-from semmem.tokens import tokens
+from semmem.text.tokens import tokens
 
 __all__ = ["Origin", "Vault", "origin", "read", "vault_name"]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Talk, Turn
 from semmem.model.recipe import ConversationSettings
-from semmem.tokens import tokens
+from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["HEARD", "Turns", "author_key", "dense", "lexical", "takes_turns"]
+__all__ = ["HEARD", "Turns", "dense", "lexical", "takes_turns"]
 
 HEARD = 200
 """Memories of a leg whose sessions are read, for what stands around them."""
@@ -116,11 +116,6 @@ class Turns:
         weights = ((self.previous, previous), (self.before, before), (self.next, following))
         factor = settings.collecting_window if collects else 1.0
         return [(where, np.where(where >= 0, factor * weight, 0.0)) for where, weight in weights]
-
-
-def author_key(author: str) -> str:
-    """Return an author's name as it is compared: folded words."""
-    return " ".join(word.folded for word, _, _ in tokens(author))
 
 
 def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:

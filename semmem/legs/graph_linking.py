@@ -14,8 +14,7 @@ from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected
 from semmem.legs.graph_walk import Mass, gather, idf
 from semmem.model.exchange import Corrections, Kind, Postings
 from semmem.model.recipe import GraphSettings
-from semmem.stop_words import STOP_WORDS
-from semmem.tokens import key, stem, tokens
+from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 
 __all__ = ["LIKE", "Links", "Trace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
 

@@ -16,8 +16,8 @@ from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope
 from semmem.model.recipe import Recipe
-from semmem.text import normalise, term_key, terms
-from semmem.tokens import tokens
+from semmem.text.passages import normalise, term_key, terms
+from semmem.text.tokens import tokens
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,8 +19,8 @@ from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Kind
 from semmem.model.recipe import GraphSettings
 from semmem.model.types import Filters, Memory
-from semmem.passages import passages
-from semmem.tokens import key, tokens
+from semmem.text.passages import passages
+from semmem.text.tokens import key, tokens
 
 if TYPE_CHECKING:
     import networkx

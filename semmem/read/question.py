@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from reprlib import repr as brief
 from typing import TYPE_CHECKING
 
-from semmem.legs.conversation import _ROLES, _is_month, author_key
+from semmem.legs.conversation import _ROLES, _is_month
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Talk
-from semmem.tokens import Word, tokens
+from semmem.text.tokens import Word, author_key, tokens
 
 if TYPE_CHECKING:
     pass

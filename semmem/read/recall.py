@@ -16,14 +16,13 @@ from semmem.model.exchange import Head, Kinds, Question, Scope, Talk
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
-from semmem.passages import passages
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.read.overrides import Tailor
 from semmem.read.question import _checked
 from semmem.read.rankings import Asking, deep_enough, deeper, reason
 from semmem.read.result import Recall
 from semmem.rerankers import load as load_reranker
-from semmem.text import phrases, snippet, terms
+from semmem.text.passages import passages, phrases, snippet, terms
 
 __all__ = ["Recaller"]
 

@@ -46,8 +46,8 @@ def names(*roots: str) -> set[str]:
         "semmem/extractors/llm.py",
         "semmem/importers/note.py",
         "semmem/reembedding.py",
-        "semmem/searched.py",
-        "semmem/tokens.py",
+        "semmem/text/passages.py",
+        "semmem/text/tokens.py",
         "semmem/upkeep.py",
     ],
 )

@@ -69,15 +69,15 @@ def test_a_round_trip_is_one_wait_for_the_server(store_url: str) -> None:
 
 
 def test_calls_outside_semmem_and_outside_the_block_are_not_counted() -> None:
-    from semmem import text
+    from semmem.text import passages
 
     counter = Counter()
     with installed(counter):
-        text.terms("before", "english")
+        passages.terms("before", "english")
         with counter.counting():
             pytest.approx(1.0)
         assert counter.counts().calls == 0
         with counter.counting():
-            text.terms("the boat", "english")
+            passages.terms("the boat", "english")
         once = counter.counts()
         assert 1 <= once.files <= once.functions <= once.calls

@@ -176,7 +176,7 @@ def test_the_story_is_about_sixty_notes_that_remember_many_can_take() -> None:
 
 
 def test_the_answer_of_a_question_shares_no_word_with_it() -> None:
-    from semmem.text import terms
+    from semmem.text.passages import terms
 
     notes = {note["id"]: note for note in data.story()}
     for asked in data.QUESTIONS:

@@ -12,7 +12,7 @@ from semmem.legs.graph_linking import Trace
 from semmem.legs.graph_walk import Edges
 from semmem.model.exchange import Kind
 from semmem.read.explanation import Explanation, ways_to
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 PETRA, HERON = key(Kind.NAME, ["petra", "lindqvist"]), key(Kind.NAME, ["heron", "house"])
 NORRBECK, TOWN = key(Kind.NAME, ["norrbeck"]), key(Kind.STEM, ["town"])

@@ -10,7 +10,7 @@ from semmem.concepts.rules import question
 from semmem.extractors import Rules, load
 from semmem.extractors.joining import named
 from semmem.model.exchange import Kind
-from semmem.tokens import LANGUAGES, key
+from semmem.text.tokens import LANGUAGES, key
 
 SCRIPTS = {
     "Latin": "Ångström fand die Straße nach Łódź.",

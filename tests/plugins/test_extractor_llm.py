@@ -18,7 +18,7 @@ from semmem.extractors import load
 from semmem.extractors.llm import LLM, PATIENCE, SCHEMA
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 TEXT = "ada lovelace wrote the first program for babbage's engine."
 RULES = extract(TEXT)

@@ -14,7 +14,7 @@ from semmem.extractors import NAMES, Rules, load
 from semmem.extractors.joining import Found, Tally, named, ties, with_found, within
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 
 @pytest.mark.parametrize(

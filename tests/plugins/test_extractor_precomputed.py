@@ -14,7 +14,7 @@ from semmem.extractors import load
 from semmem.extractors.precomputed import Precomputed
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 MILL: dict[str, Any] = {
     "title": "Orbit Mill",

@@ -18,7 +18,7 @@ from semmem.extractors.spacy import Trained
 from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, inspect, pipeline, register
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 spacy = pytest.importorskip("spacy")
 

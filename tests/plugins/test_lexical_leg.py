@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.text import terms
+from semmem.text.passages import terms
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("SEMMEM_EVAL_DATA", ROOT.parent / "shared" / "data"))

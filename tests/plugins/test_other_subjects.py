@@ -12,8 +12,8 @@ from semmem.embedders import Known, vector_key
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Kind
 from semmem.model.types import Memory
-from semmem.searched import embedded_text, other_names
-from semmem.tokens import key
+from semmem.text.passages import embedded_text, other_names
+from semmem.text.tokens import key
 
 
 def names(found: Any) -> dict[str, tuple[float, float]]:

@@ -10,7 +10,7 @@ import pytest
 import semmem
 from semmem.extractors import Rules
 from semmem.model.exchange import Extraction, Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 from tests.stores.audit import sql
 
 ADA, LEEDS = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("leeds", "works"))

@@ -21,8 +21,8 @@ from semmem.concepts.rules import extract, question
 from semmem.extractors import Rules
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
-from semmem.text import term_key, terms
-from semmem.tokens import key
+from semmem.text.passages import term_key, terms
+from semmem.text.tokens import key
 
 ANY = st.text(max_size=200)
 PROSE = st.lists(

@@ -25,8 +25,8 @@ from semmem.model.exchange import Kind
 from semmem.model.protocols import Store
 from semmem.model.types import Filters, IngestReport, Memory
 from semmem.read.recall import Recaller
-from semmem.text import content_key, term_key
-from semmem.tokens import key
+from semmem.text.passages import content_key, term_key
+from semmem.text.tokens import key
 
 __all__ = ["StoreConformance"]
 

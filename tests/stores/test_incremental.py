@@ -16,7 +16,7 @@ from semmem.concepts.rules import extract
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Kind
 from semmem.stores.postgres.encoding import FORWARD
-from semmem.tokens import key
+from semmem.text.tokens import key
 from semmem.upkeep import Upkeep
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact, rebuilt

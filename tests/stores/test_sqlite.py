@@ -29,7 +29,7 @@ from semmem.stores.sqlite import connection as sqlite_pool
 from semmem.stores.sqlite.connection import APPLICATION, migrate
 from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.sqlite.write import token
-from semmem.text import term_key
+from semmem.text.passages import term_key
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_VECTORS = "A SQLite store keeps no vectors; a PostgreSQL store does (embedded: or postgresql://…)."

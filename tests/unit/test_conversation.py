@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from semmem.legs import conversation
-from semmem.legs.conversation import Turns, author_key, takes_turns
+from semmem.legs.conversation import Turns, takes_turns
 from semmem.model.exchange import Talk, Turn
 from semmem.model.recipe import ConversationSettings
 from semmem.read.question import candidates, listen
-from semmem.searched import encoded_text, searched_text
+from semmem.text.passages import encoded_text, searched_text
+from semmem.text.tokens import author_key
 
 PLAIN = ConversationSettings()
 NOBODY = Talk(None, "q", "q", ())

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem import passages, searched, text, tokens
 from semmem.client import probe
 from semmem.concepts import aliases, names
 from semmem.doors import control_characters, graph_files
@@ -29,6 +28,9 @@ from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
 from semmem.legs import conversation
 from semmem.model import filters
+from semmem.text import passages, tokens
+from semmem.text import passages as searched
+from semmem.text import passages as text
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
@@ -228,21 +230,21 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "{", "}"),
         ),
     ),
-    "semmem.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
+    "semmem.text.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
     "semmem.client.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
-    "semmem.searched._CALLED": (
+    "semmem.text.passages._CALLED": (
         encoded,
         ((",", " ", "A"), (", A", "a", ""), ("", ",Aa ", "!"), (", Aa", " ", "x"), ("", ", A", "")),
     ),
-    "semmem.searched._OPENING": (
+    "semmem.text.passages._OPENING": (
         encoded,
         (("", " ", "hi"), ("hey", " ", "x"), ("hi", "!", " "), ("hi A", "a", "!"), ("", "hi ", "")),
     ),
-    "semmem.text._ABBREVIATION": (
+    "semmem.text.passages._ABBREVIATION": (
         text.sentence_spans,
         (("", "A.", " "), ("", "a. ", ""), ("", "e.g. ", ""), ("", "Dr. ", "")),
     ),
-    "semmem.text._BOUNDARY": (
+    "semmem.text.passages._BOUNDARY": (
         text.sentence_spans,
         (
             ("", ".", ""),
@@ -255,11 +257,11 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "?!\u2026", "x"),
         ),
     ),
-    "semmem.text._PARAGRAPH": (
+    "semmem.text.passages._PARAGRAPH": (
         cut,
         (("a", "\n", ""), ("a", "\n ", "b"), ("a\n", " ", "b"), ("", "a\n\n", ""), ("", "\n \r", "x")),
     ),
-    "semmem.text._QUOTED": (
+    "semmem.text.passages._QUOTED": (
         text.phrases,
         (
             ("", '"', ""),
@@ -270,8 +272,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("\u00ab", "a", ""),
         ),
     ),
-    "semmem.text._SPACE": (cut, (("a", " ", "b"), ("", "a ", ""), ("", "\u3000", "a"), ("", "a", ""))),
-    "semmem.tokens._ASCII_TOKEN": (
+    "semmem.text.passages._SPACE": (cut, (("a", " ", "b"), ("", "a ", ""), ("", "\u3000", "a"), ("", "a", ""))),
+    "semmem.text.tokens._ASCII_TOKEN": (
         tokens.tokens,
         (
             ("", "a.", ""),
@@ -283,9 +285,9 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("1", ",000", "0"),
         ),
     ),
-    "semmem.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
-    "semmem.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
-    "semmem.tokens._TOKEN": (
+    "semmem.text.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
+    "semmem.text.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
+    "semmem.text.tokens._TOKEN": (
         tokens.tokens,
         (
             ("", "\u00e9.", ""),

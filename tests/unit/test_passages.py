@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.model.types import Passage
-from semmem.passages import passage_of
-from semmem.text import split
+from semmem.text.passages import passage_of, split
 
 PIECES = st.sampled_from([" ", "\n", "\n \n", "\t", "\u3000", "\x1c", ". ", "a", "bb.", "ü", "🦊", "word ", "word "])
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem import text as t
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kind
+from semmem.text import passages as t
 
 ANY = st.text(max_size=300)
 PROSE = st.text(alphabet="ab cd.?!\n\n'\u00e9\u6771", max_size=400)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from semmem.concepts.surface_forms import written
 from semmem.model.exchange import Kind
-from semmem.tokens import key
+from semmem.text.tokens import key
 
 
 def stems(*parts: str) -> int:

@@ -89,7 +89,7 @@ def excerpt(text: str, sentence: str, most: int = 320) -> str:
 
     What follows comes before what precedes: after a heading or a greeting stands what it is about.
     """
-    from semmem.text import sentence_spans
+    from semmem.text.passages import sentence_spans
 
     spans = sentence_spans(text)
     start = max(0, text.find(sentence))

@@ -18,9 +18,9 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.legs.conversation import author_key
 from semmem.model.exchange import Extraction, Kind, Row
 from semmem.model.types import Memory
+from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from semmem.legs.conversation import author_key
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
+from semmem.text.tokens import author_key
 
 __all__ = ["at_microsecond", "empty", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
 

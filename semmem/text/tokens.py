@@ -12,19 +12,25 @@ import re
 import struct
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import Stemmer
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kind
-from semmem.stop_words import CONTRACTIONS, STOP_WORDS
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = [
+    "CONTRACTIONS",
     "LANGUAGES",
+    "STOP_WORDS",
     "Word",
+    "author_key",
     "fold",
     "hashed",
     "is_number",
@@ -50,25 +56,37 @@ def _mark_ranges() -> str:
 
 
 _MARKS = _mark_ranges()
+
 _CJK = "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+
 _CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+
 _IN = f"(?:[^\\W_{_CJK}]|[{_MARKS}\u00ad\u200c\u200d])"
+
 _TOKEN = re.compile(
     rf"[{_CJK}]+"
     r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
     rf"|[^\W_{_CJK}]{_IN}*"
     rf"(?:['\u2019]{_IN}+|(?<=[A-Z])&(?=[A-Z]){_IN}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){_IN}+)*"
 )
+
 _ASCII_TOKEN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z](?:\.[A-Za-z])+(?![A-Za-z0-9])"
     r"|[A-Za-z0-9]+(?:'[A-Za-z0-9]+|(?<=[A-Z])&(?=[A-Z])[A-Za-z0-9]+|(?<=\d)(?:\.(?=\d)|,(?=\d{3}(?!\d)))[A-Za-z0-9]+)*"
 )  # the same on ASCII, in half the time
+
 _CJK_START = re.compile(f"[{_CJK}]")
+
 _POINT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
+
 _ACRONYMS = frozenset(("US", "IT", "WHO"))  # stop words, were they not written in capitals
+
 _FIRST_PERSON = frozenset(("i", "im", "ive", "ill", "id"))  # capitals that say nothing
+
 _CACHED_WORDS = 1 << 16
+
 _LONGEST_CACHED = 40
+
 _LONGEST_STEM = 96  # characters; what is longer is told apart by its beginning
 
 
@@ -234,3 +252,61 @@ def vocabulary(text: str, language: str = "english") -> list[Word]:
 def words(text: str) -> list[tuple[str, int, int]]:
     """Return the folded tokens of ``text`` with their (start, end) offsets, in order."""
     return [(word.folded, start, end) for word, start, end in tokens(text)]
+
+
+def author_key(author: str) -> str:
+    """Return an author's name as it is compared: folded words."""
+    return " ".join(word.folded for word, _, _ in tokens(author))
+
+
+_ARTICLES_AND_PRONOUNS = """
+a an the this that these those some any each every either neither both all such same other another
+i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
+it its itself they them their theirs themselves one
+"""
+
+_QUESTION_WORDS = "who whom whose what which when where why how whether"
+
+_VERBS = """
+am is are was were be been being do does did doing done have has had having
+can could may might must shall should will would
+"""
+
+_PREPOSITIONS_AND_CONJUNCTIONS = """
+of in on at by for from to into onto with within without about above below over under between among through during
+before after against upon toward towards since until off out up down as than per via
+and or nor but if then else because while so though although unless
+"""
+
+_ADVERBS = "not no yes only also too very just there here again ever still even yet own more most much many few less"
+
+_WITHOUT_APOSTROPHE = """
+dont doesnt didnt isnt arent wasnt werent havent hasnt hadnt couldnt wouldnt shouldnt mustnt cannot cant
+im ive youre youve youll theyre theyve thats whats whos eg ie
+"""
+
+STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "english": frozenset(
+            " ".join(
+                (
+                    _ARTICLES_AND_PRONOUNS,
+                    _QUESTION_WORDS,
+                    _VERBS,
+                    _PREPOSITIONS_AND_CONJUNCTIONS,
+                    _ADVERBS,
+                    _WITHOUT_APOSTROPHE,
+                )
+            ).split()
+        )
+    }
+)
+"""By language; a language that is absent has no stop words."""
+
+_WITH_APOSTROPHE = """
+ill id youd hed shed wed well hell shell theyd theyll thatll itd itll wont weve whod wholl whove whatre
+theres arent aint neednt darent mightnt shant
+"""
+
+CONTRACTIONS: Mapping[str, frozenset[str]] = MappingProxyType({"english": frozenset(_WITH_APOSTROPHE.split())})
+"""Stop words only where they were written with an apostrophe: "I'll" is one, "ill" is not."""

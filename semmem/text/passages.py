@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
+from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Kind
-from semmem.tokens import is_number, key, tokens, vocabulary
+from semmem.model.exchange import Head, Kind
+from semmem.model.types import Memory, Passage
+from semmem.text.tokens import is_number, key, tokens, vocabulary
 
 __all__ = [
     "content_key",
+    "embedded_text",
+    "encoded_text",
     "normalise",
+    "other_names",
+    "passage_of",
+    "passages",
     "phrases",
+    "searched_text",
     "sentence_spans",
     "sentences",
     "snippet",
@@ -70,6 +78,7 @@ _BOUNDARY = re.compile(
     r"(?P<stop>(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+)(?=\s)"
     r"|[\u3002\uff01\uff1f]+[\u300d\u300f]*|(?P<line>\n)"
 )  # a run of stops is looked at once, from its beginning
+
 _ABBREVIATION = re.compile(
     r"(?:\b(?:[^\W\d_]|[Mm]rs?|[Mm]s|[Dd]r|[Pp]rof|[Ss]t|[Ss]r|[Jj]r|[Nn]o|[Vv]ol|[Ff]ig|[Ee]q|[Cc]f|[Vv]s|[Cc]a|[Aa]pprox"
     r"|[Gg]en|[Cc]ol|[Cc]apt|[Ll]t|[Ss]gt|[Rr]ev|[Hh]on|[Ii]nc|[Ll]td|[Cc]o|[Cc]orp|[Ee]tc|[Jj]an|[Ff]eb|[Aa]ug"
@@ -144,6 +153,7 @@ def snippet(
 
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n\s*")
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -200,3 +210,99 @@ def split(
             parts.append(part)
         start, limit = end, max_chars
     return parts or [text]
+
+
+_TITLE_CHARS = 500
+"""Characters of a title put before each part's text for the encoder; the rest would leave no room for the text."""
+
+_MOST_NAMES, _LONGEST_NAME = 50, 200
+"""Other names of a memory that are read; what is longer is no name."""
+
+_SHORTEST = 15
+"""An opening is taken off only when this much is left to encode."""
+
+_INTERJECTION = (
+    "hey|hi|hello|wow|oh|thanks(?: so much| a lot)?|thank you|yeah|yep|yes|sure|great|awesome|cool|nice|ok|okay|well"
+    "|absolutely|definitely|totally|congrats|congratulations|haha|aww?|no (?:way|problem|worries)|sounds good|good"
+    "|amazing|whoa|right|exactly|of course|glad to hear|agreed|indeed|true|yay|ah|hmm"
+)
+
+_OPENING = re.compile(rf"^\s*(?i:{_INTERJECTION})\b(?:,?\s+[A-Z]\w+)?\s*[,!.?]+\s*")
+
+_CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
+
+
+def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what else the subject of a memory is called: the strings of its metadata's "aliases", each once."""
+    given = metadata.get("aliases")
+    names = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    return tuple(
+        dict.fromkeys(name for name in names if isinstance(name, str) and name.strip() and len(name) <= _LONGEST_NAME)
+    )[:_MOST_NAMES]
+
+
+def searched_text(text: str, tags: Sequence[str]) -> str:
+    """Return the text with its tags behind it, as the lexical leg and the extractor see it."""
+    return f"{text} [{', '.join(tags)}]" if tags else text
+
+
+def encoded_text(title: str | None, text: str, author: str | None, tags: Sequence[str]) -> str:
+    """Return what is embedded: "title. text [tags]".
+
+    The turn of an author loses one opening interjection and the name it calls ("Hey Mel! …", "…, Caroline?"): the
+    vector should say what the turn is about, not to whom it is said.
+    """
+    if author is not None:
+        called = _CALLED.sub("", text)
+        rest = _OPENING.sub("", called, count=1)
+        text = rest if len(rest) >= _SHORTEST else called
+    text = searched_text(text, tags)
+    return f"{title[:_TITLE_CHARS]}. {text}" if title else text
+
+
+def embedded_text(memory: Memory) -> str:
+    """Return what of a memory, or of a part of one, is embedded."""
+    names = (*memory.tags, *other_names(memory.metadata))
+    return encoded_text(memory.title, memory.text, memory.author, names)
+
+
+def passages(store: Any, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+    """Return, by ord, the whole memory and its passage that is indexed there; what was forgotten meanwhile is left out.
+
+    One look at the store, and a second one where any of ``heads`` is a part.
+    """
+    rows = store.memories(namespaces, [head.ord for head in heads]) if heads else {}
+    split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
+    wholes = store.wholes(split) if split else {}
+    found: dict[int, tuple[Memory, Passage]] = {}
+    for head in heads:
+        row = rows.get(head.ord)
+        if row is None:
+            continue
+        if not head.part:
+            found[head.ord] = row, Passage(row.text, 0, len(row.text))
+        elif (head.namespace, head.id) in wholes:
+            whole, lengths = wholes[head.namespace, head.id]
+            passage = passage_of(whole.text, row.text, head.part, lengths)
+            if passage is not None:
+                found[head.ord] = whole, passage
+    return found
+
+
+def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Passage | None:
+    """Return where the part ``number`` (from 1) stands in the text ``whole``; None where it no longer has that part.
+
+    ``lengths`` are those of all its parts, in characters. ``split`` cuts a text into pieces that follow each other and
+    takes the white space off their ends, so the lengths alone say where each one begins.
+    """
+    at = _after_space(whole, 0)
+    for length in lengths[: number - 1]:
+        at = _after_space(whole, at + length)
+    if not whole.startswith(part, at):  # it was changed between two looks at the store
+        at = whole.find(part)
+    return Passage(part, at, at + len(part)) if at >= 0 else None
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

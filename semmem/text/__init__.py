@@ -1,0 +1,1 @@
+"""Texts as tokens, stems and passages."""
