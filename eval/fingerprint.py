@@ -12,10 +12,10 @@ __all__ = ["ASKS", "STORES", "fingerprint", "sources"]
 ROOT = Path(__file__).resolve().parents[1]
 STORES = (
     "eval.datasets",
-    "semmem.bringing",
+    "semmem.write.sync",
     "semmem.embedders",
     "semmem.extractors",
-    "semmem.ingest",
+    "semmem.write.ingest",
     "semmem.importers",
     "semmem.stores",
 )

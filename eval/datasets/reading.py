@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from semmem.drafts import drafted
 from semmem.importers import BadRow, Item, reader
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.write.items import drafted
 
 __all__ = ["LEFT_OUT", "Source", "build", "first_row", "text_of"]
 

@@ -7,14 +7,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem import transfer
-from semmem.bringing import BroughtIn, bring_in
 from semmem.client.probe import Prober
 from semmem.client.probe_stages import Probe
 from semmem.concepts.names import name_of
 from semmem.config import Settings
-from semmem.drafts import check_namespace
 from semmem.embedders.binding import Encoder
-from semmem.ingest import Ingest
 from semmem.legs import Legs
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
@@ -31,9 +28,12 @@ from semmem.read.overrides import changed, dotted, fitted
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
-from semmem.reembedding import fill_in, replace_vectors
 from semmem.transfer import exported
-from semmem.upkeep import Upkeep
+from semmem.write.ingest import Ingest
+from semmem.write.items import check_namespace
+from semmem.write.rebuild import fill_in, replace_vectors
+from semmem.write.relink import Upkeep
+from semmem.write.sync import BroughtIn, bring_in
 
 if TYPE_CHECKING:
     import networkx

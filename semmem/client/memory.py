@@ -13,7 +13,6 @@ from semmem.client.admin import Concepts, Keeping
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
 from semmem.extractors import load as load_extractor
-from semmem.ingest import Ingest
 from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
@@ -32,7 +31,8 @@ from semmem.read.overrides import recipe_of
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.stores import open_store
-from semmem.upkeep import Upkeep
+from semmem.write.ingest import Ingest
+from semmem.write.relink import Upkeep
 
 __all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warn_of_barred_legs"]
 

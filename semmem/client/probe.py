@@ -16,7 +16,6 @@ from typing import Any
 
 from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
 from semmem.client.probe_stages import Probe, Probed, Stage, fate
-from semmem.ingest import Ingest
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
 from semmem.model.protocols import Embedder, Leg, lacking
@@ -24,7 +23,8 @@ from semmem.model.recipe import Recipe
 from semmem.model.types import Filters
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
-from semmem.upkeep import Upkeep
+from semmem.write.ingest import Ingest
+from semmem.write.relink import Upkeep
 
 __all__ = ["Prober"]
 

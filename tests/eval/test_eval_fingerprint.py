@@ -39,16 +39,16 @@ def names(*roots: str) -> set[str]:
     "module",
     [
         "eval/datasets/reading.py",
-        "semmem/bringing.py",
+        "semmem/write/sync.py",
         "semmem/legs/conversation.py",  # the key of an author
-        "semmem/drafts.py",
+        "semmem/write/items.py",
         "semmem/embedders/minilm.py",
         "semmem/extractors/llm.py",
         "semmem/importers/note.py",
-        "semmem/reembedding.py",
+        "semmem/write/rebuild.py",
         "semmem/text/passages.py",
         "semmem/text/tokens.py",
-        "semmem/upkeep.py",
+        "semmem/write/relink.py",
     ],
 )
 def test_a_change_on_the_way_into_a_store_changes_the_fingerprint(copied: Path, module: str) -> None:
@@ -107,8 +107,8 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
                 threading.setprofile(None)
     assert {
         "eval/datasets/reading.py",
-        "semmem/ingest.py",
-        "semmem/upkeep.py",
+        "semmem/write/ingest.py",
+        "semmem/write/relink.py",
         "semmem/stores/postgres/write.py",
     } <= ran
     assert ran - WIRING - names(*STORES) == set()

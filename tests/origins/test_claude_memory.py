@@ -18,9 +18,9 @@ from eval.significance import paired
 from eval.verdict import Standing, judge
 from semmem import embedders
 from semmem.fusion import rank
-from semmem.ingest import MAX_CHARS
 from semmem.model.recipe import RECIPES
 from semmem.model.types import LINK_TYPES
+from semmem.write.ingest import MAX_CHARS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import semmem
 from semmem.client.memory import legs_of
 from semmem.extractors import Rules
-from semmem.ingest import Ingest
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
 from semmem.model.protocols import Store
@@ -27,6 +26,7 @@ from semmem.model.types import Filters, IngestReport, Memory
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key
 from semmem.text.tokens import key
+from semmem.write.ingest import Ingest
 
 __all__ = ["StoreConformance"]
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem import reembedding
 from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import write
+from semmem.write import rebuild
 from tests.stores.audit import check
 from tests.stores.test_rebuild import Other
 
@@ -47,7 +47,7 @@ step = st.one_of(
 def mem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
     monkeypatch.setattr(write, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
     monkeypatch.setattr(write, "FORGET_AT_ONCE", 2)
-    monkeypatch.setattr(reembedding, "BATCH", 4)
+    monkeypatch.setattr(rebuild, "BATCH", 4)
     url = request.getfixturevalue("store_url") if request.param == "PostgreSQL" else f"sqlite://{tmp_path}/notes.db"
     with semmem.connect(url, embedder="hashing", pool_size=2) as opened:
         yield opened

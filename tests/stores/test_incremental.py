@@ -17,7 +17,7 @@ from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Kind
 from semmem.stores.postgres.encoding import FORWARD
 from semmem.text.tokens import key
-from semmem.upkeep import Upkeep
+from semmem.write.relink import Upkeep
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact, rebuilt
 
@@ -130,7 +130,7 @@ def test_a_refused_item_brings_no_name(mem: Semmem) -> None:
 
 def rows(mem: Semmem, **item: Any) -> Any:
     """Read an item as a writer does, up to the moment before it writes."""
-    from semmem.drafts import drafted
+    from semmem.write.items import drafted
 
     return mem._ingest._rows([drafted(0, item, "default")])
 

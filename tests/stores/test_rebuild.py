@@ -20,13 +20,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem import reembedding, upkeep
 from semmem.client.memory import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
 from semmem.stores.postgres import vectors
 from semmem.stores.postgres import vectors as postgres_dense
+from semmem.write import rebuild, relink
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import emptied
 
@@ -61,7 +61,7 @@ def notes(count: int, start: int = 0) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reembedding, "BATCH", 20)
+    monkeypatch.setattr(rebuild, "BATCH", 20)
 
 
 @pytest.fixture
@@ -469,7 +469,7 @@ class Nothing(Rules):
 def test_reading_everything_again_goes_on_where_it_was_interrupted(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "AT_ONCE", 10)
+    monkeypatch.setattr(relink, "AT_ONCE", 10)
     with semmem.connect(store_url, embedder="none", extractor=Nothing()) as mem:
         for namespace in ("a", "b"):
             mem.remember_many(people(35), namespace=namespace)
@@ -533,7 +533,7 @@ def test_the_same_memories_in_any_order_have_the_same_hash_after_a_rebuild(
 def test_the_command_tells_what_it_did_and_the_hash_of_each_namespace(
     store_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembedding, "BATCH", 4)
+    monkeypatch.setattr(rebuild, "BATCH", 4)
     with semmem.connect(store_url, embedder=Other()) as mem:
         mem.remember_many(notes(10))
         mem.remember_many(people(5), namespace="another")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semmem.drafts import drafted, uuid7
 from semmem.extractors import Rules
-from semmem.ingest import Ingest
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.types import IngestReport
+from semmem.write.ingest import Ingest
+from semmem.write.items import drafted, uuid7
 
 
 class NoStore:
@@ -275,7 +275,7 @@ def test_uuid7_is_of_version_7_and_sorts_by_time() -> None:
 
 
 def test_a_batch_ends_early_when_its_texts_are_long() -> None:
-    from semmem.batches import batches
+    from semmem.write.plan import batches
 
     items = enumerate([{"text": "a" * 12_000_000}, {"text": "b" * 12_000_000}, {"text": "c"}, 5])
     assert [[at for at, _ in batch] for batch in batches(items, 3)] == [[0, 1], [2, 3]]

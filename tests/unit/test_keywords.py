@@ -9,8 +9,8 @@ import pytest
 
 import semmem
 from semmem.config import Settings
-from semmem.drafts import KEYS
 from semmem.model.keywords import FilterValues, Item, RecipeChanges, SettingValues
+from semmem.write.items import KEYS
 
 
 def test_an_item_has_the_keys_that_remember_takes() -> None:

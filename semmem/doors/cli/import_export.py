@@ -20,9 +20,9 @@ from semmem.doors.cli.write import OnError
 from semmem.doors.control_characters import as_json
 
 if TYPE_CHECKING:
-    from semmem.bringing import BroughtIn
     from semmem.importers import BadRow
     from semmem.model.errors import SemmemError
+    from semmem.write.sync import BroughtIn
 
 __all__ = ["numbered", "register", "register_export"]
 

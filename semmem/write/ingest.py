@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from reprlib import repr as shown
 from typing import Any, Literal
 
-from semmem.batches import batches, check_batches
-from semmem.drafts import KEYS, Draft, check_namespace, drafted
 from semmem.embedders import identity
 from semmem.model.errors import (
     BadItem,
@@ -29,10 +27,11 @@ from semmem.model.errors import (
 from semmem.model.exchange import Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor, Store, need
 from semmem.model.types import IngestReport, Memory, Rejected
-from semmem.plan import REMEMBERING, Plan, Policy, Refused, no_longer, planned
-from semmem.reembedding import embed_texts
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
-from semmem.upkeep import Knowledge, Upkeep
+from semmem.write.items import KEYS, Draft, check_namespace, drafted
+from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
+from semmem.write.rebuild import embed_texts
+from semmem.write.relink import Knowledge, Upkeep
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from reprlib import repr as shown
 from typing import Any
 
-from semmem.drafts import Draft, payload_of
-from semmem.model.errors import BadItem, Conflict
+from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.types import Memory
+from semmem.write.items import Draft, payload_of
 
-__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "no_longer", "planned"]
+__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "planned"]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at")
 
@@ -160,3 +161,30 @@ def _alike(one: Any, other: Any) -> bool:
         return one == other or (isinstance(other, int | float) and float(one) == float(other))
     except OverflowError:
         return False
+
+
+_MOST_BATCH_CHARS = 20_000_000
+"""A batch of long texts ends before its number of items is reached."""
+
+
+def check_batches(batch_size: Any, on_error: Any) -> None:
+    """Raise InvalidInput unless a stream can be written in batches of this size, with this answer to bad items."""
+    if on_error not in ("abort", "skip"):
+        raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 100_000:
+        raise InvalidInput(f"batch_size must be a whole number from 1 to 100000, not {shown(batch_size)}.")
+
+
+def batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
+    """Yield (position, item) in batches of ``size``, of fewer where the texts are long."""
+    batch: list[tuple[int, Any]] = []
+    chars = 0
+    for at, item in items:
+        batch.append((at, item))
+        text = item.get("text") if isinstance(item, Mapping) else None
+        chars += len(text) if isinstance(text, str) else 0
+        if len(batch) == size or chars >= _MOST_BATCH_CHARS:
+            yield batch
+            batch, chars = [], 0
+    if batch:
+        yield batch

@@ -13,15 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from semmem.batches import batches, check_batches
 from semmem.embedders import Known
-from semmem.ingest import Ingest
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import matches, within
 from semmem.model.protocols import Embedder, Store
 from semmem.model.types import Filters, Memory, Rejected
-from semmem.plan import Policy
-from semmem.upkeep import Upkeep
+from semmem.write.ingest import Ingest
+from semmem.write.plan import Policy, batches, check_batches
+from semmem.write.relink import Upkeep
 
 __all__ = ["BroughtIn", "bring_in"]
 

@@ -1,0 +1,1 @@
+"""The write pipeline: items to stored memories, and what is derived from them."""
