@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from eval.datasets import Corpus
-from eval.measures import Run
+from eval.statistics.measures import Run
 
 __all__ = ["BASELINES", "bm25s_run", "overlap_run", "random_run"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from eval.comparison import Comparison
-from eval.conditions import Condition
+from eval.experiments.conditions import Condition
+from eval.statistics.comparison import Comparison
 from semmem.model.recipe import ConversationSettings, Recipe, recipe
 
 __all__ = ["FORMER", "of_changes"]

@@ -25,9 +25,9 @@ from typing import Any
 import eval.datasets as datasets
 import semmem
 from eval.datasets import Corpus, Query
-from eval.measures import Measured, measure
-from eval.runner import place
-from eval.significance import paired
+from eval.experiments.runner import place
+from eval.statistics.measures import Measured, measure
+from eval.statistics.significance import paired
 from semmem.embedders import load as load_embedder
 from semmem.stores.embedded.server import EmbeddedServer
 

@@ -22,8 +22,8 @@ def gate(
     json_: AsJson = False,
 ) -> None:
     """Measure again what eval/expected.toml expects; exit with code 1 when a metric fell by more than its tolerance."""
-    from eval.gate import EXPECTED, rewritten
-    from eval.gate_run import run_gate
+    from eval.experiments.gate import EXPECTED, rewritten
+    from eval.experiments.gate_run import run_gate
 
     with error_line():
         checked, absent = run_gate(expected or EXPECTED, data, opened)
@@ -56,7 +56,7 @@ def reach(
     json_: AsJson = False,
 ) -> None:
     """Say what each leg of a recipe, or of another system, can do to the top k, before anything is measured."""
-    from eval.conditions import named
+    from eval.experiments.conditions import named
     from eval.systems import told
     from semmem.reach import reach as reach_at
     from semmem.reach.report import describe

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from eval.comparison import ExperimentError
-from eval.conditions import ConditionError
 from eval.datasets import Corpus, DatasetError
+from eval.experiments.conditions import ConditionError
+from eval.statistics.comparison import ExperimentError
 from semmem.model.errors import SemmemError
 
 __all__ = [
@@ -58,8 +58,8 @@ METRICS = ("R@10", "R@5", "nDCG@10")
 def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> Iterator[Any]:
     """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
     import semmem
-    from eval.fingerprint import STORES, fingerprint
-    from eval.kept_vectors import keeping
+    from eval.experiments.fingerprint import STORES, fingerprint
+    from eval.experiments.kept_vectors import keeping
 
     if store is None and corpus is not None:
         # What a store holds depends on the code that filled it, so another version fills another one.

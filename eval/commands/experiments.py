@@ -26,9 +26,9 @@ from eval.commands.door import (
     progress_bars,
     table,
 )  # fmt: skip
-from eval.conditions import SETTINGS
 from eval.datasets import DatasetError, is_known_copy, load
-from eval.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
+from eval.experiments.conditions import SETTINGS
+from eval.experiments.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
 
 __all__ = ["experiment"]
 
@@ -50,11 +50,11 @@ def _conduct(
     sha256: Annotated[str | None, typer.Option(help="refuse the data unless this is their sha256")] = None,
 ) -> None:
     """Load, open, measure, write; the options every experiment has."""
-    from eval.experiment import conduct
-    from eval.ingredients import is_of_ingredients, table_of_worth
-    from eval.moved import write_moved
-    from eval.page import write_reports
-    from eval.summary import headline
+    from eval.experiments.experiment import conduct
+    from eval.experiments.ingredients import is_of_ingredients, table_of_worth
+    from eval.experiments.moved import write_moved
+    from eval.reports.page import write_reports
+    from eval.reports.summary import headline
 
     conditions, comparisons = plan
     corpus = load(data, format=format, sha256=sha256, **({"namespace": namespace} if namespace else {}))
@@ -153,7 +153,7 @@ def ingredients(
     only: Annotated[list[str] | None, typer.Option(help="a word of an ingredient's name; repeatable")] = None,
 ) -> tuple[Plan, str]:
     """Switch off one ingredient after the other and say what each is worth, in one table (summary.md)."""
-    from eval.ingredients import of_ingredients
+    from eval.experiments.ingredients import of_ingredients
 
     return of_ingredients(recipe, only or ()), f"ingredients {' '.join(only or ['all'])} recipe {recipe}"
 

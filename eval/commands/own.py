@@ -31,8 +31,8 @@ def make(
 
     It says what it will do and waits for Enter before it starts. The store is only read.
     """
-    from eval.labelling import beginning, label_all, take_paraphrases
-    from eval.making import Desk, needed, pool, propose, sample
+    from eval.labels.labelling import beginning, label_all, take_paraphrases
+    from eval.labels.making import Desk, needed, pool, propose, sample
 
     with error_line(), opened(None, own, embedder) as mem:
         folder = out or Path(__file__).resolve().parents[1] / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)

@@ -20,7 +20,7 @@ def keep(
     name: Annotated[str, typer.Argument(help="of the file to write in eval/results")],
 ) -> None:
     """Copy the aggregate result of a folder to eval/results, where it may be committed and cited."""
-    from eval import adr as records
+    from eval.reports import adr as records
 
     with error_line():
         kept = records.keep(folder, name, RESULTS)
@@ -37,7 +37,7 @@ def adr(
     """Draft a decision record from a kept result, or write the index of the records."""
     from datetime import UTC, datetime
 
-    from eval import adr as records
+    from eval.reports import adr as records
 
     root = Path(__file__).resolve().parents[2]
     with error_line():
@@ -53,7 +53,7 @@ def adr(
 @app.command()
 def compare(a: str, b: str, metric: Metrics = None, seed: Seed = 0, json_: AsJson = False) -> None:
     """Compare two results on the same questions: A and B are result folders, or FOLDER:CONDITION."""
-    from eval.between import between
+    from eval.experiments.between import between
 
     with error_line():
         rows = between(a, b, metric or METRICS, seed=seed)
@@ -66,7 +66,7 @@ def compare(a: str, b: str, metric: Metrics = None, seed: Seed = 0, json_: AsJso
 @app.command()
 def report(folder: Annotated[Path, typer.Argument(help="a result folder")]) -> None:
     """Write summary.md and report.html again from a result folder."""
-    from eval.page import write_reports
+    from eval.reports.page import write_reports
 
     with error_line():
         if not (folder / "result.json").is_file():

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from eval.adr import INDEX, draft, front_matter, index, keep, problems, shows
 from eval.cli import app
 from eval.datasets import DatasetError
+from eval.reports.adr import INDEX, draft, front_matter, index, keep, problems, shows
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]

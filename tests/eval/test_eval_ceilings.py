@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from eval.baselines import bm25s_run, overlap_run, random_run
-from eval.ceilings import ceilings, dominated
-from eval.conditions import named
 from eval.datasets import Corpus, Query
-from eval.linkage import linkage
-from eval.lists import Asked, Key
-from eval.preflight import leg_only, preflight, standing
-from eval.turnover import turnover
-from eval.verdict import judge
+from eval.experiments.conditions import named
+from eval.experiments.lists import Asked, Key
+from eval.experiments.turnover import turnover
+from eval.statistics.ceilings import ceilings, dominated
+from eval.statistics.linkage import linkage
+from eval.statistics.preflight import leg_only, preflight, standing
+from eval.statistics.verdict import judge
 from semmem.model.recipe import RECIPES, Recipe
 
 TWO = Recipe("two", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}, prior=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eval.conditions import ConditionError, ablations, fusions, named, sweep
-from eval.lists import asking, group_key, grouped, shallow
-from eval.plan import of_ablation, of_run, of_sweep
+from eval.experiments.conditions import ConditionError, ablations, fusions, named, sweep
+from eval.experiments.lists import asking, group_key, grouped, shallow
+from eval.experiments.plan import of_ablation, of_run, of_sweep
 from semmem.model.errors import InvalidInput, UnknownRecipe
 from semmem.model.recipe import RECIPES, ConversationSettings, recipe
 

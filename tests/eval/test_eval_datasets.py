@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval.datasets import FORMATS, KNOWN_SHA256, Corpus, DatasetError, data_root, is_known_copy, load
-from eval.measures import measure
+from eval.statistics.measures import measure
 
 
 def jsonl(path: Path, *rows: object) -> Path:

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import semmem
 from eval.cli import app
-from eval.comparison import ExperimentError
 from eval.datasets import load
-from eval.experiment import check_fast_path, conduct
-from eval.lists import ask_all
-from eval.plan import of_ablation, of_run
-from eval.runner import evaluate, ingest
+from eval.experiments.experiment import check_fast_path, conduct
+from eval.experiments.lists import ask_all
+from eval.experiments.plan import of_ablation, of_run
+from eval.experiments.runner import evaluate, ingest
+from eval.statistics.comparison import ExperimentError
 from semmem.model.recipe import RECIPES
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
@@ -143,9 +143,9 @@ def test_a_folder_belongs_to_one_corpus(store_url: str, tmp_path: Path) -> None:
 
 
 def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url: str) -> None:
-    from eval.comparison import Lists
-    from eval.conditions import named
-    from eval.experiment import shallow
+    from eval.experiments.conditions import named
+    from eval.experiments.experiment import shallow
+    from eval.statistics.comparison import Lists
 
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:

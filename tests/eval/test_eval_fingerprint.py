@@ -13,11 +13,11 @@ import pytest
 
 import semmem
 from eval.datasets import load
-from eval.fingerprint import ASKS, ROOT, STORES, fingerprint, sources
-from eval.runner import ingest
+from eval.experiments.fingerprint import ASKS, ROOT, STORES, fingerprint, sources
+from eval.experiments.runner import ingest
 
 TOY = ROOT / "eval" / "data" / "toy"
-WIRING = {"semmem/client/memory.py", "semmem/client/admin.py", "eval/runner.py"}
+WIRING = {"semmem/client/memory.py", "semmem/client/admin.py", "eval/experiments/runner.py"}
 """What passes a write on and decides nothing about it."""
 
 
@@ -76,7 +76,7 @@ def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "module", ["semmem/read/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/charts.py"]
+    "module", ["semmem/read/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/reports/charts.py"]
 )
 def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path, module: str) -> None:
     stored, asked = fingerprint(*STORES, root=copied), fingerprint(*ASKS, root=copied)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eval.fusings import fused_places, regime_of
-from eval.lists import Asked, Found, Key
+from eval.experiments.fusings import fused_places, regime_of
+from eval.experiments.lists import Asked, Found, Key
 from semmem.model.recipe import RECIPES, Recipe, recipe
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import semmem
 from eval.datasets import Corpus, load
-from eval.runner import evaluate, ingest
+from eval.experiments.runner import evaluate, ingest
 
 HARBOUR = Path(__file__).resolve().parents[2] / "eval" / "data" / "harbour"
 HOPS = {"exact": 1, "paraphrase": 1, "changed": 1, "two hops": 2, "three hops": 3, "unanswerable": 0}

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import semmem
 from eval.cli import app
-from eval.conditions import ConditionError, named, turned
 from eval.datasets import load
-from eval.ingredients import INGREDIENTS, of_ingredients, table_of_worth
-from eval.lists import grouped
-from eval.runner import ingest
+from eval.experiments.conditions import ConditionError, named, turned
+from eval.experiments.ingredients import INGREDIENTS, of_ingredients, table_of_worth
+from eval.experiments.lists import grouped
+from eval.experiments.runner import ingest
 from semmem.model.recipe import RECIPES, ConversationSettings
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import semmem
-from eval.comparison import Comparison
-from eval.conditions import named
 from eval.datasets import load
-from eval.experiment import conduct
-from eval.live import dropping_stage, live_witnesses
-from eval.plan import of_ablation
-from eval.summary import markdown
+from eval.experiments.conditions import named
+from eval.experiments.experiment import conduct
+from eval.experiments.live import dropping_stage, live_witnesses
+from eval.experiments.plan import of_ablation
+from eval.reports.summary import markdown
+from eval.statistics.comparison import Comparison
 from semmem.model.errors import StoreUnavailable
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"

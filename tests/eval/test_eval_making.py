@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 import semmem
 from eval.cli import app
 from eval.datasets import load
-from eval.labelling import label_all, take_paraphrases
-from eval.making import Desk, needed, pool, propose, sample
-from eval.runner import ingest
+from eval.experiments.runner import ingest
+from eval.labels.labelling import label_all, take_paraphrases
+from eval.labels.making import Desk, needed, pool, propose, sample
 from semmem.model.types import Memory
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"

@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.datasets import Query
-from eval.measures import Measured, Run, falling, measure, recall_within, tokens, unfold, write_qrels, write_run
+from eval.statistics.measures import (
+    Measured,
+    Run,
+    falling,
+    measure,
+    recall_within,
+    tokens,
+    unfold,
+    write_qrels,
+    write_run,
+)
 
 
 def ask(id: str, *gold: str, stratum: str = "all", apart: bool = False, grades: dict[str, int] | None = None) -> Query:
@@ -105,7 +115,7 @@ def test_trec_files_have_six_and_four_words_a_line_whatever_the_ids(tmp_path: Pa
 
 
 def by_definition(name: str, k: int, ranked: Sequence[str], grades: dict[str, int]) -> float:
-    """Each measure as its textbook writes it, with nothing shared with ``eval.measures``."""
+    """Each measure as its textbook writes it, with nothing shared with ``eval.statistics.measures``."""
     top = list(ranked)[:k]
     hits = [id in grades for id in top]
     if name == "R":

@@ -13,7 +13,7 @@ import typer
 
 from eval import robustness, scale, second_day, speed
 from eval.cli import app
-from eval.page import page
+from eval.reports.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")

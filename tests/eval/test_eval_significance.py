@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.significance import Paired, family, holm, minimum_detectable, paired, permutation_p, questions_needed
+from eval.statistics.significance import (
+    Paired,
+    family,
+    holm,
+    minimum_detectable,
+    paired,
+    permutation_p,
+    questions_needed,
+)
 
 
 def test_the_difference_and_its_wins_ties_and_losses() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import semmem
 from eval.datasets import data_root, load
-from eval.runner import ingest
+from eval.experiments.runner import ingest
 from semmem.doors.cli.app import run
 from semmem.importers import FORMATS
 from semmem.model.types import Memory

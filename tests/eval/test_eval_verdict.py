@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from eval.significance import Paired, paired
-from eval.verdict import Standing, Verdict, judge
+from eval.statistics.significance import Paired, paired
+from eval.statistics.verdict import Standing, Verdict, judge
 
 GOOD: Paired = paired(np.zeros(40), np.repeat([1.0, 0.0], [20, 20]))
 BAD: Paired = paired(np.repeat([1.0, 0.0], [20, 20]), np.zeros(40))

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import semmem
-from eval.conditions import named, sweep
 from eval.datasets import load
-from eval.significance import paired
-from eval.verdict import Standing, judge
+from eval.experiments.conditions import named, sweep
+from eval.statistics.significance import paired
+from eval.statistics.verdict import Standing, judge
 from semmem import embedders
 from semmem.fusion import rank
 from semmem.model.recipe import RECIPES

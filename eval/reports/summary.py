@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval.ingredients import is_of_ingredients, worth
-from eval.verdict import REFUSED
+from eval.experiments.ingredients import is_of_ingredients, worth
+from eval.statistics.verdict import REFUSED
 
 __all__ = ["headline", "markdown", "plain_sentence"]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from eval.lists import Asked, Found, Key
-from eval.measures import Place
+from eval.experiments.lists import Asked, Found, Key
+from eval.statistics.measures import Place
 from semmem.fusion import Fused, rank_as
 from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eval.datasets import Query
-from eval.lists import Asked
-from eval.measures import Run
-from eval.preflight import leg_only
+from eval.experiments.lists import Asked
+from eval.statistics.measures import Run
+from eval.statistics.preflight import leg_only
 from semmem.model.recipe import Recipe
 
 __all__ = ["turnover"]

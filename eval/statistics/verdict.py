@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from eval.significance import ALPHA, Paired
+from eval.statistics.significance import ALPHA, Paired
 
 __all__ = ["REFUSED", "Kind", "Standing", "Verdict", "judge", "refusal"]
 

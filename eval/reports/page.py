@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from eval import charts
-from eval.summary import headline, markdown
-from eval.verdict import REFUSED
+from eval.reports import charts
+from eval.reports.summary import headline, markdown
+from eval.statistics.verdict import REFUSED
 
 __all__ = ["page", "write_reports"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["ASKS", "STORES", "fingerprint", "sources"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 STORES = (
     "eval.datasets",
     "semmem.write.sync",
@@ -20,7 +20,7 @@ STORES = (
     "semmem.stores",
 )
 """Where reading a data set and writing a store begin; what these import decides what a store holds, too."""
-ASKS = ("eval.lists", "semmem")
+ASKS = ("eval.experiments.lists", "semmem")
 """Where asking begins: any part of semmem may change a list."""
 
 
@@ -45,7 +45,9 @@ def sources(*roots: str, root: Path = ROOT) -> list[Path]:
             sorted(at.rglob("*.py")) if at.is_dir() else [path for path in [at.with_suffix(".py")] if path.is_file()]
         )
         if not found:
-            raise ModuleNotFoundError(f"There is no module {name}; name another in eval/fingerprint.py.", name=name)
+            raise ModuleNotFoundError(
+                f"There is no module {name}; name another in eval/experiments/fingerprint.py.", name=name
+            )
         waiting += found
     files: set[Path] = set()
     while waiting:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import Query
-from eval.measures import measure
-from eval.runner import place
-from eval.significance import questions_needed
+from eval.experiments.runner import place
+from eval.statistics.measures import measure
+from eval.statistics.significance import questions_needed
 from semmem.extractors import Rules
 from semmem.model.exchange import Kind
 from semmem.model.types import Memory

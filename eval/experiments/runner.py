@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eval.datasets import Corpus
-from eval.measures import Measured, Place, measure, tokens
+from eval.statistics.measures import Measured, Place, measure, tokens
 
 if TYPE_CHECKING:
     from semmem.model.recipe import Recipe

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval.comparison import Comparison
-from eval.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
+from eval.experiments.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
+from eval.statistics.comparison import Comparison
 
 __all__ = ["of_ablation", "of_fusions", "of_history", "of_run", "of_sweep"]
 

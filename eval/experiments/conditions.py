@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from eval.fusings import FUSIONS
+from eval.experiments.fusings import FUSIONS
 from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as _recipe
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Query
-from eval.fusings import regime_of
-from eval.lists import Asked
+from eval.experiments.fusings import regime_of
+from eval.experiments.lists import Asked
 from semmem.model.recipe import Recipe
 
 __all__ = ["Ceilings", "ceilings", "dominated"]

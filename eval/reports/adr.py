@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import DatasetError
-from eval.verdict import REFUSED
+from eval.statistics.verdict import REFUSED
 
 __all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "shows"]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval.verdict import REFUSED
+from eval.statistics.verdict import REFUSED
 
 __all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from eval.conditions import Condition
 from eval.datasets import Query
-from eval.lists import Asked
-from eval.measures import CUTOFFS
-from eval.verdict import Standing
+from eval.experiments.conditions import Condition
+from eval.experiments.lists import Asked
+from eval.statistics.measures import CUTOFFS
+from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
 from semmem.model.recipe import Recipe
 from semmem.reach import reach

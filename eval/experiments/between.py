@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from eval import SCHEMA
-from eval.comparison import ExperimentError, cutoff
-from eval.significance import family, holm
-from eval.verdict import Standing, judge
+from eval.statistics.comparison import ExperimentError, cutoff
+from eval.statistics.significance import family, holm
+from eval.statistics.verdict import Standing, judge
 
 __all__ = ["between"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from eval.comparison import Comparison, holder_of
-from eval.conditions import Condition
+from eval.experiments.conditions import Condition
+from eval.statistics.comparison import Comparison, holder_of
 from semmem.model.errors import SemmemError
 
 __all__ = ["Seen", "dropping_stage", "live_witnesses"]

@@ -15,19 +15,19 @@ from typing import Any
 
 from eval import SCHEMA
 from eval.baselines import BASELINES
-from eval.ceilings import ceilings
-from eval.comparison import Comparison, ExperimentError, Lists, compare, cutoff
-from eval.conditions import Condition
-from eval.cost import cost, environment
 from eval.datasets import Corpus, Query
-from eval.fingerprint import ASKS, fingerprint
-from eval.fusings import fused_places
-from eval.linkage import linkage
-from eval.lists import ask_all, asking, group_key, grouped, shallow
-from eval.live import dropping_stage, live_witnesses
-from eval.measures import Measured, Run, measure, write_qrels, write_run
-from eval.preflight import preflight
-from eval.runner import ingest, place, token_counts
+from eval.experiments.conditions import Condition
+from eval.experiments.fingerprint import ASKS, fingerprint
+from eval.experiments.fusings import fused_places
+from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
+from eval.experiments.live import dropping_stage, live_witnesses
+from eval.experiments.runner import ingest, place, token_counts
+from eval.reports.cost import cost, environment
+from eval.statistics.ceilings import ceilings
+from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, cutoff
+from eval.statistics.linkage import linkage
+from eval.statistics.measures import Measured, Run, measure, write_qrels, write_run
+from eval.statistics.preflight import preflight
 from semmem.model.errors import NotFound
 
 __all__ = ["Experiment", "conduct"]
@@ -233,7 +233,7 @@ def present(mem: Any, corpus: Corpus) -> Corpus:
 
 def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
     """Return the tokens of every memory of the corpus's namespaces, read page by page from the store."""
-    from eval.measures import tokens
+    from eval.statistics.measures import tokens
 
     out: dict[str, dict[str, int]] = {}
     for namespace in corpus.namespaces:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.comparison import holder_of
-from eval.conditions import Condition
 from eval.datasets import Corpus
-from eval.experiment import Experiment
-from eval.verdict import REFUSED
+from eval.experiments.conditions import Condition
+from eval.experiments.experiment import Experiment
+from eval.statistics.comparison import holder_of
+from eval.statistics.verdict import REFUSED
 from semmem.model.errors import SemmemError
 
 __all__ = ["write_moved"]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eval.comparison import Comparison
-from eval.conditions import Condition, ConditionError, ablations, named, turned
-from eval.verdict import REFUSED
+from eval.experiments.conditions import Condition, ConditionError, ablations, named, turned
+from eval.statistics.comparison import Comparison
+from eval.statistics.verdict import REFUSED
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
 

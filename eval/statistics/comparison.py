@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eval.conditions import Condition
 from eval.datasets import Query
-from eval.lists import AFTER, Asked, Found, Key
-from eval.measures import CUTOFFS, Measured, Run
-from eval.preflight import standing
-from eval.significance import ALPHA, Paired, family, holm, paired
-from eval.turnover import turnover
-from eval.verdict import Standing, judge, refusal
+from eval.experiments.conditions import Condition
+from eval.experiments.lists import AFTER, Asked, Found, Key
+from eval.experiments.turnover import turnover
+from eval.statistics.measures import CUTOFFS, Measured, Run
+from eval.statistics.preflight import standing
+from eval.statistics.significance import ALPHA, Paired, family, holm, paired
+from eval.statistics.verdict import Standing, judge, refusal
 
 __all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of", "idle"]
 

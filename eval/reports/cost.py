@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from eval.lists import Asked
+from eval.experiments.lists import Asked
 
 __all__ = ["cost", "environment"]
 
@@ -72,7 +72,7 @@ def environment(mem: Any, seed: int) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     try:
         said = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
