@@ -56,7 +56,7 @@ test-lowest: | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints-lowest.txt \
 		--editable '.[markdown]' pytest pytest-randomly pytest-timeout hypothesis scipy
-	@$(VENV)-lowest/bin/python -m pytest tests/unit tests/stores tests/interfaces/test_cli_without_a_store.py $(ARGS)
+	@$(VENV)-lowest/bin/python -m pytest tests/unit tests/stores tests/doors/cli/test_cli_without_a_store.py $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

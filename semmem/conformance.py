@@ -11,7 +11,7 @@ Derive a class in a test module and say how your leg is made; pytest finds the r
             ...  # remember the items somewhere, return an object with search(query, *, limit, offset, filters)
 
 ``leg_over`` is called once a test; fixtures of your class may give it a store. The legs of semmem, and the whole
-recall, pass the same tests (tests/plugins/test_leg_conformance.py).
+recall, pass the same tests (tests/legs/test_conformance.py).
 """
 
 from __future__ import annotations

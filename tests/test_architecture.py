@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from tests.unit.test_expressions import FOREIGN, expressions, ours
+from tests.test_expressions import FOREIGN, expressions, ours
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "semmem").rglob("*.py"))
@@ -189,4 +189,4 @@ def test_no_tracked_file_names_a_folder_of_one_machine() -> None:
 
 def test_every_regular_expression_is_listed_with_the_texts_that_would_be_slow_for_it() -> None:
     found = set(expressions())
-    assert {name for name in found if not ours(name)} == set(FOREIGN), "list it in tests/unit/test_expressions.py"
+    assert {name for name in found if not ours(name)} == set(FOREIGN), "list it in tests/test_expressions.py"

@@ -19,7 +19,7 @@ import psycopg
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.audit import check, sql
-from tests.stores.own_server import Own, wait_until
+from tests.stores.postgres.own_server import Own, wait_until
 
 __all__ = ["Counts", "Place", "Storm", "embedded_place", "own_place", "texts"]
 

@@ -16,7 +16,7 @@ from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import write
 from semmem.write import rebuild
 from tests.stores.audit import check
-from tests.stores.test_rebuild import Other
+from tests.write.test_rebuild import Other
 
 NAMES = ("Ada Lovelace", "Ada", "Charles Babbage", "tea", "It", "the port", "Who", "?!")
 SPACES = ("one", "two")

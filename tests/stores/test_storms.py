@@ -15,8 +15,8 @@ import pytest
 
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
-from tests.stores import own_server
 from tests.stores.audit import check
+from tests.stores.postgres import own_server
 from tests.stores.storm import Place, Storm, embedded_place, own_place, texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]

@@ -31,7 +31,7 @@ from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.sqlite.write import token
 from semmem.text.passages import term_key
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NO_VECTORS = "A SQLite store keeps no vectors; a PostgreSQL store does (embedded: or postgresql://…)."
 NO_GRAPH = "A SQLite store keeps no graph; a PostgreSQL store does (embedded: or postgresql://…)."
 TEXTS = {

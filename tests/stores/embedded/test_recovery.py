@@ -18,8 +18,8 @@ import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres.errors import gone, starting
-from tests.stores import own_server
-from tests.stores.own_server import Own
+from tests.stores.postgres import own_server
+from tests.stores.postgres.own_server import Own
 
 WORDS_OF_WAITING = [
     "the database system is starting up",

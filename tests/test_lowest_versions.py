@@ -8,7 +8,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BESIDE = {"psycopg-binary": "psycopg"}
 """What an extra of a dependency brings, in the same version."""
 

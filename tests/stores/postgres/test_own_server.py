@@ -24,9 +24,9 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores import masked, parse_url
 from semmem.stores.postgres.errors import OLDEST_SERVER, too_old, without
-from tests.stores import own_server
 from tests.stores.audit import check
-from tests.stores.own_server import PASSWORD, Own, wait_until
+from tests.stores.postgres import own_server
+from tests.stores.postgres.own_server import PASSWORD, Own, wait_until
 
 NOTE = "Ada Lovelace keeps the key behind the radio."
 
