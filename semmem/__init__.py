@@ -37,28 +37,12 @@ if TYPE_CHECKING:
     )
     from semmem.model.filters import Within
     from semmem.model.keywords import FilterValues, Item
-    from semmem.model.recipe import RECIPES, recipe
+    from semmem.model.recipe import RECIPES, Recipe, recipe
+    from semmem.model.reports import BackupReport, CopyReport, Namespace, NamespaceHash, Rebuilt, Stats
     from semmem.model.search import Result, SimpleLeg
-    from semmem.model.types import (
-        BackupReport,
-        Concept,
-        CopyReport,
-        Filters,
-        Hit,
-        IngestReport,
-        LegRank,
-        Memory,
-        Namespace,
-        NamespaceHash,
-        Page,
-        Passage,
-        Rebuilt,
-        Recipe,
-        Rejected,
-        Stats,
-    )
-    from semmem.reach import reach
-    from semmem.reach.classes import Reach
+    from semmem.model.types import Concept, Filters, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
+    from semmem.rank_cap import reach
+    from semmem.rank_cap.report import Reach
     from semmem.read.result import Recall
     from semmem.transfer import copy
 
@@ -120,19 +104,59 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "config": ("RECIPES", "recipe"),
-    "contract": ("Result", "SimpleLeg", "Within"),
-    "facade": ("Semmem", "connect"),
-    "keywords": ("FilterValues", "Item"),
-    "lists": ("Entry", "dedup", "fuse", "fuse_rows", "fuse_scores", "rerank"),
-    "moving": ("copy",),
-    "probe_stages": ("Probe", "Probed"),
-    "rank_cap": ("Reach", "reach"),
-    "recall": ("Recall",),
-    "types": (
-        *("BackupReport", "Concept", "CopyReport", "Filters", "Hit", "IngestReport", "LegRank", "Memory"),
-        *("Namespace", "NamespaceHash", "Page", "Passage", "Rebuilt", "Recipe", "Rejected", "Stats"),
+    "client.memory": (
+        "Semmem",
+        "connect",
     ),
+    "client.probe_stages": (
+        "Probe",
+        "Probed",
+    ),
+    "list_fusion": (
+        "Entry",
+        "dedup",
+        "fuse",
+        "fuse_rows",
+        "fuse_scores",
+        "rerank",
+    ),
+    "model.filters": ("Within",),
+    "model.keywords": (
+        "FilterValues",
+        "Item",
+    ),
+    "model.recipe": (
+        "RECIPES",
+        "Recipe",
+        "recipe",
+    ),
+    "model.reports": (
+        "BackupReport",
+        "CopyReport",
+        "Namespace",
+        "NamespaceHash",
+        "Rebuilt",
+        "Stats",
+    ),
+    "model.search": (
+        "Result",
+        "SimpleLeg",
+    ),
+    "model.types": (
+        "Concept",
+        "Filters",
+        "Hit",
+        "IngestReport",
+        "LegRank",
+        "Memory",
+        "Page",
+        "Passage",
+        "Rejected",
+    ),
+    "rank_cap": ("reach",),
+    "rank_cap.report": ("Reach",),
+    "read.result": ("Recall",),
+    "transfer": ("copy",),
 }
 _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 
@@ -143,7 +167,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"semmem has no attribute {name!r}; its public names are in semmem.__all__")
     from importlib import import_module
 
-    value = getattr(import_module(f"semmem.{_HOME.get(name, 'errors')}"), name)
+    value = getattr(import_module(f"semmem.{_HOME.get(name, 'model.errors')}"), name)
     globals()[name] = value
     return value
 

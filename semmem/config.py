@@ -14,11 +14,10 @@ from typing import Any
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from semmem import config as settings_file
-from semmem import files as folders
+from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
 
-__all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read", "users_file", "wrong"]
+__all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file", "users_file", "wrong"]
 
 
 class Settings(BaseSettings):
@@ -52,7 +51,7 @@ class Settings(BaseSettings):
     config: Path | None = Field(None, description="File of settings to read, and no other; empty reads none.")
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
-    _files: tuple[settings_file.SettingsFile, ...] = PrivateAttr(default=())
+    _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @classmethod
     def settings_customise_sources(
@@ -103,7 +102,7 @@ class Settings(BaseSettings):
         return f"SEMMEM_{name.upper()}" if self.source(name) == "environment" else f"The argument {name}"
 
     @property
-    def files(self) -> tuple[settings_file.SettingsFile, ...]:
+    def files(self) -> tuple[SettingsFile, ...]:
         """The files of settings that were read; the last one wins."""
         return self._files
 
@@ -136,15 +135,15 @@ class _Outside(PydanticBaseSettingsSource):
         }
 
 
-def _files(config: Any, known: list[str]) -> tuple[settings_file.SettingsFile, ...]:
+def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
     """Return the files of settings there are, least first. Raises InvalidInput where one cannot be read."""
     if config is not None:
         wanted = str(config)
-        return (settings_file.read(folders.expanded(wanted).absolute(), known),) if wanted else ()
-    own = settings_file.users_file()
-    here = Path(settings_file.NAME).absolute()
+        return (read_settings_file(expanded(wanted).absolute(), known),) if wanted else ()
+    own = users_file()
+    here = Path(NAME).absolute()
     found = [(path, path == own) for path in dict.fromkeys((own, here)) if path is not None and path.is_file()]
-    return tuple(settings_file.read(path, known, trusted=trusted) for path, trusted in found)
+    return tuple(read_settings_file(path, known, trusted=trusted) for path, trusted in found)
 
 
 _SECRET = frozenset(("llm_key",))
@@ -217,11 +216,11 @@ class SettingsFile:
 
 def users_file() -> Path | None:
     """Return where the user's own file would be, None for a user without a home."""
-    folder = folders.settings()
+    folder = settings_folder()
     return None if folder is None else folder / NAME
 
 
-def read(path: Path, known: Collection[str], *, trusted: bool = True) -> SettingsFile:
+def read_settings_file(path: Path, known: Collection[str], *, trusted: bool = True) -> SettingsFile:
     """Read the settings of ``path``; relative folders in it are taken from where it stands.
 
     Not ``trusted``, only what ``ANYWHERE`` lists may stand in it. Raises InvalidInput, in one sentence that names the
@@ -264,7 +263,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
     if not isinstance(value, str):
         return value
     if name in _PATHS:
-        return str(folder / folders.expanded(value))
+        return str(folder / expanded(value))
     scheme, colon, rest = value.strip().partition(":")
     if name == "url" and colon and scheme.lower() in _FOLDERS and rest and not rest.startswith(("/", "~", ":memory:")):
         return f"{scheme}://{(folder / rest).absolute()}"

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["claimed", "data", "expanded", "must_be_free", "new_file", "settings"]
+__all__ = ["claimed", "data_folder", "expanded", "must_be_free", "new_file", "settings_folder"]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
 
@@ -92,7 +92,7 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def data() -> Path:
+def data_folder() -> Path:
     """Return the folder of semmem's data: in XDG_DATA_HOME where that is set.
 
     Raises InvalidInput for a user without a home.
@@ -105,7 +105,7 @@ def data() -> Path:
     return found
 
 
-def settings() -> Path | None:
+def settings_folder() -> Path | None:
     """Return the folder of semmem's settings: in XDG_CONFIG_HOME where that is set; None for a user without a home."""
     return _asked("user_config_path")
 

@@ -15,8 +15,8 @@ from typing import Any
 from semmem.config import Settings
 from semmem.embedders import vector_key
 from semmem.model.errors import InvalidInput
-from semmem.model.protocols import Store
 from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
+from semmem.model.store import Store
 from semmem.model.types import Filters, Memory
 from semmem.stores import open_store, parse_url
 from semmem.text.passages import embedded_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -30,6 +30,7 @@ _END_OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 _TABLES = """SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
     WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
 _numbers = count(1)
+_module_numbers = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -115,3 +116,20 @@ def _url(server: EmbeddedServer, database: str) -> str:
     where: Path | None = server.status().socket
     assert where is not None
     return f"postgresql://semmem@/{database}?host={quote(str(where), safe='')}"
+
+
+@pytest.fixture(scope="module")
+def module_store(server: EmbeddedServer, _template: str) -> Iterator[Callable[[], str]]:
+    """Return a function that makes an empty, migrated database and gives its URL; all go when the module is done."""
+    made = []
+    socket = quote(str(server.status().socket), safe="")
+    with psycopg.connect(server.ensure_running(), autocommit=True) as admin:
+
+        def make() -> str:
+            made.append(f"module_{next(_module_numbers)}")
+            admin.execute(f"CREATE DATABASE {made[-1]} TEMPLATE {_template} STRATEGY file_copy")
+            return f"postgresql://semmem@/{made[-1]}?host={socket}"
+
+        yield make
+        for name in made:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")

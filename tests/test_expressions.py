@@ -26,8 +26,8 @@ from semmem.doors.cli.demo import data
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
-from semmem.legs import conversation
 from semmem.model import filters
+from semmem.read import question
 from semmem.text import passages, tokens
 from semmem.text import passages as searched
 from semmem.text import passages as text
@@ -45,7 +45,7 @@ OURS = {
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
     "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",
     "semmem.stores.sql_files": "our own SQL",
-    "semmem.stores": "the URL of one's own store",
+    "semmem.stores.__init__": "the URL of one's own store",
 }
 """Expressions, or modules of them, that read no text of others, and what they read."""
 
@@ -82,12 +82,12 @@ def seconds(cell: str) -> Any:
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
-    "semmem.legs.conversation._COLLECTS": (
-        conversation._COLLECTS.search,
+    "semmem.read.question._COLLECTS": (
+        question._COLLECTS.search,
         (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),
     ),
-    "semmem.legs.conversation._MONTH": (
-        lambda whole: list(conversation._MONTH.finditer(whole)),
+    "semmem.read.question._MONTH": (
+        lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
     "semmem.concepts.aliases._BRACKETS": (
@@ -230,7 +230,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "{", "}"),
         ),
     ),
-    "semmem.text.passages._SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
+    "semmem.text.passages._ANY_SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
     "semmem.client.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
     "semmem.text.passages._CALLED": (
         encoded,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.fusion import EXACT, IMPORTANCE, RESERVE, Fused, fold_duplicates, fuse, rank, rank_as
 from semmem.model.errors import InvalidInput
-from semmem.reach import reach
+from semmem.rank_cap import reach
 
 WEIGHTS = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
 SIXTY = {"lexical": 60.0, "dense": 60.0, "graph": 60.0}

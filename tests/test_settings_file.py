@@ -238,11 +238,11 @@ def test_settings_and_data_are_where_the_platform_keeps_them(monkeypatch: pytest
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     assert users_file() == Path("/home/ada/.config/semmem/semmem.toml")
-    assert files.data() == Path("/home/ada/.local/share/semmem")
+    assert files.data_folder() == Path("/home/ada/.local/share/semmem")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg")
     monkeypatch.setenv("XDG_DATA_HOME", "/var/xdg")
     assert users_file() == Path("/etc/xdg/semmem/semmem.toml")
-    assert files.data() == Path("/var/xdg/semmem")
+    assert files.data_folder() == Path("/var/xdg/semmem")
 
 
 def test_no_folder_is_made_and_no_warning_given_by_asking_for_one(
@@ -251,18 +251,17 @@ def test_no_folder_is_made_and_no_warning_given_by_asking_for_one(
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
-    assert files.data().is_relative_to(tmp_path)
+    assert files.data_folder().is_relative_to(tmp_path)
     assert users_file() is not None
     assert list(tmp_path.iterdir()) == []
 
 
 NAMELESS = """
 import os, pwd, sys, platformdirs
-from semmem import folders
+from semmem import files
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput
 from semmem.stores import open_store
-from semmem.stores import url as _
 from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.embedded.server import EmbeddedServer
 os.environ.pop("HOME", None)

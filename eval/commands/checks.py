@@ -58,8 +58,8 @@ def reach(
     """Say what each leg of a recipe, or of another system, can do to the top k, before anything is measured."""
     from eval.experiments.conditions import named
     from eval.systems import told
-    from semmem.reach import reach as reach_at
-    from semmem.reach.report import describe
+    from semmem.rank_cap import reach as reach_at
+    from semmem.rank_cap.report import describe
 
     with error_line():
         if system is not None:

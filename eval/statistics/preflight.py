@@ -18,8 +18,8 @@ from eval.statistics.measures import CUTOFFS
 from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
 from semmem.model.recipe import Recipe
-from semmem.reach import reach
-from semmem.reach.report import Reach
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import Reach
 
 __all__ = ["leg_only", "preflight", "standing", "witness_holds"]
 

@@ -1,7 +1,7 @@
 """What each leg of a modelled fusion can do to the first k, with a witness that the system's own formula has checked.
 
-Sums over ranks are asked of ``semmem.reach.classes``; sums of scaled scores too, with witness lists of our own. Three rules
-need no bounds, and their arguments are exact:
+Sums over ranks are asked of ``semmem.rank_cap.classes``; sums of scaled scores too, with witness lists of our own.
+Three rules need no bounds, and their arguments are exact:
 
 * ``candidates``: a document that no candidate leg returned is not in the result, whatever the others add: boost-only.
 * ``max``: raw scores are compared, so a document enters when its score is among the k largest: the scores decide.
@@ -20,8 +20,8 @@ from eval.systems.model import Fusion, Leg
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Fusion as Formula
 from semmem.model.recipe import Recipe
-from semmem.reach import reach
-from semmem.reach.report import LegReach, ReachClass
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import LegReach, ReachClass
 
 __all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
 

@@ -17,11 +17,12 @@ from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
 from semmem.model.filters import checked_filters, string, strings
 from semmem.model.keywords import FilterValues, Item
-from semmem.model.protocols import Embedder, Store, need
+from semmem.model.protocols import Embedder
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
+from semmem.model.store import Store, need
 from semmem.model.types import Concept, Filters
 from semmem.read.graph_view import graph_view
 from semmem.read.overrides import changed, dotted, fitted
@@ -58,7 +59,7 @@ class Keeping:
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
     ) -> networkx.Graph:
-        """Return memories and the concepts that tie them as a networkx graph; see semmem.read.graph_view for what it holds.
+        """Return memories and the concepts that tie them as a networkx graph, as semmem.read.graph_view says.
 
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.
@@ -188,7 +189,7 @@ class Keeping:
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> BackupReport:
-        """Write the whole store, as it is at one moment, into one file, while others read and write; see semmem.transfer.
+        """Write the whole store, as it is at one moment, into one file while others write; see semmem.transfer.
 
         ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
         """

@@ -20,13 +20,14 @@ from semmem.legs.lexical import Lexical
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.filters import checked_filters, string, strings
 from semmem.model.keywords import FilterValues, Item, SettingValues
-from semmem.model.protocols import Embedder, Extractor, Leg, Store, absence, lacking
+from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
+from semmem.model.store import Store, absence, lacking
 from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
-from semmem.reach import reach
+from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
@@ -104,7 +105,7 @@ class Semmem(Keeping):
         self.store = store
         self.recipe = recipe
         self.settings = settings
-        self._encoder = Encoder(store, settings, embedder)
+        self._encoder = Encoder(store, embedder or settings.embedder, settings.model)
         language = settings.language
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
         usual = settings.extractor if "graph" in store.capabilities else "rules"

@@ -18,8 +18,9 @@ from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
 from semmem.client.probe_stages import Probe, Probed, Stage, fate
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
-from semmem.model.protocols import Embedder, Leg, lacking
+from semmem.model.protocols import Embedder, Leg
 from semmem.model.recipe import Recipe
+from semmem.model.store import lacking
 from semmem.model.types import Filters
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall

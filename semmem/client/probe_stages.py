@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from semmem.reach import reach
-from semmem.reach.report import LegReach, ReachClass
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.read.candidates import Candidates, Cut, Key, cut
 
 __all__ = ["STAGES", "Probe", "Probed", "Stage", "fate"]

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from semmem.concepts.rules import keys_of_other_names
 from semmem.model.exchange import Corrections, Extraction, Kind
-from semmem.model.protocols import Extractor, Store
+from semmem.model.protocols import Extractor
+from semmem.model.store import Store
 from semmem.model.types import Memory
 from semmem.text.passages import other_names, searched_text
 from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens

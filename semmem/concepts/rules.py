@@ -273,10 +273,10 @@ def corrected_question(asked: QuestionConcepts, corrections: Corrections) -> Que
     names = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.names)
     spans = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.spans)
     rows: dict[int, tuple[int, str, float]] = {}
-    for at, kind, label, weight in zip(asked.keys, asked.kinds, asked.labels, asked.weights, strict=True):
+    for at, kind, shown, weight in zip(asked.keys, asked.kinds, asked.labels, asked.weights, strict=True):
         if kind == _NAME and at in into:
-            at, label = into[at]
-        rows[at] = (kind, label, max(weight, rows[at][2] if at in rows else 0.0))
+            at, shown = into[at]
+        rows[at] = (kind, shown, max(weight, rows[at][2] if at in rows else 0.0))
     keys = tuple(sorted(rows))
     return QuestionConcepts(
         names,

@@ -11,12 +11,12 @@ from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
-from semmem.config import Settings
 from semmem.embedders import identity, load_recorded
 from semmem.embedders import load as load_embedder
 from semmem.model.clock import standing
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
-from semmem.model.protocols import Embedder, Store, lacking
+from semmem.model.protocols import Embedder
+from semmem.model.store import Store, lacking
 
 __all__ = ["Encoder", "QuestionVectors"]
 
@@ -24,9 +24,9 @@ __all__ = ["Encoder", "QuestionVectors"]
 class Encoder:
     """The embedder of one Semmem: a name, an object, or what the settings and the machine have."""
 
-    def __init__(self, store: Store, settings: Settings, wanted: str | Embedder | None) -> None:
+    def __init__(self, store: Store, wanted: str | Embedder | None, model: str | None) -> None:
         self._store = store
-        self._settings = settings
+        self._model = model
         self._wanted = wanted
         self._lock = Lock()
         self._found: Embedder | str | None = None
@@ -88,7 +88,7 @@ class Encoder:
 
     def _chosen(self) -> str | Embedder | None:
         """Return what somebody chose, None where the store's own embedder is to be used."""
-        return self._wanted or self._settings.embedder
+        return self._wanted
 
     def _use(self, recorded: Mapping[str, Any]) -> None:
         """Go on with the embedder that is ``recorded``. Raises EmbedderMismatch where somebody chose another one."""
@@ -106,7 +106,7 @@ class Encoder:
         if recorded["name"].startswith("external:"):
             return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
         try:
-            return load_recorded(recorded, path=self._settings.model)
+            return load_recorded(recorded, path=self._model)
         except (EmbedderUnavailable, MissingExtra) as error:
             return (
                 f"This store was filled by {_told(recorded)}, which cannot be loaded here: {error.message} Pass "
@@ -126,7 +126,7 @@ class Encoder:
         elif chosen == "none":
             return "This Semmem was connected with embedder='none'."
         try:
-            return load_embedder(chosen or "minilm", path=self._settings.model)
+            return load_embedder(chosen or "minilm", path=self._model)
         except (EmbedderUnavailable, MissingExtra) as error:
             if chosen is not None:
                 raise
@@ -189,7 +189,7 @@ class QuestionVectors:
     def _given(self, given: Any) -> Any:
         import numpy as np
 
-        from semmem.model.exchange import encoded
+        from semmem.model.encoded import encoded
 
         try:
             vector = np.asarray(given, dtype=np.float32)
@@ -216,7 +216,7 @@ class QuestionVectors:
         found = self._embedder()
         if isinstance(found, str):
             raise LegFailed(found)
-        from semmem.model.exchange import encoded
+        from semmem.model.encoded import encoded
 
         vector = encoded(found.embed([query])[0], identity(found))
         self._loaded = True

@@ -40,13 +40,13 @@ __all__ = [
 _SOME = 50
 
 FORMATS = {
-    "chat": "chat_jsonl",
-    "csv": "table",
-    "jsonl": "memories",
+    "chat": "chat",
+    "csv": "csv",
+    "jsonl": "jsonl",
     "locomo": "locomo",
     "longmemeval": "longmemeval",
     "markdown": "markdown",
-    "mcp": "knowledge",
+    "mcp": "mcp_memory",
     "mem0": "mem0",
 }
 """What ``semmem import`` reads, and the module that reads it."""
@@ -64,7 +64,7 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
 
     if format not in FORMATS:
         raise InvalidInput(f"There is no importer for {format!r}; take one of: {', '.join(FORMATS)}.")
-    read: Callable[..., Iterator[Item]] = import_module(f"semmem.interfaces.importers.{FORMATS[format]}").read
+    read: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format]}").read
     return read
 
 
@@ -79,7 +79,7 @@ def told_apart(format: str, path: Path, mem: Any, namespace: str) -> dict[str, A
         from semmem.importers import markdown as vault
 
         return {
-            "origin": vault.origin(
+            "origin": vault.vault_origin(
                 path,
                 lambda name: mem.list(namespace=namespace, filters={"metadata": {"vault": name}}, limit=_SOME),
                 lambda: {str(item["id"]): item["text"] for item in markdown.read(path, reject=lambda row: None)},
@@ -102,9 +102,9 @@ def owned(format: str, path: Path, **options: Any) -> dict[str, Any] | None:
         return {"metadata": {MARK: options.get("name") or path.name}}
     if format != "markdown":
         return None
-    from semmem.importers.markdown import origin
+    from semmem.importers.markdown import vault_origin
 
-    return {"metadata": {"vault": (options.get("origin") or origin(path)).name}}
+    return {"metadata": {"vault": (options.get("origin") or vault_origin(path)).name}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,12 @@ from typing import Any
 from unicodedata import normalize
 
 from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
-from semmem.importers import note as front_matter
-from semmem.importers import note as note_text
+from semmem.importers import note as notes
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
 from semmem.text.tokens import tokens
 
-__all__ = ["Origin", "Vault", "origin", "read", "vault_name"]
+__all__ = ["Origin", "Vault", "read", "vault_name", "vault_origin"]
 
 _LARGEST = 40_000_000
 
@@ -115,11 +114,11 @@ def _note(id: str, path: Path, bad: Reject) -> _Note | None:
     except OSError as error:
         bad(BadRow(id, f"it cannot be read: {error.strerror}.", id))
         return None
-    written, body = front_matter.split(text)
+    written, body = notes.split(text)
     front: dict[str, Any] = {}
     try:
-        front = front_matter.read(written)
-    except front_matter.BadFrontMatter as error:
+        front = notes.read(written)
+    except notes.BadFrontMatter as error:
         bad(BadRow(f"{id}:{error.line}", f"of its front matter, {error.reason}; the note goes in without it.", id))
     if not body.strip():
         bad(BadRow(id, "the note is empty."))
@@ -133,15 +132,15 @@ def _described(id: str, path: Path, body: str, front: dict[str, Any]) -> _Note:
     shown = " ".join(str(title).split()) if isinstance(title, str | int | float) else ""
     if title is not None and not shown:
         front["title"] = title
-    tags = [*_taken(front, front_matter.tags, "tags", "tag"), *note_text.tags(body)]
+    tags = [*_taken(front, notes.tags, "tags", "tag"), *notes.inline_tags(body)]
     note = _Note(
         id,
         path,
-        shown or note_text.heading(body) or stem,
+        shown or notes.heading(body) or stem,
         body.strip("\n"),
         [tag for tag in dict.fromkeys(tags) if len(tag) <= _LONGEST_TAG],
     )
-    note.aliases = _taken(front, front_matter.names, "aliases", "alias")
+    note.aliases = _taken(front, notes.names, "aliases", "alias")
     for name in _TIMES:
         try:
             when = moment(front[name]) if isinstance(front.get(name), str) else None
@@ -171,9 +170,9 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
             links[come.prefix + found if found in vault else found] = None
         return seen
 
-    text = note_text.linked(note.body, shown)
+    text = notes.linked(note.body, shown)
     for value in _strings(note.metadata):
-        note_text.linked(value, shown)
+        notes.linked(value, shown)
     own = {"vault": come.name, "vault_id": come.folder, "aliases": vault.aliases(note.id), "links": list(links)}
     own = {key: value for key, value in own.items() if value}
     hidden = {key: note.metadata[key] for key in own if key in note.metadata}
@@ -215,7 +214,7 @@ class Origin:
     prefix: str = ""
 
 
-def origin(
+def vault_origin(
     folder: Path,
     stored: Callable[[str], Sequence[Memory]] = lambda name: (),
     texts: Callable[[], Mapping[str, str]] = dict,

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from semmem.doors import wire
 from semmem.model.errors import MissingExtra
+from semmem.model.plain import plain
 
 __all__ = ["BadFrontMatter", "heading", "inline_tags", "linked", "names", "pieces", "read", "split", "tags", "unclosed"]
 
@@ -71,10 +71,10 @@ def read(raw: str) -> dict[str, Any]:
     if (excess := _excess(value)) is not None:
         raise BadFrontMatter(1, excess)
     try:
-        plain: dict[str, Any] = wire.plain(value)
+        values: dict[str, Any] = plain(value)
     except (TypeError, RecursionError):
         raise BadFrontMatter(1, "it holds what JSON cannot say") from None
-    return plain
+    return values
 
 
 def _too_deep(raw: str) -> int | None:

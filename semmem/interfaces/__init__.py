@@ -1,1 +1,1 @@
-"""The doors: strangers to each other, all in front of the same facade; `wire` is what they share."""
+"""The former home of the importers, which stays importable: see semmem.importers."""

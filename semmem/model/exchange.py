@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ __all__ = [
     "LAST",
     "MOST_TURNS",
     "PLACE",
-    "Encoded",
     "Extraction",
     "Forwards",
     "Head",
@@ -40,8 +36,6 @@ __all__ = [
     "Talk",
     "Turn",
     "Written",
-    "encoded",
-    "maker",
 ]
 
 MOST_TURNS = 4_000
@@ -332,21 +326,3 @@ class Talk:
     spoken: str
     months: tuple[tuple[int, int | None], ...]
     collects: bool = False
-
-
-class Encoded(np.ndarray[Any, np.dtype[np.float32]]):
-    """A unit vector of shape (dimensions,) that knows its maker; what is computed from it does not."""
-
-    maker: Mapping[str, Any] | None = None
-
-
-def encoded(vector: NDArray[np.float32], by: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return ``vector`` as one that the embedder of identity ``by`` made."""
-    known = np.asarray(vector).view(Encoded)
-    known.maker = by
-    return known
-
-
-def maker(vector: Any) -> Mapping[str, Any] | None:
-    """Return who made ``vector``, None where nobody said."""
-    return getattr(vector, "maker", None)

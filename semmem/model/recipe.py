@@ -7,11 +7,13 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
 
 from semmem.model.errors import InvalidInput, UnknownRecipe
-from semmem.model.keywords import RecipeChanges
-from semmem.rerankers import known as known_reranker
+from semmem.model.protocols import reranker_parts
+
+if TYPE_CHECKING:
+    from semmem.model.keywords import RecipeChanges
 
 __all__ = [
     "RECIPES",
@@ -329,7 +331,7 @@ def check(recipe: Recipe) -> None:
         _number("prior_floor", recipe.prior_floor, 0, 1)
     _choice("fusion", recipe.fusion, get_args(Fusion))
     if recipe.rerank is not None:
-        known_reranker(recipe.rerank)
+        reranker_parts(recipe.rerank)
     _number("rerank_depth", recipe.rerank_depth, 1, 1_000, whole=True)
     _number("headroom", recipe.headroom, 0, 10, whole=True)
     _number("exact_bonus", recipe.exact_bonus, 0, 10)

@@ -261,7 +261,8 @@ def ways_to(
 
     A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
     its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.graph_linking.Trace. Concepts are as the memories on
+    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.graph_linking.Trace. Concepts are as the memories
+    on
     the way write them.
     """
     masses = _clean(trace, target)

@@ -1,7 +1,7 @@
 """A piece of the graph to look at: memories and the concepts that tie them, as networkx has it, in bounded work.
 
-It goes outwards over the very edges of the graph leg's walk (semmem.legs.graph_walk), heaviest first, and stops at a number
-of memories. The store is asked a few questions a hop, never one a memory.
+It goes outwards over the very edges of the graph leg's walk (semmem.legs.graph_walk), heaviest first, and stops at a
+number of memories. The store is asked a few questions a hop, never one a memory.
 """
 
 from __future__ import annotations

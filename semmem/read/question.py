@@ -15,7 +15,7 @@ from semmem.text.tokens import Word, author_key, tokens
 if TYPE_CHECKING:
     pass
 
-__all__ = ["candidates", "listen"]
+__all__ = ["candidates", "checked", "listen"]
 
 _LONGEST_NAME = 4
 
@@ -92,7 +92,7 @@ _LONGEST_QUERY = 10_000
 _MOST = 1_000
 
 
-def _checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
+def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
     """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
     if not isinstance(query, str):
         raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")

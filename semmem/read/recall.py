@@ -10,7 +10,7 @@ from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
-from semmem.legs import conversation
+from semmem.legs.conversation import takes_turns
 from semmem.model.errors import EmbedderReplaced, InvalidInput
 from semmem.model.exchange import Head, Kinds, Question, Scope, Talk
 from semmem.model.protocols import Embedder, Leg, Reranker
@@ -18,7 +18,8 @@ from semmem.model.recipe import Recipe
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.read.overrides import Tailor
-from semmem.read.question import _checked
+from semmem.read.question import candidates as name_candidates
+from semmem.read.question import checked, listen
 from semmem.read.rankings import Asking, deep_enough, deeper, reason
 from semmem.read.result import Recall
 from semmem.rerankers import load as load_reranker
@@ -68,7 +69,7 @@ class Recaller:
     ) -> Recall:
         """Answer one question; see Semmem.recall. ``tailor`` lets the settings of the namespaces change the recipe."""
         started = time.perf_counter()
-        text = _checked(query, limit, offset, sort_by, min_confidence)
+        text = checked(query, limit, offset, sort_by, min_confidence)
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         scope = replace(self._store.scope(namespaces, filters, exclude), filters=filters, exclude=tuple(exclude))
@@ -147,7 +148,7 @@ class Recaller:
         It says nothing to a conversation where no memory has an author, or the recipe's rules are off.
         """
         rules = recipe.conversation
-        places = conversation.candidates(query) if rules is not None else {}
+        places = name_candidates(query) if rules is not None else {}
         kinds = self._store.kinds(namespaces, places)
         vectors: dict[str, Callable[[], Any]] = {}
 
@@ -161,8 +162,8 @@ class Recaller:
             if rules is None or not at.authors:
                 return None
             named = at.named.items()
-            meant = {a for a, before in named if not rules.dialogue or conversation.takes_turns(a, before)}
-            return conversation.listen(query, places, meant)
+            meant = {a for a, before in named if not rules.dialogue or takes_turns(a, before)}
+            return listen(query, places, meant)
 
         each = {n: of(heard(at), at.sessions) for n, at in kinds.items()}
         if len(each) == 1:

@@ -9,8 +9,8 @@ from typing import Any
 
 from semmem.model.recipe import Recipe
 from semmem.model.types import Hit
-from semmem.reach import reach
-from semmem.reach.report import Reach
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import Reach
 from semmem.read.candidates import Candidates, Cut
 from semmem.read.explanation import Explanation, explain
 

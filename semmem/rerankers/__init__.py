@@ -11,20 +11,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from semmem.list_fusion import RERANK_WEIGHTS, composite_terms
-from semmem.model.errors import InvalidInput
+from semmem.model.protocols import reranker_parts
 from semmem.model.types import Memory
 
 if TYPE_CHECKING:
     from semmem.model.protocols import Reranker
 
-__all__ = ["NAMES", "Composite", "known", "load"]
-
-NAMES = ("composite", "cross_encoder:MODEL")
-
-
-def known(name: str) -> None:
-    """Raise InvalidInput unless ``name`` names a reranker; nothing is loaded, no model looked for."""
-    _split(name)
+__all__ = ["Composite", "load"]
 
 
 def load(name: str) -> Reranker:
@@ -32,21 +25,12 @@ def load(name: str) -> Reranker:
 
     Raises InvalidInput for an unknown name and MissingExtra when a package it needs is not installed.
     """
-    kind, model = _split(name)
+    kind, model = reranker_parts(name)
     if kind == "composite":
-        pass
-
         return Composite()
     from semmem.rerankers.cross_encoder import CrossEncoder
 
     return CrossEncoder(model)
-
-
-def _split(name: str) -> tuple[str, str]:
-    kind, colon, model = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if (kind == "composite" and not colon) or (kind == "cross_encoder" and model):
-        return kind, model
-    raise InvalidInput(f"There is no reranker named {name!r}; choose one of {', '.join(NAMES)}.")
 
 
 class Composite:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from semmem import files
+from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Target", "check_file", "masked", "open_store", "parse_url"]
@@ -31,7 +31,7 @@ def open_store(
 
     Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
     """
-    from semmem import files
+    from semmem.files import data_folder, expanded
 
     pass
 
@@ -58,7 +58,7 @@ def open_store(
     dsn = target.dsn or ""
 
     def place() -> Path:  # asked when it is needed: a user without a home folder may have a server
-        return (files.data() if home is None else files.expanded(home)).absolute() / "backups"
+        return (data_folder() if home is None else expanded(home)).absolute() / "backups"
 
     before = _backup(place, one_store=False) if backup_before_migration else None
     return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)
@@ -104,7 +104,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     scheme, colon, rest = text.partition(":")
     scheme = scheme.lower()
     if url is None or (scheme == "embedded" and not rest):
-        return Target("embedded", path=(files.data() if home is None else files.expanded(home)).absolute())
+        return Target("embedded", path=(data_folder() if home is None else expanded(home)).absolute())
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from semmem.model.exchange import Corrections, Forwards, Ranking, Scope
-from semmem.model.protocols import Embed, need
+from semmem.model.protocols import Embed
+from semmem.model.store import need
 from semmem.model.types import Memory
 
 if TYPE_CHECKING:

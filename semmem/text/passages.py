@@ -155,6 +155,7 @@ def snippet(
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n\s*")
 
 _SPACE = re.compile(r"\s+")
+_ANY_SPACE = re.compile(r"\s*")
 
 
 def _cut(text: str, start: int, limit: int) -> int:
@@ -304,5 +305,5 @@ def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Pa
 
 
 def _after_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
+    match = _ANY_SPACE.match(text, at)
     return match.end() if match else at

@@ -25,7 +25,8 @@ from semmem.model.errors import (
     SemmemError,
 )
 from semmem.model.exchange import Row, Stored, Written
-from semmem.model.protocols import Embedder, Extractor, Store, need
+from semmem.model.protocols import Embedder, Extractor
+from semmem.model.store import Store, need
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted

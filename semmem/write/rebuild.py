@@ -13,8 +13,9 @@ from typing import Any
 from semmem.embedders import identity
 from semmem.embedders.binding import Encoder
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
-from semmem.model.protocols import Embedder, Store
+from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
+from semmem.model.store import Store
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text
 

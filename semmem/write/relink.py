@@ -21,8 +21,9 @@ from typing import Any
 from semmem.concepts.mentions import AT_ONCE, Mentions, read_text
 from semmem.concepts.rules import corrected, with_other_names
 from semmem.model.exchange import PLACE, Corrections, Extraction, Row, Written
-from semmem.model.protocols import Extractor, Store
+from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
+from semmem.model.store import Store
 from semmem.model.types import Memory
 from semmem.text.passages import other_names
 

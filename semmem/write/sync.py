@@ -16,7 +16,8 @@ from typing import Any, Literal
 from semmem.embedders import Known
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import matches, within
-from semmem.model.protocols import Embedder, Store
+from semmem.model.protocols import Embedder
+from semmem.model.store import Store
 from semmem.model.types import Filters, Memory, Rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches

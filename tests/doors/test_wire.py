@@ -14,6 +14,7 @@ import pytest
 
 from semmem.doors import wire
 from semmem.model import errors
+from semmem.model.plain import plain
 from semmem.model.types import Memory, Page
 
 ALL = [getattr(errors, name) for name in errors.__all__]
@@ -80,11 +81,11 @@ class Pair:
     ],
 )
 def test_a_value_becomes_what_json_knows(value: object, expected: object) -> None:
-    assert wire.plain(value) == expected
+    assert plain(value) == expected
 
 
 def test_a_memory_survives_the_way_through_json() -> None:
     memory = Memory("a", "demo", "Petra lives in Norrbeck.", tags=("x",), created_at=datetime(2026, 1, 2, tzinfo=UTC))
-    back = json.loads(json.dumps(wire.plain(memory)))
+    back = json.loads(json.dumps(plain(memory)))
     assert back["created_at"] == "2026-01-02T00:00:00+00:00"
     assert (back["id"], back["tags"], back["title"]) == ("a", ["x"], None)

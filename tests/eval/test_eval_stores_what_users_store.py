@@ -14,7 +14,7 @@ import semmem
 from eval.datasets import data_root, load
 from eval.experiments.runner import ingest
 from semmem.doors.cli.app import run
-from semmem.importers import FORMATS
+from semmem.importers import FORMATS, MARK
 from semmem.model.types import Memory
 
 STARTED = datetime.now(UTC)
@@ -115,7 +115,8 @@ def stored(url: str) -> dict[str, tuple[Any, ...]]:
 
 
 def _fields(m: Memory) -> tuple[Any, ...]:
-    return (m.text, m.title, m.author, m.session, m.position, m.source, m.tags, dict(m.metadata), m.importance)
+    metadata = {key: value for key, value in m.metadata.items() if key != MARK}  # which file: for --replace alone
+    return (m.text, m.title, m.author, m.session, m.position, m.source, m.tags, metadata, m.importance)
 
 
 def import_and_evaluate(format: str, file: Path, data: Path, tmp_path: Path) -> tuple[Any, Any]:

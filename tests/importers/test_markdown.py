@@ -16,7 +16,7 @@ import pytest
 import semmem
 from semmem.doors.cli.app import run
 from semmem.importers import BadRow, Item, reader
-from semmem.importers.markdown import Vault, origin
+from semmem.importers.markdown import Vault, vault_origin
 from semmem.model.errors import BadItem, InvalidInput, MissingExtra
 
 Call = Callable[..., tuple[int, str, str]]
@@ -70,7 +70,7 @@ def test_front_matter_gives_title_tags_aliases_time_and_metadata(tmp_path: Path)
             "created_at": datetime(2026, 3, 1, 9, 30, tzinfo=UTC),
             "metadata": {
                 "status": "no", "at": "12:30", "depth": 3, "ratio": 0.5, "done": True, "seen": "2026-04-01",
-                "empty": None, "vault": "Notes", "vault_id": origin(folder).folder,
+                "empty": None, "vault": "Notes", "vault_id": vault_origin(folder).folder,
                 "aliases": ["KL-7", "Old Bird", "kestrel"],
             },
         }
@@ -221,7 +221,7 @@ def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
     assert (items["bom.md"]["title"], items["bom.md"]["text"]) == ("T", "One.\n\nTwo.")
     assert (items["broken.md"]["title"], items["rule.md"]["text"]) == ("Heading", "---\nno front matter")
     assert items["own.md"]["metadata"] == {
-        "links": ["bom.md"], "vault": "v", "vault_id": origin(folder).folder,
+        "links": ["bom.md"], "vault": "v", "vault_id": vault_origin(folder).folder,
         "front matter": {"links": ["x"], "vault": "y"},
     }  # fmt: skip
     assert sorted(items) == [

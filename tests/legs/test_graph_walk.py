@@ -27,7 +27,7 @@ from semmem.legs.graph_walk import (
     strongest,
 )
 from semmem.model.exchange import Forwards, Postings
-from semmem.stores.postgres.encoding import FORWARD, POSTING
+from semmem.stores.packed_postings import FORWARD, POSTING
 
 Held = dict[int, dict[int, tuple[int, int]]]
 """memory -> key -> (mention, subject), in hundredths."""

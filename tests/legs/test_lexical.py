@@ -290,7 +290,7 @@ def assert_agrees(mem: semmem.Semmem, memories: list[dict[str, Any]], queries: l
 
 @pytest.mark.parametrize(("k1", "b"), [(1.2, 0.5), (0.9, 0.4), (1.5, 0.75)])
 def test_the_order_is_that_of_bm25s_on_committed_texts(mem: semmem.Semmem, k1: float, b: float) -> None:
-    story = lines(ROOT / "semmem" / "interfaces" / "cli" / "story.jsonl")
+    story = lines(ROOT / "semmem" / "doors" / "cli" / "demo" / "story.jsonl")
     toy = lines(ROOT / "eval" / "data" / "toy" / "documents.jsonl")
     memories = [{k: m[k] for k in ("id", "title", "text") if k in m} for m in story + toy]
     memories = list({m["id"]: m for m in memories}.values())

@@ -168,6 +168,7 @@ def test_an_id_that_looks_like_a_parts_is_the_memory_of_that_id_unless_the_leg_s
         mem.register_leg(type, lambda reader, type=type: Fixed([Result("long#2", 1.0, type=type)]))  # type: ignore[misc]
         hit = mem.recall("x", recipe=with_leg(type), namespace="parts")[0]
         assert (hit.id, hit.part) == wanted
+    mem.forget("long#2", namespace="parts")  # the store is the module's
 
 
 def test_a_leg_of_the_inner_protocol_can_be_registered_too(mem: semmem.Semmem) -> None:

@@ -12,7 +12,7 @@ from semmem.fusion import rank_as
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import RECIPES, Recipe, recipe
-from semmem.reach import reach
+from semmem.rank_cap import reach
 
 
 def ranked(chosen: Recipe, lists: dict[str, list[str]]) -> list[str]:

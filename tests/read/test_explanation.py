@@ -12,7 +12,7 @@ import pytest
 import semmem
 from semmem.fusion import rank as fuse_again
 
-STORY = Path(__file__).resolve().parents[2] / "semmem" / "interfaces" / "cli" / "story.jsonl"
+STORY = Path(__file__).resolve().parents[2] / "semmem" / "doors" / "cli" / "demo" / "story.jsonl"
 NEAR = [1.0, 0.0]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import psycopg
 
 from semmem.client.memory import Semmem
-from semmem.stores.postgres.encoding import FORWARD, POSTING
+from semmem.stores.packed_postings import FORWARD, POSTING
 
 __all__ = ["check", "contents", "sql"]
 

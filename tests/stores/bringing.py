@@ -14,8 +14,8 @@ from semmem.config import Settings
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, NotFound
-from semmem.model.protocols import Store
 from semmem.model.recipe import recipe as find_recipe
+from semmem.model.store import Store
 
 __all__ = ["BringingConformance", "opened", "texts"]
 

@@ -21,7 +21,7 @@ from semmem.client.memory import legs_of
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
-from semmem.model.protocols import Store
+from semmem.model.store import Store
 from semmem.model.types import Filters, IngestReport, Memory
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.model.protocols import Store
+from semmem.model.store import Store
 from semmem.stores import open_store
 from tests.stores.bringing import BringingConformance
 from tests.stores.writing import WritingProperties

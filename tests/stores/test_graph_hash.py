@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres.encoding import FORWARD, POSTING
+from semmem.stores.packed_postings import FORWARD, POSTING
 from tests.stores.audit import sql
 
 NAMES = ("Ada Lovelace", "Ada", "Lovelace", "The Who", "Who", "Bank of England", "England", "New Ada", "IT", "Port 80")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from semmem.model.protocols import Store
+from semmem.model.store import Store
 from semmem.stores import open_store
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.sqlite.store import SqliteStore

@@ -16,12 +16,12 @@ HOME = Path("/somewhere/else")
 @pytest.mark.parametrize("url", [None, "embedded:", "EMBEDDED:", " embedded: "])
 def test_no_url_and_a_bare_embedded_mean_the_users_data_folder(url: str | None) -> None:
     assert parse_url(url, home=HOME) == Target("embedded", path=HOME)
-    assert parse_url(url, home=None) == Target("embedded", path=files.data())
+    assert parse_url(url, home=None) == Target("embedded", path=files.data_folder())
 
 
 def test_the_platforms_data_folder_is_absolute_and_named_after_semmem() -> None:
-    assert files.data().is_absolute()
-    assert files.data().name == "semmem"
+    assert files.data_folder().is_absolute()
+    assert files.data_folder().name == "semmem"
 
 
 @pytest.mark.parametrize(

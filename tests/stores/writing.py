@@ -19,7 +19,7 @@ from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
-from semmem.model.protocols import Store
+from semmem.model.store import Store
 from semmem.model.types import Filters
 from tests.stores.bringing import opened, texts
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kind
 from semmem.text import passages as t
+from semmem.text import tokens
 
 ANY = st.text(max_size=300)
 PROSE = st.text(alphabet="ab cd.?!\n\n'\u00e9\u6771", max_size=400)
@@ -36,7 +37,7 @@ PROSE = st.text(alphabet="ab cd.?!\n\n'\u00e9\u6771", max_size=400)
     ],
 )
 def test_a_token_is_folded(token: str, folded: str) -> None:
-    assert t.fold(token) == folded
+    assert tokens.fold(token) == folded
 
 
 @pytest.mark.parametrize(
@@ -57,11 +58,11 @@ def test_a_token_is_folded(token: str, folded: str) -> None:
     ],
 )
 def test_text_is_read_as_words(written: str, read: list[str]) -> None:
-    assert [word for word, _, _ in t.words(written)] == read
+    assert [word for word, _, _ in tokens.words(written)] == read
 
 
 def test_words_know_where_they_stand() -> None:
-    assert t.words("Ada's  INC-211") == [("ada", 0, 5), ("inc", 7, 10), ("211", 11, 14)]
+    assert tokens.words("Ada's  INC-211") == [("ada", 0, 5), ("inc", 7, 10), ("211", 11, 14)]
 
 
 def test_terms_are_stemmed_without_stop_words_and_keep_numbers() -> None:
@@ -96,28 +97,28 @@ def test_an_unknown_language_is_refused_with_the_ones_there_are() -> None:
 
 
 def test_stop_words_are_written_as_they_are_compared() -> None:
-    english = t.STOP_WORDS["english"]
+    english = tokens.STOP_WORDS["english"]
     assert 150 <= len(english) <= 190
-    assert all(t.fold(word) == word for word in english)
+    assert all(tokens.fold(word) == word for word in english)
 
 
 def test_a_key_depends_on_kind_and_on_where_tokens_part() -> None:
-    keys = {t.key(kind, parts) for kind in Kind for parts in (("ab", "c"), ("a", "bc"), ("abc",), ("c", "ab"))}
+    keys = {tokens.key(kind, parts) for kind in Kind for parts in (("ab", "c"), ("a", "bc"), ("abc",), ("c", "ab"))}
     assert len(keys) == 16
     assert all(-(2**63) <= k < 2**63 for k in keys)
 
 
 def test_a_key_never_changes_since_stores_hold_it() -> None:
-    assert t.key(Kind.STEM, ("engin",)) == KEY_OF_ENGIN
+    assert tokens.key(Kind.STEM, ("engin",)) == KEY_OF_ENGIN
     assert t.term_key("engin") == KEY_OF_ENGIN
-    assert t.term_key("1843") == t.key(Kind.TERM, ("1843",))
+    assert t.term_key("1843") == tokens.key(Kind.TERM, ("1843",))
 
 
 KEY_OF_ENGIN = -6192924931102531194  # blake2b("1\x1fengin", 8 bytes), little-endian, signed
 
 
 def test_what_terms_and_words_say_of_a_token_agrees() -> None:
-    for word, _, _ in t.tokens("Engines ran 2.5 miles to Z\u00fcrich"):
+    for word, _, _ in tokens.tokens("Engines ran 2.5 miles to Z\u00fcrich"):
         assert word.key == t.term_key(word.stem)
 
 
@@ -215,11 +216,11 @@ def test_splitting_loses_no_text_and_keeps_both_limits(written: str, chars: int,
 
 @given(ANY)
 def test_any_text_is_safe(written: str) -> None:
-    spans = [(start, end) for _, start, end in t.words(written)]
+    spans = [(start, end) for _, start, end in tokens.words(written)]
     assert all(0 <= start < end <= len(written) for start, end in spans)
     assert spans == sorted(spans)
     assert all(term and "\x00" not in term for term in t.terms(written))
-    assert t.vocabulary(written) == [word for word, _, _ in t.tokens(written)]
+    assert tokens.vocabulary(written) == [word for word, _, _ in tokens.tokens(written)]
     t.phrases(written)
     shown, matches = t.snippet(written, t.terms(written)[:3], max_chars=20)
     assert shown in written
@@ -229,13 +230,13 @@ def test_any_text_is_safe(written: str) -> None:
 
 @given(st.text(alphabet=st.characters(max_codepoint=127), max_size=200))
 def test_ascii_is_read_the_same_beside_other_scripts(written: str) -> None:
-    assert t.words(written) == t.words(written + " \u00e9")[:-1]
+    assert tokens.words(written) == tokens.words(written + " \u00e9")[:-1]
 
 
 @given(ANY)
 def test_folding_twice_changes_nothing(written: str) -> None:
-    for word, _, _ in t.words(written):
-        assert t.fold(word) == word
+    for word, _, _ in tokens.words(written):
+        assert tokens.fold(word) == word
 
 
 def test_a_lone_surrogate_is_safe() -> None:
@@ -250,7 +251,7 @@ def test_a_very_long_word_and_many_quotes_are_safe() -> None:
 
 def test_threads_get_the_same_stems() -> None:
     written = " ".join(f"running{i} engines{i}ing" for i in range(300))
-    expected = [t.stem(w) for w in written.split()]
+    expected = [tokens.stem(w) for w in written.split()]
     results: list[list[str]] = []
     threads = [threading.Thread(target=lambda: results.append(t.terms(written))) for _ in range(8)]
     for thread in threads:

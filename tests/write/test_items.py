@@ -73,7 +73,11 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("True as importance", {"text": "a", "importance": True}, "importance must be a number from 0 to 1"),
     ("importance in words", {"text": "a", "importance": "high"}, "importance must be a number from 0 to 1, not 'high'"),
     ("a time that is none", {"text": "a", "created_at": "yesterday"}, "created_at must be an ISO 8601 time such as"),
-    ("a time in seconds", {"text": "a", "created_at": 1_700_000_000}, "created_at must be a datetime or an ISO 8601"),
+    (
+        "a time in seconds",
+        {"text": "a", "created_at": 1_700_000_000},
+        "created_at must be a datetime, a date or an ISO 8601",
+    ),
     ("a time before the year 1", {"text": "a", "created_at": "0001-01-01T00:00:00+05:00"}, "between the years 1 and"),
     ("a time after the year 9999", {"text": "a", "created_at": "9999-12-31T23:00:00-05:00"}, "between the years 1 and"),
     ("one string as tags", {"text": "a", "tags": "red"}, "tags must be a list of strings"),

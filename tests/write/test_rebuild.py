@@ -202,9 +202,9 @@ def test_vectors_may_be_given_on_after_ones_own_rebuild_with_another_embedder(me
 
 PROGRAM = """
 import sys, time
-from semmem import reembedding
+from semmem.write import rebuild
 from tests.write.test_rebuild import Other, semmem
-reembedding.BATCH = 20
+rebuild.BATCH = 20
 url, log = sys.argv[1], open(sys.argv[2], "a")
 
 class Logged(Other):

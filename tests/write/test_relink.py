@@ -15,7 +15,7 @@ from semmem.client.memory import Semmem
 from semmem.concepts.rules import extract
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Kind
-from semmem.stores.postgres.encoding import FORWARD
+from semmem.stores.packed_postings import FORWARD
 from semmem.text.tokens import key
 from semmem.write.relink import Upkeep
 from tests.stores.audit import sql

@@ -17,8 +17,9 @@ from semmem.client.memory import Semmem
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.types import IngestReport
+from semmem.stores.packed_postings import POSTING
 from semmem.stores.postgres import write
-from semmem.stores.postgres.encoding import POSTING, register_arrays
+from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.write import COMPACT_AT, FOLD_AT
 from tests.stores.audit import check, contents, sql
 

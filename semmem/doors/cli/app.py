@@ -11,10 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
-from semmem.doors.cli import import_export as exporting
-from semmem.doors.cli import reach as probing
-from semmem.doors.cli import store as rebuilding
-from semmem.doors.cli import store as server
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
 
 __all__ = ["app", "run"]
@@ -53,11 +49,14 @@ def options(
     ctx.obj = Door(url, namespace or "default", recipe, json=json, debug=debug, named=namespace is not None)
 
 
-for part in (demo, write, import_export, exporting, read, rebuilding, store, graph, reach, probing, doctor):
-    part.register(app)
+for register in (
+    *(demo.register, write.register, import_export.register, import_export.register_export, read.register),
+    *(store.register_rebuild, store.register, graph.register, reach.register, reach.register_probe, doctor.register),
+):
+    register(app)
 app.add_typer(graph.names, name="concepts")
 app.add_typer(settings.names, name="settings")
-app.add_typer(server.app, name="server")
+app.add_typer(store.app, name="server")
 
 
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -20,6 +20,7 @@ import typer
 from semmem.doors import wire
 from semmem.doors.control_characters import as_json, visible
 from semmem.model.errors import InvalidInput
+from semmem.model.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -137,7 +138,7 @@ class Door:
         """Print ``value`` as JSON under ``--json``; otherwise let ``show`` print it for people."""
         if self.json:
             indent = 2 if sys.stdout.isatty() else None
-            sys.stdout.write(as_json(wire.plain(value), indent=indent, encoding=sys.stdout.encoding or "utf-8") + "\n")
+            sys.stdout.write(as_json(plain(value), indent=indent, encoding=sys.stdout.encoding or "utf-8") + "\n")
         else:
             show()
 

@@ -157,7 +157,7 @@ def _is_sqlite(door: Door) -> bool:
 def _store(door: Door) -> list[Finding]:
     from semmem.embedders import known_as
     from semmem.model.errors import SemmemError
-    from semmem.model.protocols import absence
+    from semmem.model.store import absence
 
     try:
         with door.connect() as mem:

@@ -13,7 +13,7 @@ from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Ses
 if TYPE_CHECKING:
     from semmem.client.probe_stages import Probe
     from semmem.model.recipe import Recipe
-    from semmem.reach.report import Reach
+    from semmem.rank_cap.report import Reach
 
 __all__ = ["register", "register_probe", "show_reach"]
 
@@ -57,11 +57,11 @@ def reach(
     if weights is not None and rank_constants is not None:
         if door.recipe:
             raise InvalidInput("Give --recipe, or --weights with --rank-constants, not both.")
-        from semmem.reach import reach_of
+        from semmem.rank_cap import reach_of
 
         told = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
     else:
-        from semmem.reach import reach as reach_in
+        from semmem.rank_cap import reach as reach_in
 
         told = reach_in(_recipe(door), k)
     door.give(told, lambda: show_reach(door, told))
@@ -111,7 +111,7 @@ def show_reach(door: Door, told: Reach) -> None:
     from rich.table import Table
 
     from semmem.doors.cli.terminal import Shown
-    from semmem.reach.report import describe
+    from semmem.rank_cap.report import describe
 
     door.out.print(f"Reach of recipe {told.recipe} at k = {told.k}", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

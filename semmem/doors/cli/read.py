@@ -224,9 +224,9 @@ def _plain_cells(*cells: str) -> list[Any]:
 
 
 def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) -> None:
-    from semmem.doors import wire
+    from semmem.model.plain import plain
 
-    for name, value in wire.plain(counts).items():
+    for name, value in plain(counts).items():
         shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
         door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}")
     for name, one in held.items():

@@ -13,6 +13,7 @@ from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.files import to_read, to_write
 from semmem.doors.cli.show import counted
+from semmem.model.plain import plain
 
 if TYPE_CHECKING:
     from semmem.model.reports import BackupReport, CopyReport, Rebuilt
@@ -146,7 +147,7 @@ def rebuild(
     if made.dropped is not None:
         door.say(f"Began anew: the half-done rebuild by {made.dropped} was thrown away.")
     door.give(
-        {**wire.plain(made), "embedder": filler, "graph_hashes": hashes},
+        {**plain(made), "embedder": filler, "graph_hashes": hashes},
         lambda: _show(door, made, hashes, filler, extract),
     )
 

@@ -275,10 +275,10 @@ def _in_the_file(reason: str) -> str:
 
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
-    from semmem.doors import wire
     from semmem.doors.cli.context import counting
     from semmem.doors.cli.import_export import numbered
     from semmem.model.errors import BadItem, Conflict
+    from semmem.model.plain import plain
 
     total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once
@@ -300,10 +300,9 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
             at, reason = place
             raise type(error)(f"{path.name}, line {numbers[at]}: {_in_the_file(reason)}") from error
     rejected = [
-        {"line": numbers[bad.position], **wire.plain(bad), "reason": _in_the_file(bad.reason)}
-        for bad in report.rejected
+        {"line": numbers[bad.position], **plain(bad), "reason": _in_the_file(bad.reason)} for bad in report.rejected
     ]
-    door.give({**wire.plain(report), "rejected": rejected}, lambda: _show_report(door, report, rejected))
+    door.give({**plain(report), "rejected": rejected}, lambda: _show_report(door, report, rejected))
 
 
 def _show_memory(door: Door, memory: Memory) -> None:

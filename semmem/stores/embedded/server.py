@@ -169,7 +169,8 @@ class EmbeddedServer:
         if (version := self._version()) != data_directory.MAJOR:
             raise StoreUnavailable(
                 f"The database in {self.data} was written by PostgreSQL {version} and this semmem carries "
-                f"{data_directory.MAJOR}; open it with the semmem that wrote it, or choose another folder with SEMMEM_HOME."
+                f"{data_directory.MAJOR}; open it with the semmem that wrote it, or choose another folder with "
+                "SEMMEM_HOME."
             )
         # One that is starting or recovering already, or the remains of one whose postmaster was killed.
         if (server := self._settle(end)) is None:

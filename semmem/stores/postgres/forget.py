@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.stores.packed_postings import FORWARD
 from semmem.stores.postgres import write
-from semmem.stores.postgres.encoding import FORWARD
 from semmem.stores.sql_files import statements
 
 __all__ = ["empty"]

@@ -12,18 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.exchange import Corrections, Extraction, Kind
+from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions
 from semmem.stores.postgres import write
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.encoding import (
-    FORWARD,
-    copy_rows,
-    forward_entries,
-    int8,
-    invert,
-    mentions,
-    text,
-    text_array,
-)
+from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
 from semmem.stores.sql_files import statements
 
 __all__ = ["GraphTables", "reindex"]

@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn, maker
+from semmem.model.encoded import maker
+from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn
+from semmem.stores.packed_postings import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.postgres import vectors
 from semmem.stores.postgres.connection import Pooled, agree, among
-from semmem.stores.postgres.encoding import FORWARD, Vector, join_groups, pending_keys, unpack_forwards, unpack_postings
+from semmem.stores.postgres.encoding import Vector
 
 __all__ = ["LegReads"]
 

@@ -18,8 +18,9 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
+from semmem.model.encoded import maker
 from semmem.model.errors import Conflict, EmbedderReplaced, StoreUnavailable
-from semmem.model.exchange import PLACE, Scope, maker
+from semmem.model.exchange import PLACE, Scope
 from semmem.model.protocols import Embed
 from semmem.model.types import Memory
 from semmem.stores.postgres import vectors as postgres_dense

@@ -18,22 +18,10 @@ from psycopg.types.json import Jsonb
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters
-from semmem.stores.postgres.encoding import (
-    FORWARD,
-    POSTING,
-    Segment,
-    columns_of,
-    copy_rows,
-    forward_entries,
-    int2,
-    int4,
-    int8,
-    invert,
-    mentions,
-    text,
-    text_array,
-    vector,
-)
+from semmem.stores import packed_postings
+from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries
+from semmem.stores.postgres import encoding
+from semmem.stores.postgres.encoding import copy_rows, text, text_array
 from semmem.stores.postgres.vectors import claim_or_agree
 from semmem.stores.sql_files import statements
 
@@ -143,7 +131,7 @@ def _take_place(
 
 
 def _insert(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str, int], int]:
-    found = connection.execute(_SQL["memory_insert"], columns_of(rows)).fetchall() if rows else []
+    found = connection.execute(_SQL["memory_insert"], encoding.columns_of(rows)).fetchall() if rows else []
     return {(namespace, id, part): ord for namespace, id, part, ord in found}
 
 
@@ -177,11 +165,11 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
         "forward",
         ("namespace", "ord", "length", "entries"),
         [
-            (name, int8(ord), int4(e.length), raw[start:end])
+            (name, encoding.int8(ord), encoding.int4(e.length), raw[start:end])
             for (ord, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
         ],
     )
-    vectors = [(name, int8(ord), vector(row.vector)) for ord, row in stored if row.vector is not None]
+    vectors = [(name, encoding.int8(ord), encoding.vector(row.vector)) for ord, row in stored if row.vector is not None]
     if vectors:
         copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
     if any(e.relationships for e in extractions):
@@ -190,13 +178,15 @@ def _index(connection: Any, namespace: str, stored: Sequence[tuple[int, Row]]) -
     filled_by = connection.execute(_SQL["tally_add"], total).fetchone()[0]
     claim_or_agree(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
     if len(stored) < FOLD_AT:
-        pending = [(name, int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)]
+        pending = [
+            (name, encoding.int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)
+        ]
         copy_rows(connection, "pending", ("namespace", "ord", "names"), pending)
         return
     ords = np.array([ord for ord, _ in stored], dtype=np.int64)
     lengths = np.array([e.length for e in extractions], dtype=np.int64)
     names = [n for e in extractions for n in e.names]
-    copy_segments(connection, namespace, invert(ords, lengths, sizes, entries, names))
+    copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
@@ -208,7 +198,7 @@ def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) 
     known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
     segment = connection.execute(_SQL["next_segment"]).fetchone()[0]
     connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
-    number = int8(segment)
+    number = encoding.int8(segment)
     name = text(namespace)
     alone = POSTING.itemsize
     copy_rows(
@@ -218,13 +208,13 @@ def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) 
         (
             (
                 name,
-                int8(s.key),
+                encoding.int8(s.key),
                 number,
-                int2(s.kind),
-                int4(s.n),
-                int4(s.subjects),
-                int8(s.low),
-                int8(s.high),
+                encoding.int2(s.kind),
+                encoding.int4(s.n),
+                encoding.int4(s.subjects),
+                encoding.int8(s.low),
+                encoding.int8(s.high),
                 text(s.name),
                 s.entries,
                 _TRUE if len(s.entries) == alone and s.key not in known else _FALSE,
@@ -244,7 +234,7 @@ def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[i
     """Store the relationships that were found in memories that have none yet."""
     name = text(namespace)
     rows = [
-        (name, int8(ord), int8(one), text(what), int8(other))
+        (name, encoding.int8(ord), encoding.int8(one), text(what), encoding.int8(other))
         for ord, extraction in found
         for one, what, other in extraction.relationships
     ]
@@ -266,7 +256,7 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
     flat = [n for ord, _, _ in forwards for n in names[ord]]
-    copy_segments(connection, namespace, invert(ords, lengths, sizes, np.concatenate(packed), flat))
+    copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, np.concatenate(packed), flat))
     connection.execute(_SQL["fold_done"], parameters)
     return len(forwards)
 
@@ -379,7 +369,7 @@ def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
     subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # joined rows need not be in order of ord
-    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
+    return entries.tobytes(), int(packed_postings.mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
 def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:

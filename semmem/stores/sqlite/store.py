@@ -109,7 +109,7 @@ def _postings(
     """Return what FTS5 matched: of each key the ords, each as often as it has the term, and as many lengths."""
     import numpy as np
 
-    from semmem.stores.postgres.encoding import POSTING
+    from semmem.stores.packed_postings import POSTING
 
     keys: list[int] = []
     parts: list[NDArray[Any]] = []

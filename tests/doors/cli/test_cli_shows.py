@@ -22,7 +22,7 @@ from semmem.doors.cli.demo import show as demo_recipes
 from semmem.doors.cli.terminal import terminal
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
-from semmem.reach import reach
+from semmem.rank_cap import reach
 
 TALK = "How lovely! Priya teaches physics in Leeds. She cycles there. It rains a lot. The school is old."
 

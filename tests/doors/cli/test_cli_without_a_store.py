@@ -205,7 +205,7 @@ def test_a_folder_gives_its_texts_and_passes_over_what_is_hidden(tmp_path: Path)
 
 
 def test_the_reach_of_bare_numbers_is_exact() -> None:
-    from semmem.reach import reach_of
+    from semmem.rank_cap import reach_of
 
     graph = reach_of([1, 1, 0.35], [60, 60, 60], 10).regimes["any"].legs["graph"]
     assert graph.value == Fraction(7, 20) / 61

@@ -63,7 +63,7 @@ def test_the_whole_show_as_json_and_for_people(
 
 def test_boost_only_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     from semmem.model.recipe import recipe
-    from semmem.reach import reach
+    from semmem.rank_cap import reach
 
     console = Terminal(file=io.StringIO(), force_terminal=True, color_system="standard", width=100)
     monkeypatch.setattr(terminal, "terminal", lambda _: console)

@@ -237,7 +237,7 @@ def test_the_terminal_cleans_what_others_made() -> None:
 
 def test_no_module_of_the_command_line_writes_past_the_terminal() -> None:
     folder = Path(show.__file__).parent
-    for path in folder.glob("*.py"):
+    for path in folder.rglob("*.py"):
         text = path.read_text(encoding="utf-8").partition("if TYPE_CHECKING:")
         if path.name == "terminal.py":
             continue

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.model.exchange import Extraction, Kind
-from semmem.stores.postgres.encoding import FORWARD, POSTING, Segment, forward_entries, invert
+from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries, invert
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
 entry = st.tuples(st.integers(-5, 5), st.sampled_from(list(Kind)), weights, weights, st.integers(0, 70_000))

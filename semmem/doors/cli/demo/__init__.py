@@ -72,7 +72,7 @@ def _recipes(door: Door) -> None:
 
 def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
     from semmem.model.recipe import recipe
-    from semmem.reach import reach
+    from semmem.rank_cap import reach
 
     report = mem.remember_many(story(), namespace=_STORY)
     mem.maintain()

@@ -40,7 +40,7 @@ QUESTIONS = (
 
 def story() -> list[dict[str, Any]]:
     """Return the sixty notes of an invented tidal workshop, as items for remember_many."""
-    lines = files("semmem.doors.cli").joinpath("story.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = files("semmem.doors.cli.demo").joinpath("story.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.reports import Stats
     from semmem.model.types import Hit, IngestReport
-    from semmem.reach.report import Reach
+    from semmem.rank_cap.report import Reach
     from semmem.read.explanation import Explanation
     from semmem.read.result import Recall
 
@@ -192,7 +192,7 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
     ``reach`` maps a regime to a class for each leg; a leg that the recipe does not have is left out.
     """
     from semmem.model.recipe import RECIPES
-    from semmem.reach import reach
+    from semmem.rank_cap import reach
 
     rows = []
     for name, plan in RECIPES.items():

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from semmem.reach.bounds import _MEEK, _NOTHING, Base, Contest, ScoreContest
-from semmem.reach.report import ReachClass, Witness
+from semmem.rank_cap.bounds import _MEEK, _NOTHING, Base, Contest, ScoreContest
+from semmem.rank_cap.report import ReachClass, Witness
 
 __all__ = ["counter_witness", "forbids", "forces", "plain", "witness"]
 

@@ -17,8 +17,8 @@ from functools import cache, lru_cache
 import pytest
 
 from semmem.model.recipe import Recipe
-from semmem.reach import reach
-from semmem.reach.report import LegReach
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import LegReach
 
 Numbers = tuple[str, int]  # weight as written, rank constant
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe
-from semmem.reach.bounds import as_written
-from semmem.reach.classes import _DEEPEST, _DEPTH, _leg_reach, rank_scaled, reordered, score_reach
-from semmem.reach.report import LegReach, Reach, ReachClass, RegimeReach
+from semmem.rank_cap.bounds import as_written
+from semmem.rank_cap.classes import _DEEPEST, _DEPTH, _leg_reach, rank_scaled, reordered, score_reach
+from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
 
 __all__ = ["reach", "reach_of"]
 

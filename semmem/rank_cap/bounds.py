@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from semmem.model.recipe import Recipe
-from semmem.reach.report import ReachClass
+from semmem.rank_cap.report import ReachClass
 
 __all__ = [
     "LARGEST_CONSTANT",

@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Literal
 
 from semmem.model.recipe import Recipe
-from semmem.reach.bounds import (
+from semmem.rank_cap.bounds import (
     _MEEK,
     LARGEST_CONSTANT,
     Base,
@@ -44,8 +44,8 @@ from semmem.reach.bounds import (
     last_where,
     ranks_without_own,
 )
-from semmem.reach.report import LegReach, ReachClass
-from semmem.reach.witness import _certificate, _counter_witness, _witness, counter_witness, plain, witness
+from semmem.rank_cap.report import LegReach, ReachClass
+from semmem.rank_cap.witness import _certificate, _counter_witness, _witness, counter_witness, plain, witness
 
 __all__ = ["rank_scaled", "reordered", "score_reach"]
 

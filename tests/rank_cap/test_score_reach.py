@@ -11,8 +11,8 @@ import pytest
 
 from semmem.fusion import rank_as
 from semmem.model.recipe import RECIPES, Fusion, Recipe, recipe
-from semmem.reach import reach
-from semmem.reach.report import LegReach, Reach, Witness, describe
+from semmem.rank_cap import reach
+from semmem.rank_cap.report import LegReach, Reach, Witness, describe
 
 SCALED: tuple[Fusion, ...] = ("convex", "tm2c2", "scored")
 ONLY = "zzz"  # the last key of all: ties lose

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from semmem.fusion import fuse, rank
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
-from semmem.reach import reach, reach_of
-from semmem.reach.report import CLASSES, LegReach, Witness, describe
+from semmem.rank_cap import reach, reach_of
+from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 
 LEGS = ("lexical", "dense", "graph")
 

@@ -1,0 +1,203 @@
+"""Postings as bytes: one row a key and segment, entries in columns of fixed width, for every store."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.exchange import Extraction, Kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FORWARD",
+    "POSTING",
+    "WEIGHT_UNIT",
+    "Segment",
+    "forward_entries",
+    "invert",
+    "join_groups",
+    "mentions",
+    "pending_keys",
+    "unpack_forwards",
+    "unpack_postings",
+]
+
+FORWARD = np.dtype(
+    [("key", "<i8"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1"), ("kind", "u1"), ("pad", "V3")]
+)
+
+POSTING = np.dtype(
+    [("ord", "<u4"), ("count", "<u2"), ("length", "<u2"), ("mention", "u1"), ("subject", "u1"), ("pad", "V2")]
+)
+
+WEIGHT_UNIT = 100
+"""Mention and subject weights are stored as hundredths in one byte."""
+
+_LARGEST = 65_535
+
+
+class Segment(NamedTuple):
+    """The postings of one key within one batch; ``n`` counts the memories that mention it, its share of df."""
+
+    key: int
+    kind: int
+    n: int
+    subjects: int
+    low: int
+    high: int
+    name: str
+    entries: bytes
+
+
+def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries count for df: those that mention the key, not those that are only about it."""
+    found: NDArray[np.bool_] = (entries["mention"] > 0) | (entries["count"] > 0)
+    return found
+
+
+def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
+    """Return the entries of many memories in one array, one memory after the other."""
+    size = sum(len(e.keys) for e in extractions)
+    out = np.zeros(size, dtype=FORWARD)
+
+    def column(name: str, dtype: type) -> NDArray[Any]:
+        return np.fromiter(itertools.chain.from_iterable(getattr(e, name) for e in extractions), dtype, size)
+
+    out["key"] = column("keys", np.int64)
+    out["kind"] = column("kinds", np.uint8)
+    out["count"] = np.minimum(column("counts", np.int64), _LARGEST)
+    out["mention"] = np.rint(column("mentions", np.float64) * WEIGHT_UNIT)
+    out["subject"] = np.rint(column("subjects", np.float64) * WEIGHT_UNIT)
+    return out
+
+
+Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
+"""(ids, sizes, entries): ids ascending, how many entries each has, and the entries one id after the other."""
+
+
+def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
+    """Return the forward entries that SQL packed as (ord, length in bytes) pairs and one run of entries."""
+    pairs = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1] // FORWARD.itemsize, np.frombuffer(raw, dtype=FORWARD)
+
+
+def unpack_postings(
+    heads: bytes, raw: bytes, pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64], max_df: int
+) -> Groups:
+    """Return the postings of the ``wanted`` keys that at most ``max_df`` memories mention.
+
+    ``heads`` are (key, n, length in bytes) of segments and ``raw`` their entries; a segment of more than ``max_df``
+    mentions comes without. ``pending`` are (ord, length, packed forward) of memories that are in no segment yet.
+    """
+    triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
+    owner = np.repeat(triples[:, 0], triples[:, 2] // POSTING.itemsize)
+    keys, mentioned = triples[:, 0], triples[:, 1]
+    if pending:
+        added_keys, added = _pending_entries(pending, wanted)
+        raw += added.tobytes()
+        owner = np.concatenate([owner, added_keys])
+        keys = np.concatenate([keys, added_keys])
+        mentioned = np.concatenate([mentioned, mentions(added).astype(np.int64)])
+    entries = np.frombuffer(raw, dtype=POSTING)
+    distinct, slot = np.unique(keys, return_inverse=True)
+    few = distinct[np.bincount(slot, weights=mentioned, minlength=len(distinct)) <= max_df]
+    at = np.searchsorted(few, owner)
+    kept = (
+        (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner)
+        if len(few)
+        else np.zeros(len(owner), bool)
+    )
+    entries, owner = entries[kept], owner[kept]
+    if len(owner) and (owner[1:] < owner[:-1]).any():
+        order = np.argsort(owner, kind="stable")
+        entries, owner = entries[order], owner[order]
+    ids, sizes = np.unique(owner, return_counts=True)
+    return ids, sizes.astype(np.int64), entries
+
+
+def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
+    """Return the groups of ``one`` without those of the ids ``replaced``, and all of ``other``."""
+    ids, sizes, entries = one
+    stays = ~np.isin(ids, replaced)
+    entries = entries[np.repeat(stays, sizes)]
+    owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
+    order = np.argsort(owner, kind="stable")
+    joined = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)[order]
+    ids, sizes = np.unique(owner, return_counts=True)
+    return ids, sizes.astype(np.int64), joined
+
+
+def pending_keys(pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which of the ``wanted`` keys some pending memory has."""
+    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    return np.intersect1d(held["key"], wanted)
+
+
+def _pending_entries(
+    pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    sizes = [len(raw) // FORWARD.itemsize for _, _, raw in pending]
+    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    kept = np.isin(held["key"], wanted)
+    added = np.zeros(int(kept.sum()), dtype=POSTING)
+    added["ord"] = np.repeat([ord for ord, _, _ in pending], sizes)[kept]
+    added["length"] = np.repeat(np.minimum([length for _, length, _ in pending], _LARGEST), sizes)[kept]
+    for field in ("count", "mention", "subject"):
+        added[field] = held[field][kept]
+    return held["key"][kept].astype(np.int64), added
+
+
+def invert(
+    ords: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    entries: NDArray[Any],
+    names: Sequence[str],
+) -> Iterator[Segment]:
+    """Turn the forward entries of many memories into one Segment a key, keys ascending.
+
+    ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an
+    entry. A name goes by the form that most of them have.
+    """
+    if not len(entries):  # nothing but punctuation, such as a memory that is one emoji
+        return
+    owner = np.repeat(np.arange(len(ords)), sizes)
+    order = np.lexsort((ords[owner], entries["key"]))
+    entries, owner = entries[order], owner[order]
+    packed = np.zeros(len(entries), dtype=POSTING)
+    packed["ord"] = ords[owner]
+    packed["length"] = np.minimum(lengths[owner], _LARGEST)
+    for field in ("count", "mention", "subject"):
+        packed[field] = entries[field]
+    keys = entries["key"]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    ends = np.r_[starts[1:], len(keys)]
+    subjects = np.add.reduceat((entries["subject"] > 0).astype(np.int64), starts)
+    mentioned = np.add.reduceat(mentions(entries).astype(np.int64), starts)
+    raw = packed.tobytes()
+    width = POSTING.itemsize
+    lows, highs = packed["ord"][starts].tolist(), packed["ord"][ends - 1].tolist()
+    columns = zip(
+        keys[starts].tolist(),
+        entries["kind"][starts].tolist(),
+        mentioned.tolist(),
+        subjects.tolist(),
+        order[starts].tolist(),
+        starts.tolist(),
+        ends.tolist(),
+        lows,
+        highs,
+        strict=True,
+    )
+    for key, kind, n, about, first, start, end, low, high in columns:
+        name = names[first]
+        if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
+            name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
+        yield Segment(key, kind, n, about, low, high, name, raw[start * width : end * width])

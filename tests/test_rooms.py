@@ -1,0 +1,56 @@
+"""The plan of the house: how many floors, rooms and files there are, and how large they may be."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HALL = ROOT / "semmem"
+ROOMS = sorted(p.parent for p in HALL.rglob("__init__.py"))
+SOURCES = sorted(HALL.rglob("*.py"))
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def test_there_are_at_most_fifteen_rooms_off_the_hall() -> None:
+    rooms = [p.name for p in HALL.iterdir() if (p / "__init__.py").exists()]
+    assert len(rooms) <= 15, rooms
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(ROOT).as_posix())
+def test_a_room_holds_at_most_fifteen_modules(room: Path) -> None:
+    assert len(list(room.glob("*.py"))) <= 15
+
+
+def test_at_most_ten_modules_lie_flat_in_the_hall() -> None:
+    flat = sorted(p.name for p in HALL.glob("*.py"))
+    assert len(flat) <= 10, flat
+
+
+def test_there_are_at_most_eight_floors() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert len(settings["tool"]["importlinter"]["contracts"][0]["layers"]) <= 8
+
+
+def test_half_of_the_modules_have_at_most_220_lines() -> None:
+    assert statistics.median(lines(p) for p in SOURCES) <= 220
+
+
+def test_every_folder_of_modules_is_a_room_with_a_sentence() -> None:
+    without = [p for p in SOURCES if not (p.parent / "__init__.py").exists()]
+    assert without == []
+
+
+def test_the_tests_mirror_the_rooms() -> None:
+    rooms = {p.name for p in HALL.iterdir() if (p / "__init__.py").exists()}
+    tested = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and re.match(r"[a-z]", p.name)}
+    others = {"direct", "docs", "eval", "origins"}
+    assert rooms - tested == {"interfaces"}  # an alias, tested with the importers
+    assert tested - rooms - others == set()
