@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from eval.experiments.conditions import Condition
 from eval.statistics.comparison import Comparison
-from semmem.model.recipe import ConversationSettings, Recipe, recipe
+from semmem.model.recipe import Recipe, recipe, rules
 
 __all__ = ["FORMER", "of_changes"]
 
@@ -37,13 +37,16 @@ def of_changes() -> tuple[list[Condition], list[Comparison]]:
         "bounded prior": recipe(former, prior_floor=None),
         "author rules in dialogues alone": recipe(former, conversation={"dialogue": True}),
         "what a question is about, for its answer": recipe(
-            former, conversation={"before_asked": ConversationSettings().before_asked}
+            former, conversation={"before_asked": rules(now).before_asked}
         ),
-        "named: a name of two memories": recipe(former, graph={"named_df": now.graph.named_df}),
+        "named: a name that leads on": recipe(former, graph={"lone_names": now.graph.lone_names}),
+        "named: a name of two memories": recipe(former, graph={"lone_names": "never"}),
         "what most legs put first is first": recipe(former, reserve=dict(now.reserve)),
         "every leg steep": steep,
         "every leg steep, no reserve": recipe(steep, reserve={}),
         "default": now,
+        "every name, else as default": recipe(now, graph={"lone_names": "always"}),
+        "names of two memories, else as default": recipe(now, graph={"lone_names": "never"}),
         **{f"{name}, else as default": _weighed(now, numbers) for name, numbers in _TRIED.items()},
     }
     conditions = [Condition(FORMER, former)]

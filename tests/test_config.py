@@ -30,8 +30,18 @@ def test_default_gives_the_graph_a_constant_of_its_own_in_each_regime() -> None:
     assert former.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
     assert former.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
     assert former.reserve == {"graph": 3, "lexical": 4, "dense": 5}
-    assert former.conversation is not None
-    assert not former.conversation.dialogue
+
+
+def test_rules_that_the_default_gained_are_its_own_and_every_other_recipe_keeps_what_it_was_measured_with() -> None:
+    of = {r.name: r for r in RECIPES.values()}
+    gained = {
+        n: (r.graph.lone_names, r.conversation.dialogue, r.conversation.before_asked)
+        for n, r in of.items()
+        if r.conversation
+    }
+    assert gained.pop("default") == ("leading", True, 0.3)
+    assert set(gained.values()) == {("always", False, 0.1)}
+    assert {"default-0.1", "seed", "hybrid", "lexical", "dense", "scored"} < set(gained)
 
 
 def test_seed_is_one_one_and_point_35_at_sixty_without_reserve_or_bonus() -> None:

@@ -168,3 +168,7 @@ def test_what_a_person_types_is_json_where_it_can_be() -> None:
 def test_a_table_may_switch_the_rules_of_conversations_on_again() -> None:
     off = recipe("default", conversation=None)
     assert tailored(off, {"conversation": True}).conversation == DEFAULT.conversation
+    fewer = recipe("default", conversation={"previous": 0.4})
+    assert tailored(off, {"conversation": {"previous": 0.4}}).conversation == fewer.conversation
+    seed = recipe("seed", conversation=None)
+    assert tailored(seed, {"conversation": True}).conversation == recipe("seed").conversation

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from eval.experiments.fusings import FUSIONS
 from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as _recipe
+from semmem.model.recipe import rules as rules_of
 
 variant: Callable[..., Recipe] = _recipe
 """The recipes of semmem; what changes here is computed, so no type checker can follow its names."""
@@ -91,7 +92,7 @@ SETTINGS: Mapping[str, str] = {
 
 OF_A_LEG = ("weight", "k", "depth", "reserve")
 """What is set leg by leg and decides what a leg can reach."""
-_WRITTEN = ("fusion", "rerank", "graph.walk", "lexical.match")
+_WRITTEN = ("fusion", "rerank", "graph.walk", "graph.lone_names", "lexical.match")
 """Settings whose values are names; all others take numbers."""
 
 
@@ -233,7 +234,7 @@ def _set(recipe: Recipe, name: str, value: Value) -> Recipe:
     if name == "reserve":
         return variant(recipe, name=called, reserve=dict(recipe.reserve) if value else {})
     if name == "conversation":
-        rules = (recipe.conversation or ConversationSettings()) if value else None
+        rules = rules_of(recipe) if value else None
         return variant(recipe, name=called, conversation=rules)
     if name in ("prior", "dedup"):
         return variant(recipe, name=called, **{name: bool(value)})

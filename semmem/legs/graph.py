@@ -29,7 +29,7 @@ from semmem.legs.graph_walk import (
     strongest,
 )
 from semmem.model.errors import SemmemError
-from semmem.model.exchange import Forwards, Kind, Question, Ranking, Scope
+from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope
 from semmem.model.recipe import GraphSettings, Recipe
 
 __all__ = [
@@ -46,12 +46,13 @@ NAMED, UNNAMED = "named", "unnamed"
 
 @dataclass(slots=True)
 class _Walked:
-    """The memories whose edges one walk has read, and the edges."""
+    """The memories whose edges one walk has read, the edges, and which of them share a name with other memories."""
 
     sessions: bool
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
     neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    leading: set[int] = field(default_factory=set)
 
 
 class Graph:
@@ -118,16 +119,20 @@ class Graph:
             ]
         )
         trace.restart |= restart.as_dict()
+        named = links.named or (settings.lone_names == "always" and bool(links.lone))
         if not len(restart):
-            return restart, links.named
+            return restart, named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
-        scores = walk(namespace, asked, restart, score, settings, trace)
+        walked = _Walked(asked.sessions)
+        scores = walk(namespace, asked, restart, score, settings, trace, walked)
+        if settings.lone_names == "leading":
+            named = named or not links.lone.isdisjoint(walked.leading)
         if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
             theirs = self._store.written_by([namespace], scores.ords, talk.author)
             scores = Mass(
                 scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
             )
-        return scores, links.named
+        return scores, named
 
     def _seeds(self, asked: Question, settings: GraphSettings, trace: Trace) -> Mass:
         """Return mass on the heads of the other legs' lists of this namespace, 1 / (1 + rank) each."""
@@ -141,11 +146,17 @@ class Graph:
         return gather([o for o, _, _ in placed], [m for _, m, _ in placed])
 
     def _gated(
-        self, namespace: str, asked: Question, restart: Mass, score: Mass, settings: GraphSettings, trace: Trace
+        self,
+        namespace: str,
+        asked: Question,
+        restart: Mass,
+        score: Mass,
+        settings: GraphSettings,
+        trace: Trace,
+        walked: _Walked,
     ) -> Mass:
         pieces = [score.scaled(0.5)]
         mass = restart
-        walked = _Walked(asked.sessions)
         for number in range(settings.hops):
             chosen = strongest(mass, settings.beam, self._names(namespace))
             beam = gather(chosen, mass.at(chosen))
@@ -160,12 +171,19 @@ class Graph:
         return gather(np.concatenate([p.ords for p in pieces]), np.concatenate([p.values for p in pieces]))
 
     def _pagerank(
-        self, namespace: str, asked: Question, restart: Mass, score: Mass, settings: GraphSettings, trace: Trace
+        self,
+        namespace: str,
+        asked: Question,
+        restart: Mass,
+        score: Mass,
+        settings: GraphSettings,
+        trace: Trace,
+        walked: _Walked,
     ) -> Mass:
         """Pure personalised PageRank over the edges of the restart's heaviest memories."""
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
-        along, neighbours = self._edges(namespace, beam, settings, _Walked(asked.sessions), trace)
+        along, neighbours = self._edges(namespace, beam, settings, walked, trace)
         trace.hops.append(hop(beam, along, neighbours)[1])
         _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
         return personalised_pagerank(restart, plain, damping=settings.alpha)
@@ -179,6 +197,7 @@ class Graph:
             forwards = _over(self._store.forwards([namespace], new), settings)
             keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True)[namespace]
+            walked.leading |= _sharing_a_name(forwards, postings)
             walked.edges.append(
                 edges(
                     forwards,
@@ -223,6 +242,14 @@ class Graph:
             return {o: (h.created_at, h.id, h.part) for o, h in self._store.heads(namespaces, ords).items()}
 
         return names
+
+
+def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
+    """Return which memories mention a name that another memory of ``postings`` has too."""
+    held = forwards.entries
+    shared = np.isin(held["key"], postings.keys[postings.sizes > 1])
+    names = shared & (held["kind"] == int(Kind.NAME)) & (held["mention"] > 0)
+    return set(np.repeat(forwards.ords, forwards.sizes)[names].tolist())
 
 
 def _over(forwards: Forwards, settings: GraphSettings) -> Forwards:

@@ -49,12 +49,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Mass on memories the question names as subjects, that share its concepts, and that hold its rare names."""
+    """Mass on memories the question names as subjects, that share its concepts, and that hold its rare names.
+
+    ``lone`` are memories each of which alone mentions a name of the question.
+    """
 
     subjects: Mass
     concepts: Mass
     anchors: Mass
     named: bool
+    lone: frozenset[int] = frozenset()
 
 
 def link(
@@ -101,11 +105,16 @@ def link(
     mentions = {k: e[e["mention"] > 0] for k, e in shared.items() if k not in unused}
     mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
     ords, values, anchor_ords, anchor_values = [], [], [], []
+    lone = set[int]()
     for at in sorted(mentions):
         found = mentions[at]
         if not 0 < len(found) <= settings.max_df:
             continue
-        named = named or (len(found) >= settings.named_df and (at in spans or at in known))
+        if at in spans or at in known:
+            if len(found) > 1:
+                named = True
+            else:
+                lone.add(int(found["ord"][0]))
         load = found["mention"] * (float(idf(shared.memories, len(found))) / float(found["mention"].sum()))
         ords += found["ord"].tolist()
         values += (load * weights[at]).tolist()
@@ -114,7 +123,7 @@ def link(
             anchor_values += load.tolist()
         for ord in found["ord"].tolist():
             trace.concepts.setdefault(ord, []).append(at)
-    return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named)
+    return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named, frozenset(lone))
 
 
 def _likely(

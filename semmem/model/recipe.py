@@ -25,6 +25,7 @@ __all__ = [
     "Recipe",
     "check",
     "recipe",
+    "rules",
 ]
 
 Fusion: TypeAlias = Literal["rrf", "convex", "tm2c2", "rank-scaled", "scored"]
@@ -46,14 +47,15 @@ class LexicalSettings:
 class GraphSettings:
     """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
 
-    ``named_df`` is how many memories must mention a name, unless one is about it, for a question to name something the
-    graph knows: from a name that stands in one memory alone no way leads on. ``anchor_share`` is the restart share of
-    names that at most ``anchor_df`` memories mention; ``lower_case`` finds known names that a question writes small;
-    ``neighbour_own`` is the weight of a neighbour by the same author; ``related`` is the strength of relationships;
-    ``other_names`` links a name of the question to a subject that is written another way; ``targets`` bounds what a hop
-    carries on; ``stems`` and ``bigrams`` say whether the walk goes over single words and pairs of words, beside names;
-    ``alpha`` is the damping of ``walk="pagerank"``, the chance that it goes on and does not restart; ``seeders`` are
-    legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
+    ``lone_names`` says when a name that one memory alone mentions, and none is about, makes a question one that names
+    something: ``leading`` is where a way leads on from that memory over another name, which it shares with others.
+    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
+    known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
+    ``related`` is the strength of relationships; ``other_names`` links a name of the question to a subject that is
+    written another way; ``targets`` bounds what a hop carries on; ``stems`` and ``bigrams`` say whether the walk goes
+    over single words and pairs of words, beside names; ``alpha`` is the damping of ``walk="pagerank"``, the chance that
+    it goes on and does not restart; ``seeders`` are legs that are asked for seeds although they have no vote of their
+    own (recipe ``graph``).
     """
 
     seeds: int = 10
@@ -61,7 +63,7 @@ class GraphSettings:
     concept_share: float = 0.25
     anchor_share: float = 1.0
     anchor_df: int = 5
-    named_df: int = 2
+    lone_names: Literal["always", "leading", "never"] = "always"
     lower_case: bool = True
     seed_share: float = 0.5
     about: float = 1.0
@@ -104,13 +106,13 @@ class ConversationSettings:
     are in another language, ``collecting=False`` switches that rule off.
     """
 
-    dialogue: bool = True
+    dialogue: bool = False
     author_lexical: float = 1.6
     author_dense: float = 0.1
     previous: float = 0.3
     asked: float = 0.5
     before: float = 0.1
-    before_asked: float = 0.3
+    before_asked: float = 0.1
     next: float = 0.1
     own: float = 0.15
     month_lexical: float = 1.5
@@ -223,26 +225,16 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
                 {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
                 reserve={"agreed": 1, **_RESERVE},
                 prior_floor=None,
+                graph=GraphSettings(lone_names="leading"),
+                conversation=ConversationSettings(dialogue=True, before_asked=0.3),
             ),
             # The default of semmem 0.1 as it was measured first: the records that cite it can be measured again.
-            Recipe(
-                "default-0.1",
-                _THREE,
-                {"lexical": 60.0, "dense": 60.0, "graph": {"named": 0.0, "unnamed": 8.0}},
-                reserve=_RESERVE,
-                graph=GraphSettings(named_df=1),
-                conversation=ConversationSettings(dialogue=False, before_asked=0.1),
-            ),
+            Recipe("default-0.1", _THREE, {**_SIXTY, "graph": {"named": 0.0, "unnamed": 8.0}}, reserve=_RESERVE),
             Recipe("seed", _THREE, _SIXTY),
             Recipe("hybrid", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}),
             Recipe("lexical", {"lexical": 1.0}, {"lexical": 60.0}),
             Recipe("dense", {"dense": 1.0}, {"dense": 60.0}),
-            Recipe(
-                "graph",
-                {"graph": 1.0},
-                {"graph": 60.0},
-                graph=GraphSettings(seeders=("lexical", "dense")),
-            ),
+            Recipe("graph", {"graph": 1.0}, {"graph": 60.0}, graph=GraphSettings(seeders=("lexical", "dense"))),
             # The vector's share is alpha = .5, the words' 1 - alpha, as in memini; rank constants are not read.
             Recipe("convex", _HALVES, _SIXTY_EACH, fusion="convex"),
             Recipe("tm2c2", _HALVES, _SIXTY_EACH, fusion="tm2c2"),
@@ -302,7 +294,7 @@ def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) 
                 given[key] = {**getattr(base, key), **given[key]}
     for key in ("lexical", "graph", "conversation"):
         if isinstance(given.get(key), Mapping):
-            settings = getattr(base, key) or ConversationSettings()
+            settings = rules(base) if key == "conversation" else getattr(base, key)
             known = {f.name for f in dataclasses.fields(settings)}
             if unknown := sorted(set(given[key]) - known):
                 raise InvalidInput(f"{key} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
@@ -310,6 +302,12 @@ def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) 
     changed = dataclasses.replace(base, **given)
     check(changed)
     return changed
+
+
+def rules(recipe: Recipe) -> ConversationSettings:
+    """Return the rules for conversation of ``recipe``, and where they are off those of the recipe of that name."""
+    named = RECIPES.get(recipe.name, RECIPES["default"])
+    return recipe.conversation or named.conversation or ConversationSettings()
 
 
 def check(recipe: Recipe) -> None:
@@ -342,6 +340,8 @@ def check(recipe: Recipe) -> None:
         value = getattr(recipe.graph, name)
         if name == "walk":
             _choice("graph walk", value, ("gated", "pagerank"))
+        elif name == "lone_names":
+            _choice("graph lone_names", value, ("always", "leading", "never"))
         elif name == "alpha":
             _number("graph alpha", value, 0, 1)
             if value == 1:

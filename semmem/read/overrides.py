@@ -13,7 +13,7 @@ from typing import Any
 
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
-from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe, recipe
+from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe, recipe, rules
 
 __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", "tailored", "value_of"]
 
@@ -41,7 +41,7 @@ def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
         if key in changes and not switch and not isinstance(changes[key], Mapping):
             raise InvalidInput(f"{key} must be a table of its own settings, not {changes[key]!r}.")
     if isinstance(changes.get("conversation"), bool):
-        changes["conversation"] = chosen.conversation or ConversationSettings() if changes["conversation"] else None
+        changes["conversation"] = rules(chosen) if changes["conversation"] else None
     regimes = changes.get("regime_weights", {})
     if not (isinstance(regimes, Mapping) and all(isinstance(weights, Mapping) for weights in regimes.values())):
         raise InvalidInput("regime_weights must map a regime to a table of weights by leg.")

@@ -8,7 +8,7 @@ from eval.experiments.conditions import ConditionError, ablations, fusions, name
 from eval.experiments.lists import asking, group_key, grouped, shallow
 from eval.experiments.plan import of_ablation, of_run, of_sweep
 from semmem.model.errors import InvalidInput, UnknownRecipe
-from semmem.model.recipe import RECIPES, ConversationSettings, recipe
+from semmem.model.recipe import RECIPES, recipe
 
 
 def test_a_leg_that_is_left_out_is_absent_and_not_of_weight_zero() -> None:
@@ -81,7 +81,7 @@ def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:
         ("rerank=none", lambda r: r.rerank, None),
         ("rerank_depth=50", lambda r: r.rerank_depth, 50),
         ("conversation=0", lambda r: r.conversation, None),
-        ("conversation=1", lambda r: r.conversation == ConversationSettings(), True),
+        ("conversation=1", lambda r: r.conversation == RECIPES["default"].conversation, True),
         ("conversation.previous=.4", lambda r: r.conversation.previous, 0.4),
         ("conversation.collecting=0", lambda r: r.conversation.collecting, False),
     ],
@@ -185,7 +185,8 @@ def test_fusions_are_set_head_to_head_with_and_without_the_reserve() -> None:
 
 def test_recipes_that_differ_only_after_the_legs_share_their_lists() -> None:
     recipes = {
-        "default": RECIPES["default"],
+        "default": RECIPES["default"],  # its rules for authors and for names are its own
+        "former": RECIPES["default-0.1"],
         "seed": RECIPES["seed"],
         "hybrid": RECIPES["hybrid"],
         "deeper": recipe("hybrid", depths={"dense": 150}),
@@ -194,7 +195,7 @@ def test_recipes_that_differ_only_after_the_legs_share_their_lists() -> None:
         "b": recipe("hybrid", lexical={"b": 0.75}),
     }
     groups = [sorted(g) for g in grouped(recipes)]
-    assert sorted(groups) == [["b"], ["deeper", "default", "hybrid", "no prior", "seed"], ["seeds"]]
+    assert sorted(groups) == [["b"], ["deeper", "former", "hybrid", "no prior", "seed"], ["default"], ["seeds"]]
     assert asking([recipes["seed"], recipes["deeper"]]).depths == {"dense": 150, "graph": 100, "lexical": 100}
 
 

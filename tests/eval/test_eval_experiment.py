@@ -150,7 +150,7 @@ def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, corpus)
-        conditions = [named(n) for n in ("default", "seed", "hybrid", "lexical", "dense")]
+        conditions = [named(n) for n in ("default-0.1", "seed", "hybrid", "lexical", "dense")]
         asked, found = ask_all(mem, corpus.queries, [c.recipe for c in conditions])
         lists = {c.name: Lists(asked, found) for c in conditions}
         assert check_fast_path(mem, corpus, conditions, lists) == 80  # 20 questions under 4 of the conditions

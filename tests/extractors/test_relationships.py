@@ -19,10 +19,13 @@ RELATED = semmem.recipe("graph", graph={"seeders": (), "neighbour": 0, "related"
 
 
 class Tied(Rules):
-    """The rules, and one relationship in every text that says "owned"."""
+    """The rules, and one relationship in every text that says "owned", 2,000 in one that says "crowd"."""
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
         found = super().extract(text, title, known)
+        if "crowd" in text:
+            crowd = (key(Kind.NAME, ("somebody", str(number))) for number in range(2_000))
+            return replace(found, relationships=[(ADA, "knows", somebody) for somebody in crowd])
         return replace(found, relationships=[(ADA, "owned", LEEDS)]) if "owned" in text else found
 
 
@@ -43,6 +46,17 @@ def reached(mem: semmem.Semmem, recipe: semmem.Recipe) -> set[str]:
 def test_the_walk_follows_a_relationship_only_when_it_is_asked_to(mem: semmem.Semmem) -> None:
     assert reached(mem, PLAIN) == {"ada"}
     assert reached(mem, RELATED) == {"ada", "leeds", "coal"}
+
+
+def test_that_there_are_more_relationships_than_are_read_is_told(mem: semmem.Semmem) -> None:
+    question = "Where is Ada Lovelace?"
+    assert mem.recall(question, recipe=RELATED).degraded == {}
+    mem.remember("There was a crowd.", id="crowd")  # 2,000, and the one that is there
+    found = mem.recall(question, recipe=RELATED)
+    assert list(found.degraded) == ["relationships"]
+    assert found.degraded["relationships"].startswith("what was found has more than 2,000 relationships, so the walk")
+    assert found[0].memory.id == "ada"
+    assert mem.recall(question, recipe=PLAIN).degraded == {}
 
 
 def test_a_relationship_goes_with_the_memory_that_says_it(mem: semmem.Semmem) -> None:

@@ -149,6 +149,8 @@ def test_an_author_takes_turns_who_comes_back_after_another_time_after_time(befo
 def test_an_answer_takes_in_more_of_what_its_question_is_about() -> None:
     rows = [("Ann", False), ("Ben", True), ("Ann", False)]
     turns = Turns.of([Turn("n", at, "s", who, asks, 0) for at, (who, asks) in enumerate(rows)])
-    _, scores = conversation.lexical(turns, np.array([0]), np.array([1.0]), NOBODY, PLAIN)
+    of_its_answer = dataclasses.replace(PLAIN, before_asked=0.3)
+    _, scores = conversation.lexical(turns, np.array([0]), np.array([1.0]), NOBODY, of_its_answer)
     # 1 has it before: .3; 2 answers 1, so that what stood before 1 counts .3 and not .1
     assert scores.tolist() == [1.0, 0.3, 0.3]
+    assert conversation.lexical(turns, np.array([0]), np.array([1.0]), NOBODY, PLAIN)[1].tolist() == [1.0, 0.3, 0.1]

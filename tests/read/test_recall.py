@@ -300,6 +300,25 @@ def test_a_depth_of_zero_is_off_too(mem: semmem.Semmem) -> None:
     assert (counted.calls, set(found[0].components)) == (0, {"lexical"})
 
 
+def test_a_name_of_one_memory_is_known_where_that_memory_leads_on_over_another_name(mem: semmem.Semmem) -> None:
+    mem.remember("The Corrigan tide books are kept in Heron House.", id="books")
+    mem.remember("Heron House is closed on Mondays.", id="house")
+    mem.remember("Priya has moved here from Leeds.", id="priya")
+
+    def regimes(question: str) -> list[str]:
+        recipes = [semmem.recipe("default", graph={"lone_names": value}) for value in ("always", "leading", "never")]
+        return [mem.recall(question, recipe=recipe).regime for recipe in recipes]
+
+    assert regimes("When may I see the Corrigan tide books?") == ["named", "named", "unnamed"]
+    assert regimes("Where does Priya teach?") == ["named", "unnamed", "unnamed"]
+    assert regimes("When is Heron House closed?") == ["named"] * 3  # two memories mention it
+    assert mem.recall("Where does Priya teach?").regime == "unnamed"
+    assert mem.recall("Where does Priya teach?", recipe="seed").regime == "any"
+    mem.maintain()
+    assert regimes("When may I see the Corrigan tide books?") == ["named", "named", "unnamed"]
+    assert regimes("Where does Priya teach?") == ["named", "unnamed", "unnamed"]
+
+
 def test_the_graph_recipe_asks_the_other_legs_for_seeds_and_gives_them_no_share(mem: semmem.Semmem) -> None:
     mem.remember_many(fleet(30))
     found = mem.recall("ferry tide", recipe="graph")

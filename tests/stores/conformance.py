@@ -429,6 +429,37 @@ class StoreConformance:
             store.forget(a, None, ANY, dry_run=False)
         recaller.close()
 
+    @pytest.mark.slow
+    @pytest.mark.needs("lexical")
+    def test_that_sessions_are_too_long_to_read_what_stands_around_a_turn_is_told_and_so_are_they_alone(
+        self, store: Store
+    ) -> None:
+        """4,000 turns are read; of 4,001 no rule acts, which a recall says in ``degraded``. Nothing else is touched."""
+        turns = [
+            {"id": f"t{n}", "text": f"tea {n}", "author": ("Ada", "Bob")[n % 2], "session": "long", "position": n}
+            for n in range(4_000)
+        ]
+        turns[7]["text"] = "mooring"
+        write(store, *turns)
+        write(store, {"id": "rum", "text": "rum", "author": "Ada", "session": "other"})
+        recaller = Recaller(store, legs_of(store, "english"), lambda: "no embedder", "english")
+
+        def asked(question: str) -> tuple[list[str], dict[str, str]]:
+            found = recaller.recall(question, ["n"], semmem.recipe("lexical"), filters=ANY, limit=3)
+            return [hit.memory.id for hit in found], dict(found.degraded)
+
+        assert asked("mooring") == (
+            ["t7", "t8", "t6"],
+            {},
+        )  # what was said before a turn counts for more than what follows
+        write(store, {"id": "last", "text": "milk", "session": "long", "position": 4_000})
+        found, degraded = asked("mooring")
+        assert found == ["t7"]
+        assert list(degraded) == ["conversation"]
+        assert degraded["conversation"].startswith("the sessions around what was found have more than 4,000 turns")
+        assert asked("rum") == (["rum"], {})
+        recaller.close()
+
     @pytest.mark.needs("lexical")
     @pytest.mark.parametrize("maintained", [False, True])
     def test_postings_say_who_has_a_term_how_often_and_how_long_it_is(self, store: Store, maintained: bool) -> None:

@@ -120,7 +120,7 @@ def test_a_setting_of_a_namespace_is_set_shown_and_unset(call: Call) -> None:
     assert (told["namespace"], told["unused"]) == ("n", None)
     assert found["weights.graph"] == (0.5, "namespace n")
     assert found["lexical.match"] == ("all", "namespace n")
-    assert found["weights.dense"] == (1.0, "recipe")
+    assert found["weights.dense"] == (0.35, "recipe")
     assert by_name(loaded(call("-n", "m", "settings", "--json"))["search"])["weights.graph"] == (0.35, "recipe")
     assert loaded(call("settings", "unset", "lexical.match", "-n", "n", "--json"))["settings"] == {"weights.graph": 0.5}
     assert call("settings", "unset", "lexical.match", "-n", "n")[0] == 4

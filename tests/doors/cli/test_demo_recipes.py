@@ -16,6 +16,10 @@ G, P, B = "guaranteed", "possible", "boost-only"
 BOTH = {"lexical": P, "dense": P}
 REACH = {
     "default": {"named": {"lexical": G, "dense": G, "graph": G}, "unnamed": {"lexical": G, "dense": G, "graph": G}},
+    "default-0.1": {
+        "named": {"lexical": G, "dense": G, "graph": G},
+        "unnamed": {"lexical": G, "dense": G, "graph": G},
+    },
     "seed": {"any": {**BOTH, "graph": B}},  # .35/61 < 1/70
     "hybrid": {"any": BOTH},
     "lexical": {"any": {"lexical": G}},
@@ -49,7 +53,7 @@ def test_every_recipe_is_in_one_table_with_the_answers_ranks_and_its_reach(
     assert all(row["degraded"] == {} for row in rows.values())
     # every question needs a note that shares no word with it: only a graph that may bring one in answers all five
     answered = {name: row["answered"] for name, row in rows.items()}
-    assert answered == dict.fromkeys(REACH, 0) | {"default": 5, "graph": 5, "scored": 5}
+    assert answered == dict.fromkeys(REACH, 0) | {"default": 5, "default-0.1": 5, "graph": 5, "scored": 5}
     assert all(rank <= 4 for rank in rows["default"]["ranks"])
 
     show_compared(Door(), list(rows.values()))
