@@ -54,3 +54,10 @@ def test_the_tests_mirror_the_rooms() -> None:
     others = {"direct", "docs", "eval", "origins"}
     assert rooms - tested == {"interfaces"}  # an alias, tested with the importers
     assert tested - rooms - others == set()
+
+
+def test_every_room_is_in_the_table_of_the_glossary_and_no_other() -> None:
+    glossary = (ROOT / "CONTEXT.md").read_text(encoding="utf-8")
+    table = glossary[glossary.index("| room | what is in it |") :].split("\n\n")[0]
+    listed = set(re.findall(r"^\| `([\w/]+)` \|", table, re.MULTILINE))
+    assert listed == {room.relative_to(HALL).as_posix() for room in ROOMS if room != HALL}
