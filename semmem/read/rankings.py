@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from semmem.model.clock import Clock
-from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, SemmemError
+from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.read.candidates import Candidates
+from semmem.read.threads import Task, Threads
 
 __all__ = ["USUAL_DEPTH", "Asking", "deep_enough", "deeper", "reason"]
 
@@ -23,7 +25,7 @@ _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
 _LONGEST_QUEUE = 30.0
-"""Seconds that a leg waits for a thread."""
+"""Seconds that the legs asked side by side wait for threads, all of them together."""
 
 
 class Asking:
@@ -36,11 +38,11 @@ class Asking:
         self._store = store
         self._legs = legs
         self._renewed = renewed
-        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="semmem-leg")
+        self._threads = Threads()
 
     def close(self) -> None:
         """Stop the threads; legs that still run finish by themselves."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     @contextmanager
     def prepared(
@@ -61,13 +63,17 @@ class Asking:
                 cancels.append(cancel)
                 return prepare(question, scope, recipe)
 
-        looking = self._threads.submit(work)
+        try:
+            looking = self._threads.submit("graph", work)
+        except LegFailed:  # the graph leg is told so itself when it is asked
+            yield None
+            return
         try:
             yield looking
         finally:
-            looking.cancel()
+            self._threads.give_up(looking)
             for cancel in cancels:
-                cancel()
+                _cancelled(cancel)
 
     def ask(
         self,
@@ -91,20 +97,24 @@ class Asking:
                 timings[name] = clocks[name].spent()
 
         answers: dict[str, Ranking] = {}
-        running: dict[str, Future[Ranking]] = {}
+        running: dict[str, Task[Ranking]] = {}
+        asked = time.perf_counter()
         for name in sorted(legs):
-            running[name] = self._threads.submit(work, name)
-        for name, future in running.items():
+            try:
+                running[name] = self._threads.submit(name, partial(work, name))
+            except LegFailed as error:
+                degraded[name] = error.message
+        for name, task in running.items():
             limit = recipe.timeouts.get(name, 5.0)
             try:
-                answers[name] = _wait(future, clocks[name], limit)
+                answers[name] = _wait(task, clocks[name], limit, asked)
                 degraded |= answers[name].degraded
             except TimedOut:
-                future.cancel()
-                if name in cancels:
-                    cancels[name]()
+                self._threads.give_up(task)
                 late = clocks[name].begun
                 degraded[name] = f"no answer within {limit:g} s" if late else f"no thread within {_LONGEST_QUEUE:g} s"
+                if name in cancels and (failed := _cancelled(cancels[name])):
+                    degraded[name] += f", and what it asks of the store goes on: {failed}"
             except EmbedderReplaced as error:
                 if self._renewed():
                     raise
@@ -116,13 +126,21 @@ class Asking:
         return answers
 
 
-def _wait(future: Future[Ranking], clock: Clock, limit: float) -> Ranking:
-    """Return the answer of a leg whose clock has not run for ``limit`` seconds. Raises TimedOut.
+def _cancelled(cancel: Callable[[], None]) -> str | None:
+    """Cancel what a leg asks of the store; return why that failed, if it did: the leg is late in any case."""
+    try:
+        cancel()
+    except Exception as error:  # noqa: BLE001  # whatever the driver of the store raises
+        return reason(error)
+    return None
+
+
+def _wait(future: Future[Ranking], clock: Clock, limit: float, asked: float) -> Ranking:
+    """Return the answer of a leg, ``asked`` at that time, whose clock has not run for ``limit`` s. Raises TimedOut.
 
     Waiting for a thread, for a connection, or for the model to be read from disk, is not on the leg's time, and has an
     end of its own.
     """
-    asked = time.perf_counter()
     while True:
         waited = time.perf_counter() - asked
         most = limit + _LONGEST_LOADING if clock.begun else _LONGEST_QUEUE

@@ -438,7 +438,7 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
         timings: dict[str, float] = {}
         order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
         over = threading.Event()
-        busy = [mem._recaller._asking._threads.submit(over.wait) for _ in range(16)]
+        busy = [mem._recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
         threading.Timer(1.5, over.set).start()
         found = mem._recaller._asking.ask(["lexical", "dense"], question, scope, order, degraded, timings)
         assert all(one.done() for one in busy)

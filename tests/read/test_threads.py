@@ -1,0 +1,152 @@
+"""The threads that legs answer on: a leg that never comes back holds up neither the others nor the exit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.model.errors import LegFailed, StoreClosed
+from semmem.model.search import Result
+from semmem.read.threads import Threads
+
+ASLEEP = semmem.recipe(
+    "lexical", weights={"asleep": 1}, rank_constants={"asleep": 60}, timeouts={"asleep": 0.05, "lexical": 30}
+)
+NOT_ASKED = "4 earlier questions to asleep still run, past their time; until one ends it is not asked again."
+
+
+class Asleep:
+    """A leg that does not return before it is let go."""
+
+    name = "asleep"
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def search(self, query: str, *, limit: int, offset: int = 0, filters: Any = None) -> list[Result]:
+        self.go.wait(60)
+        return []
+
+
+def test_a_leg_that_never_returns_is_soon_not_asked_again_and_the_others_answer(tmp_path: Path) -> None:
+    leg = Asleep()
+    with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
+        mem.remember("ferry at dawn", id="match")
+        mem.register_leg("asleep", lambda reader: leg)
+        try:
+            why = []
+            for _ in range(20):
+                found = mem.recall("ferry", recipe=ASLEEP)
+                assert [hit.memory.id for hit in found] == ["match"]
+                why.append(found.degraded["asleep"])
+        finally:
+            leg.go.set()
+    assert why == ["no answer within 0.05 s"] * 4 + [NOT_ASKED] * 16
+
+
+def test_a_process_ends_although_a_leg_does_not_return(tmp_path: Path) -> None:
+    program = """if True:
+        import sys, time, semmem
+        class Asleep:
+            name = "asleep"
+            def search(self, query, *, limit, offset=0, filters=None):
+                time.sleep(3600)
+        with semmem.connect(sys.argv[1]) as mem:
+            mem.remember("ferry at dawn")
+            mem.register_leg("asleep", lambda reader: Asleep())
+            plan = semmem.recipe("lexical", weights={"asleep": 1}, rank_constants={"asleep": 60},
+                                 timeouts={"asleep": 0.1})
+            print(len(mem.recall("ferry", recipe=plan)))
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", program, f"sqlite:{tmp_path}/a.db"], capture_output=True, text=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
+
+
+def test_a_cancelling_that_fails_leaves_the_leg_degraded_and_the_other_ones_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leg = Asleep()
+
+    def refused() -> None:
+        raise OSError("the server does not take it")
+
+    @contextmanager
+    def held() -> Iterator[Any]:
+        yield refused
+
+    with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
+        mem.remember("ferry at dawn", id="match")
+        mem.register_leg("asleep", lambda reader: leg)
+        monkeypatch.setattr(mem.store, "held", held)
+        try:
+            found = mem.recall("ferry", recipe=ASLEEP)
+        finally:
+            leg.go.set()
+    assert [hit.memory.id for hit in found] == ["match"]
+    assert found.degraded == {
+        "asleep": "no answer within 0.05 s, and what it asks of the store goes on: OSError: the server does not take it"
+    }
+
+
+def test_another_thread_takes_the_place_of_one_whose_task_is_overdue() -> None:
+    threads, go = Threads(most=1), threading.Event()
+    try:
+        stuck = threads.submit("stuck", lambda: go.wait(60))
+        waiting = threads.submit("other", lambda: "answer")
+        threads.give_up(stuck)
+        assert waiting.result(30) == "answer"
+    finally:
+        go.set()
+        threads.close()
+
+
+def test_a_leg_is_asked_again_when_one_of_its_overdue_tasks_has_ended() -> None:
+    threads, gos = Threads(most=2), [threading.Event() for _ in range(4)]
+    try:
+        stuck = [threads.submit("stuck", lambda go=go: go.wait(60)) for go in gos]  # type: ignore[misc]
+        for task in stuck:
+            while not task.running():
+                threading.Event().wait(0.01)
+            threads.give_up(task)
+        with pytest.raises(LegFailed, match="4 earlier questions to stuck still run"):
+            threads.submit("stuck", lambda: True)
+        gos[0].set()
+        assert stuck[0].result(30)
+        for _ in range(3000):
+            try:
+                assert threads.submit("stuck", lambda: 7).result(30) == 7
+                break
+            except LegFailed:  # its thread has not counted it off yet
+                threading.Event().wait(0.01)
+        else:
+            pytest.fail("the leg is never asked again")
+    finally:
+        for go in gos:
+            go.set()
+        threads.close()
+
+
+def test_what_is_given_up_before_it_began_never_begins_and_after_the_close_nothing_does() -> None:
+    threads, go, done = Threads(most=1), threading.Event(), list[int]()
+    stuck = threads.submit("stuck", lambda: go.wait(60))
+    while not stuck.running():
+        threading.Event().wait(0.01)
+    late = threads.submit("late", lambda: done.append(1))
+    threads.give_up(late)
+    last = threads.submit("last", lambda: done.append(2))
+    threads.close()
+    go.set()
+    assert stuck.result(30)
+    assert (late.cancelled(), last.cancelled(), done) == (True, True, [])
+    with pytest.raises(StoreClosed):
+        threads.submit("more", lambda: 1)
