@@ -6,8 +6,6 @@ import inspect
 import json
 import os
 import sys
-import threading
-import time
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,13 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from semmem.doors import wire
-from semmem.doors.control_characters import as_json, visible
+from semmem.doors.control_characters import as_json
 from semmem.model.errors import InvalidInput
 from semmem.model.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.progress import Progress
 
     from semmem.client.memory import Semmem
     from semmem.doors.cli.terminal import Terminal
@@ -44,20 +41,36 @@ __all__ = [
     "Url",
     "alone",
     "command",
-    "counting",
     "filters",
     "moment",
+    "not_empty",
     "pairs",
 ]
 
+Given = TypeVar("Given", bound=str | list[str] | None)
+
+
+def not_empty(given: Given) -> Given:
+    """Refuse an option that was given an empty word, as an unset variable of the shell does; it never means none."""
+    if given == "" or (isinstance(given, list) and "" in given):
+        raise typer.BadParameter("it is empty; give it a value, or leave the option out.")
+    return given
+
+
 Url = Annotated[
     str | None,
-    typer.Option("--url", help="Store: embedded:, embedded:///folder, postgresql://…, sqlite:FILE (default: yours)."),
+    typer.Option(
+        "--url",
+        callback=not_empty,
+        help="Store: embedded:, embedded:///folder, postgresql://…, sqlite:FILE (default: yours).",
+    ),
 ]
 
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="The wall that nothing crosses.")]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", callback=not_empty, help="The namespace to work in.")
+]
 
-RecipeName = Annotated[str | None, typer.Option("--recipe", help="Search settings by name.")]
+RecipeName = Annotated[str | None, typer.Option("--recipe", callback=not_empty, help="Search settings by name.")]
 
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
 
@@ -323,75 +336,3 @@ def pairs(text: str | None) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise InvalidInput(f"--metadata must be a JSON object, such as '{{\"ticket\": 7}}', not {text!r}.")
     return value
-
-
-_PATIENCE, _PAUSE = 1.0, 10.0
-
-
-@contextmanager
-def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
-    """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
-
-    Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
-    error is not a terminal, a plain line is written every ten seconds instead.
-    """
-    start = last = time.monotonic()
-    bar: Progress | None = None
-    patience: threading.Timer | None = None
-    if door.err.is_terminal:
-        bar = _bar(door)
-        bar.add_task(visible(what), total=total, rate="")
-        patience = threading.Timer(_PATIENCE, bar.start)
-        patience.daemon = True
-        patience.start()
-    count, over = 0, threading.Event()
-
-    def tell() -> None:
-        """Say every ten seconds how many are done, while the first batch is at work too."""
-        while not over.wait(_PAUSE):
-            if time.monotonic() - last >= _PAUSE:
-                door.say(line(what, count, total, time.monotonic() - start))
-
-    if bar is None:
-        threading.Thread(target=tell, daemon=True).start()
-
-    def advance(done: Any) -> None:
-        nonlocal count, last
-        count = done if isinstance(done, int) else int(done.read)
-        now = time.monotonic()
-        if bar is not None:
-            bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
-        elif now - last >= _PAUSE:
-            last = now
-            door.say(line(what, count, total, now - start))
-
-    try:
-        yield advance
-    finally:
-        over.set()
-        if patience is not None:
-            patience.cancel()
-            patience.join()
-        if bar is not None and bar.live.is_started:
-            bar.stop()
-
-
-def line(what: str, count: int, total: int | None, seconds: float) -> str:
-    """Return progress as a sentence: done, rate, and the time left where the total is known."""
-    rate = count / seconds if seconds else 0.0
-    left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
-    return f"{what}: {count:,}{f' of {total:,}' if total else ''}, {rate:,.0f}/s{left}"
-
-
-def _bar(door: Door) -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}", justify="right"),
-        TimeRemainingColumn(),
-        console=door.err,
-        transient=True,
-    )

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters
+from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.show import counted
 from semmem.doors.cli.write import OnError
@@ -63,7 +63,9 @@ def import_(
     ] = None,
     delimiter: Annotated[str | None, typer.Option(help="csv: what stands between cells; default: looked for.")] = None,
     drop_others: Annotated[bool, typer.Option("--drop-others", help="csv: no metadata from other columns.")] = False,
-    into: Annotated[str | None, typer.Option(help="jsonl: this namespace for all, instead of their own.")] = None,
+    into: Annotated[
+        str | None, typer.Option(callback=not_empty, help="jsonl: this namespace for all, instead of their own.")
+    ] = None,
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: make vectors anew.")] = False,
     replace: Annotated[
         bool,
@@ -90,7 +92,7 @@ def import_(
 
     mem0: mem0's memories saved as JSON.
     """
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
     from semmem.importers import MARKED, BadRow, owned, reader, told_apart
     from semmem.model.errors import BadItem, Conflict, InvalidInput
 
@@ -245,7 +247,8 @@ def export(
     door: Door,
     file: Annotated[str, typer.Argument(help="Where to: a file, or - for standard output.")],
     namespace: Annotated[
-        list[str] | None, typer.Option("--namespace", "-n", help="Of this namespace; give it again for more.")
+        list[str] | None,
+        typer.Option("--namespace", "-n", callback=not_empty, help="Of this namespace; give it again for more."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
     sessions: Sessions = None,
@@ -261,7 +264,7 @@ def export(
 
     Newest first, whole texts; the file appears under its name when it is complete.
     """
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
     from semmem.model.errors import InvalidInput
 
     if everything and namespace:

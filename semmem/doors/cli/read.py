@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters
+from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def recall(
     door: Door,
     query: Query,
     namespace: Annotated[
-        list[str] | None, typer.Option("--namespace", "-n", help="Where to look; give it again for more than one.")
+        list[str] | None,
+        typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
     limit: Limit = 10,
     offset: Annotated[int, typer.Option(help="How many hits to pass over first.")] = 0,
@@ -139,7 +140,10 @@ def _others(mem: Semmem, asked: Sequence[str]) -> str:
 def stats(
     door: Door,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Count only this namespace; default: the whole store.")
+        str | None,
+        typer.Option(
+            "--namespace", "-n", callback=not_empty, help="Count only this namespace; default: the whole store."
+        ),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read everything and say a hash of what each namespace holds, too.")

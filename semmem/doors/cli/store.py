@@ -39,7 +39,7 @@ def copy(
     Interrupted, the same command goes on where it stopped; of a finished copy it sends what has changed since.
     """
     import semmem
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
 
     with counting(door, "rows copied", None) as advance:
         report = semmem.copy(from_url, to_url, progress=advance)
@@ -52,7 +52,7 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
 ) -> None:
     """Write the whole store into one file, as it is at one moment, while others read and write."""
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
 
     to_write(file, force=force)
     with door.connect(embedder="none") as mem, counting(door, "rows written", None) as advance:
@@ -63,7 +63,7 @@ def backup(
 def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
     """Fill an empty store with a backup: all of it, or nothing where the file is damaged."""
     from semmem import transfer
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
 
     to_read(file)
     transfer.check(file)  # before a server is started, or a folder made, for one that is refused
@@ -116,7 +116,7 @@ def rebuild(
     Others go on reading and writing. Interrupted, the same command goes on. Ends with the hash of each namespace's
     graph, which is the same whatever the order in which its memories came.
     """
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
     from semmem.model.errors import InvalidInput
     from semmem.model.reports import Rebuilt
 

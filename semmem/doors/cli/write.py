@@ -24,6 +24,7 @@ from semmem.doors.cli.context import (
     command,
     filters,
     moment,
+    not_empty,
     pairs,
 )
 from semmem.doors.cli.files import to_read
@@ -63,7 +64,9 @@ def remember(
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A file of any name: text, or one item a line if .jsonl.")] = None,
-    id: Annotated[str | None, typer.Option(help="Your own id; the same id and content again is a no-op.")] = None,
+    id: Annotated[
+        str | None, typer.Option(callback=not_empty, help="Your own id; the same id and content again is a no-op.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="What the memory is about.")] = None,
     author: Annotated[str | None, typer.Option(help="Who said or wrote it; never part of the text.")] = None,
     session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
@@ -275,8 +278,8 @@ def _in_the_file(reason: str) -> str:
 
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
-    from semmem.doors.cli.context import counting
     from semmem.doors.cli.import_export import numbered
+    from semmem.doors.cli.progress import counting
     from semmem.model.errors import BadItem, Conflict
     from semmem.model.plain import plain
 

@@ -74,3 +74,38 @@ def test_debug_shows_where_a_malformed_url_failed_and_not_its_password(
     assert "Traceback" in err
     assert "The store URL cannot be used" in err
     assert "hunter2" not in err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-n", "", "forget", "--all", "--yes"],
+        ["forget", "-n", "", "--all", "--yes"],
+        ["forget", "--namespace=", "--all", "--yes"],
+        ["-n", "", "-n", "", "list"],
+        ["recall", "owl", "-n", "", "-n", "default"],
+        ["settings", "set", "weights.graph", "0", "-n", ""],
+        ["settings", "-n", ""],
+        ["export", "-", "-n", ""],
+        ["stats", "-n", ""],
+        ["import", "jsonl", "notes.jsonl", "--into", ""],
+        ["remember", "A hawk.", "--id", ""],
+        ["remember", "A hawk.", "--namespace", ""],
+        ["--recipe", "", "recall", "owl"],
+        ["--url", "", "stats"],
+        ["stats", "--url", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_is_empty_is_refused_and_never_means_the_default(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", f"sqlite://{tmp_path}/notes.db")
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
+        mem.remember("An owl in the oak.", id="owl")
+    assert run(args) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "it is empty; give it a value, or leave the option out." in err
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
+        assert [memory.id for memory in mem.list()] == ["owl"]

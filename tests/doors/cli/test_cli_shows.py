@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.cli import context, show
+from semmem.doors.cli import progress, show
 from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo import show as demo_recipes
@@ -180,9 +180,9 @@ def test_a_terminal_shows_a_bar_before_anything_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(context, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     terminal.cache_clear()
-    with context.counting(Door(), "[b]notes\x1b[2J.jsonl", 90) as advance:
+    with progress.counting(Door(), "[b]notes\x1b[2J.jsonl", 90) as advance:
         for _ in range(200):
             if "0/90" in (shown := capfd.readouterr().err):
                 break

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from semmem.doors.cli import context, show
 from semmem.doors.cli.app import run
-from semmem.doors.cli.context import line
 from semmem.doors.cli.demo import data
+from semmem.doors.cli.progress import line
 from semmem.doors.cli.write import items
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.doors.cli import context
+from semmem.doors.cli import progress
 from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
 
@@ -126,9 +126,9 @@ def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
 def test_progress_is_told_before_the_first_batch_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "_PAUSE", 0.05)
+    monkeypatch.setattr(progress, "_PAUSE", 0.05)
     said = ""
-    with context.counting(Door(), "notes.jsonl", 500):
+    with progress.counting(Door(), "notes.jsonl", 500):
         for _ in range(200):
             if said := said + capfd.readouterr().err:
                 break

@@ -93,7 +93,7 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
 
 
 def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) -> dict[str, Any]:
-    from semmem.doors.cli.context import counting
+    from semmem.doors.cli.progress import counting
 
     items = list(folder(root))
     show.folder(root, len(items))

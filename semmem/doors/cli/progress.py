@@ -1,0 +1,89 @@
+"""Progress: how many are done, as a bar on a terminal, as a line now and then where standard error is none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from semmem.doors.control_characters import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from semmem.doors.cli.context import Door
+
+__all__ = ["counting", "line"]
+
+_PATIENCE, _PAUSE = 1.0, 10.0
+
+
+@contextmanager
+def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
+    """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
+
+    Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
+    error is not a terminal, a plain line is written every ten seconds instead.
+    """
+    start = last = time.monotonic()
+    bar: Progress | None = None
+    patience: threading.Timer | None = None
+    if door.err.is_terminal:
+        bar = _bar(door)
+        bar.add_task(visible(what), total=total, rate="")
+        patience = threading.Timer(_PATIENCE, bar.start)
+        patience.daemon = True
+        patience.start()
+    count, over = 0, threading.Event()
+
+    def tell() -> None:
+        """Say every ten seconds how many are done, while the first batch is at work too."""
+        while not over.wait(_PAUSE):
+            if time.monotonic() - last >= _PAUSE:
+                door.say(line(what, count, total, time.monotonic() - start))
+
+    if bar is None:
+        threading.Thread(target=tell, daemon=True).start()
+
+    def advance(done: Any) -> None:
+        nonlocal count, last
+        count = done if isinstance(done, int) else int(done.read)
+        now = time.monotonic()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
+        elif now - last >= _PAUSE:
+            last = now
+            door.say(line(what, count, total, now - start))
+
+    try:
+        yield advance
+    finally:
+        over.set()
+        if patience is not None:
+            patience.cancel()
+            patience.join()
+        if bar is not None and bar.live.is_started:
+            bar.stop()
+
+
+def line(what: str, count: int, total: int | None, seconds: float) -> str:
+    """Return progress as a sentence: done, rate, and the time left where the total is known."""
+    rate = count / seconds if seconds else 0.0
+    left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
+    return f"{what}: {count:,}{f' of {total:,}' if total else ''}, {rate:,.0f}/s{left}"
+
+
+def _bar(door: Door) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", justify="right"),
+        TimeRemainingColumn(),
+        console=door.err,
+        transient=True,
+    )
