@@ -21,13 +21,22 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def must_be_free(path: Path, *, force: bool) -> None:
-    """Raise InvalidInput for a name that another file has, unless ``force``, and for what is no file in any case."""
+    """Raise InvalidInput for a name that another file has, unless ``force``, and for what is no file in any case.
+
+    A link to a device, a pipe or a folder is no file either, such as /dev/stdout.
+    """
     try:
-        mode = path.lstat().st_mode
+        path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-        raise InvalidInput(f"{path} is no file.")
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # a link that leads nowhere, or in a circle
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise InvalidInput(f"{path} is a folder, not a file.")
+    if not stat.S_ISREG(mode):
+        raise InvalidInput(f"{path} is a device or a pipe, not a file; export takes - for standard output.")
     if not force:
         raise InvalidInput(f"{path} exists already; choose another name, or overwrite it with --force (force=True).")
 

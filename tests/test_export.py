@@ -209,7 +209,7 @@ def test_an_export_appears_whole_or_not_at_all(call: Call, tmp_path: Path) -> No
     code, _, err = call("export", str(path), "--force", "--all", "--url", "postgresql:///nowhere?host=/none")
     assert code == 8, err
     assert path.read_bytes() == before
-    assert call("export", str(tmp_path), "--force")[2] == f"{tmp_path} is no file.\n"
+    assert call("export", str(tmp_path), "--force")[2] == f"{tmp_path} is a folder, not a file.\n"
 
 
 def test_all_lines_can_go_into_one_namespace(call: Call, tmp_path: Path) -> None:

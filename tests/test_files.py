@@ -116,9 +116,23 @@ def test_what_a_link_leads_to_is_never_written(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_refused_by_force_too(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(InvalidInput, match=r" is no file\.$"):
+    (tmp_path / "to-pipe").symlink_to(tmp_path / "pipe")
+    (tmp_path / "to-device").symlink_to(os.devnull)
+    (tmp_path / "to-link").symlink_to(tmp_path / "to-device")
+    (tmp_path / "to-folder").symlink_to(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    device = "is a device or a pipe, not a file; export takes - for standard output."
+    wrong = dict.fromkeys((tmp_path / "pipe", tmp_path / "to-pipe", tmp_path / "to-device"), device)
+    wrong |= {tmp_path / "to-link": device, Path(os.devnull): device}
+    wrong |= dict.fromkeys((tmp_path, tmp_path / "to-folder"), "is a folder, not a file.")
+    for path, why in wrong.items():
+        with pytest.raises(InvalidInput) as refused:
             must_be_free(path, force=True)
+        assert str(refused.value) == f"{path} {why}"
+        with pytest.raises(InvalidInput), new_file(path, force=True):
+            raise AssertionError("it was opened")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "to-device").is_symlink()
     with pytest.raises(FileNotFoundError), new_file(tmp_path / "none" / "x"):
         raise AssertionError("it was opened")
 
@@ -152,3 +166,19 @@ def test_a_link_to_nothing_is_no_sqlite_store(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"link\.db is a link to a file that is not there; name that file"):
         semmem.connect(f"sqlite:{tmp_path / 'link.db'}", embedder="none")
     assert not (tmp_path / "nowhere.db").exists()
+
+
+@pytest.mark.parametrize("command", [["export"], ["backup"]])
+def test_no_command_puts_a_file_where_a_link_leads_to_a_device(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]
+) -> None:
+    link = tmp_path / "stdout"
+    link.symlink_to(os.devnull)
+    url = f"sqlite://{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("An owl.")
+    assert run([*command, str(link), "--force", "--url", url]) == 2
+    assert capfd.readouterr().err == (
+        f"{link} is a device or a pipe, not a file; export takes - for standard output.\n"
+    )
+    assert link.is_symlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from semmem.files import must_be_free
 from semmem.model.errors import InvalidInput
 
 __all__ = ["to_read", "to_write"]
@@ -23,8 +24,7 @@ def to_write(path: Path, *, force: bool) -> Path:
     """Return ``path`` where a file may be written. Raises InvalidInput: something is there, or the folder is not."""
     if not path.parent.is_dir():
         raise InvalidInput(f"There is no folder {path.parent}; create it first.")
-    if path.is_dir() or (path.exists() and not path.is_file()):
-        raise InvalidInput(f"{path} is no file.")
+    must_be_free(path, force=True)
     if os.path.lexists(path) and not force:  # a link counts, whether it leads somewhere or not
         raise InvalidInput(f"{path} is there already; --force writes over it.")
     return path
