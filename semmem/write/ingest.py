@@ -49,13 +49,14 @@ OnError = Literal["abort", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one batch."""
+    """What became of one batch; ``names`` are those of its good items, made ones too."""
 
     remembered: int = 0
     unchanged: int = 0
     replaced: int = 0
     rejected: tuple[Rejected, ...] = ()
     degraded: Mapping[str, str] = field(default_factory=dict)
+    names: frozenset[tuple[str, str]] = frozenset()
 
 
 class Ingest:
@@ -210,7 +211,8 @@ class Ingest:
                 refuse(replace(refused, at=at))
         rejected.sort(key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values()))
-        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded)
+        names = frozenset(draft.name for draft in drafts)
+        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names)
 
     def plan(
         self,

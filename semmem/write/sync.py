@@ -78,7 +78,8 @@ class _Bringing:
         for item in items:
             id = item.get("id") if isinstance(item, Mapping) else None
             if isinstance(id, str):
-                self.met.add((item.get("namespace") or self._namespace, id))
+                where = item.get("namespace")
+                self.met.add((where if where and isinstance(where, str) else self._namespace, id))
 
 
 def bring_in(
@@ -111,6 +112,7 @@ def bring_in(
         work.take(found)
         one = work.ingest.batch(batch, namespace, on_error, policy, work.met)
         work.meet(found)
+        work.met |= one.names
         done = BroughtIn(
             done.remembered + one.remembered,
             done.unchanged + one.unchanged,

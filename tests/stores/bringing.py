@@ -67,6 +67,24 @@ class BringingConformance:
         assert texts(mem) == {"hand": "By hand.", "source": "Changed."}
         assert (report.replaced, [row.id for row in report.rejected]) == (1, ["hand"])
 
+    def test_what_is_brought_in_without_an_id_is_not_pruned_by_the_same_call(self, mem: Semmem) -> None:
+        owned = {"tags": ["own"]}
+        items = [{"id": "1", "text": "one", "tags": ["own"]}, {"text": "only copy", "tags": ["own"]}]
+        report = mem.bring_in(items, owned=owned, prune=True)
+        assert (report.remembered, report.gone, report.pruned) == (2, (), 0)
+        assert set(texts(mem).values()) == {"one", "only copy"}
+        report = mem.bring_in([{"text": "another", "tags": ["own"]}], owned=owned, prune=True)
+        assert (report.remembered, report.pruned) == (1, 2)
+        assert set(texts(mem).values()) == {"another"}
+
+    def test_a_namespace_that_is_no_string_makes_a_bad_row_and_no_more(self, mem: Semmem) -> None:
+        items = [{"id": "1", "text": "one"}, {"id": "2", "text": "two", "namespace": ["a"]}]
+        report = mem.bring_in(items, on_error="skip")
+        assert (report.remembered, [row.reason for row in report.rejected]) == (
+            1,
+            ["namespace must be a string, not list; write str(…) around it."],
+        )
+
     # ------------------------------------------------------------------ update
 
     def test_an_update_changes_what_is_given_and_keeps_the_rest(self, mem: Semmem) -> None:
