@@ -164,6 +164,7 @@ class Keeping:
         replace: bool = False,
         prune: bool = False,
         keep: Collection[str] = (),
+        mark: Mapping[str, Any] | None = None,
         progress: Callable[[BroughtIn], None] | None = None,
     ) -> BroughtIn:
         """Store the items of an importer; what is there already, field by field, is neither read nor embedded again.
@@ -171,12 +172,15 @@ class Keeping:
         An id with other content is rejected. If the memory is one that ``owned`` (filters) says is the source's own,
         ``replace`` lets the new content take its place; ``prune`` forgets the source's memories in ``namespace`` that
         are neither among the items nor in ``keep``, which is looked at last. Without ``prune`` these are told as gone.
+
+        ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
+        with it a key of metadata that an item leaves out is neither compared nor taken away.
         """
         check_namespace(namespace)
         return bring_in(
             self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=checked_filters(owned), replace_changed=replace,
-            prune=prune, keep=keep, progress=progress,
+            prune=prune, keep=keep, mark=mark or {}, progress=progress,
         )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:

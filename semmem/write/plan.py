@@ -8,6 +8,7 @@ from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
+from semmem.importers import MARK
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.types import Memory
@@ -23,11 +24,14 @@ class Policy:
     """How an item is compared with the memory of its id, and whether it may take its place.
 
     ``partial``: only the fields that the item has are compared and overwritten; otherwise what it leaves out is the
-    default. ``may_replace`` says it of a stored memory, None means never.
+    default. ``may_replace`` says it of a stored memory, None means never. ``mark`` is metadata that a source adds to
+    each of its memories: it is not compared, and beside it a key of metadata that an item leaves out stays as it is.
+    With an empty mark only the mark that another import has left is passed over; None: metadata is as any field.
     """
 
     partial: bool = False
     may_replace: Callable[[Memory], bool] | None = None
+    mark: Mapping[str, Any] | None = None
 
 
 REMEMBERING = Policy()
@@ -84,13 +88,13 @@ def planned(
             continue
         there = stored.get(draft.name) if draft.named else None
         if there is None:
-            plan.new.append(draft)
+            plan.new.append(_marked(draft, policy.mark))
         elif _same(there, draft, vectors, policy):
             plan.unchanged.append(draft)
         elif policy.partial and draft.name in met:
             plan.refused.append(_twice(draft, draft, policy))
         elif policy.may_replace is not None and policy.may_replace(there.memory):
-            plan.changed.append(revised(there, draft, now))
+            plan.changed.append(revised(there, draft, now, policy.mark))
         else:
             plan.refused.append(_taken(draft, policy))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
@@ -99,10 +103,11 @@ def planned(
     return plan
 
 
-def revised(stored: Stored, draft: Draft, now: datetime) -> Draft:
+def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any] | None = None) -> Draft:
     """Return ``draft`` as what takes the place of a stored memory: fields that it does not have stay as they are."""
     timed = draft.timed or payload_of(stored.memory, timed=False) != stored.payload
     changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
+    changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), replaces=stored.memory)
 
@@ -119,9 +124,39 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
         return False
     if draft.payload == stored.payload:
         return True
-    return policy.partial and all(
-        _alike(getattr(stored.memory, name), getattr(draft.memory, name)) for name in _FIELDS if name in draft.given
-    )
+    there, item = stored.memory, draft.memory
+    if not policy.partial:
+        return False
+    if "metadata" in draft.given and not _same_metadata(there.metadata, item.metadata, policy.mark):
+        return False
+    others = (name for name in _FIELDS if name in draft.given and name != "metadata")
+    return all(_alike(getattr(there, name), getattr(item, name)) for name in others)
+
+
+def _same_metadata(stored: Mapping[str, Any], given: Mapping[str, Any], mark: Mapping[str, Any] | None) -> bool:
+    if mark:
+        return all(key in stored and _alike(stored[key], given[key]) for key in given.keys() - mark.keys())
+    if mark is not None and MARK not in given:
+        stored = {key: value for key, value in stored.items() if key != MARK}
+    return _alike(stored, given)
+
+
+def _merged(stored: Mapping[str, Any], draft: Draft, mark: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the metadata of a memory whose place ``draft`` takes."""
+    given = draft.memory.metadata if "metadata" in draft.given else None
+    if mark:
+        return {**stored, **(given or {}), **mark}
+    if given is None or mark is None or MARK not in stored:
+        return stored if given is None else given
+    return {MARK: stored[MARK], **given}
+
+
+def _marked(draft: Draft, mark: Mapping[str, Any] | None) -> Draft:
+    """Return a new draft with the mark of its source."""
+    if not mark:
+        return draft
+    memory = replace(draft.memory, metadata={**draft.memory.metadata, **mark})
+    return replace(draft, memory=memory, payload=payload_of(memory, timed=draft.timed))
 
 
 def _same_vector(one: Any, other: Any) -> bool:
@@ -145,7 +180,10 @@ def _taken(draft: Draft, policy: Policy) -> Refused:
     elif policy.may_replace is None:
         reason = f"The id {id!r} is already stored with other content."
     else:
-        reason = f"The id {id!r} is already stored with other content, and not as one of this source's own memories."
+        reason = (
+            f"The id {id!r} is already stored with other content, and not as one of this source's own memories; change "
+            f"it by update{', or import with --replace the first time too' if policy.mark else ''}."
+        )
     return Refused(draft.at, draft.name, reason)
 
 

@@ -96,6 +96,7 @@ def bring_in(
     replace_changed: bool,
     prune: bool,
     keep: Collection[str],
+    mark: Mapping[str, Any],
     progress: Callable[[BroughtIn], None] | None,
 ) -> BroughtIn:
     """Store a stream of items, one batch after the other; see Keeping.bring_in for what the arguments mean."""
@@ -104,7 +105,7 @@ def bring_in(
         raise InvalidInput("Say with owned which memories are the source's; only these may be replaced or pruned.")
     started = time.monotonic()
     own = (lambda memory: matches(memory, within(owned, (memory.namespace,)))) if replace_changed else None
-    policy = Policy(partial=True, may_replace=own)
+    policy = Policy(partial=True, may_replace=own, mark=mark)
     work = _Bringing(ingest, filler, namespace)
     done = BroughtIn()
     for batch in batches(enumerate(items), batch_size):

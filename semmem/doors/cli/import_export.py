@@ -114,9 +114,8 @@ def import_(
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
         for row in reader(format.value)(file, reject=tell if skip else None, **options, **apart):
             wheres.append(row.where)
-            namespaces.add(str(row.get("namespace", door.namespace)))
-            if marked:
-                row["metadata"] = {**(row.get("metadata") or {}), **mine(apart)["metadata"]}
+            own = row.get("namespace") or door.namespace
+            namespaces.update([own] if isinstance(own, str) else [])
             yield row
 
     def mine(apart: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +133,7 @@ def import_(
                 replace=replace or format is Format.markdown,
                 prune=prune,
                 keep=keep,
+                mark=mine(apart)["metadata"] if marked else None,
                 progress=advance,
             )
         except (BadItem, Conflict) as error:

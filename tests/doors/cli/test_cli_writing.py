@@ -123,6 +123,60 @@ def test_a_changed_row_replaces_what_its_own_file_brought_in_and_nothing_else(
     assert call("import", "mem0", file("one"), "--replace")[0] == 2
 
 
+def test_metadata_that_was_set_by_hand_survives_an_import_of_the_file(call: Call, tmp_path: Path) -> None:
+    def told(name: str, table: str) -> tuple[int, int, int, int]:
+        path = tmp_path / name
+        path.write_text(table)
+        found = json.loads(call("import", "csv", str(path), "--replace", "--json")[1])
+        return found["remembered"], found["unchanged"], found["replaced"], len(found["rejected"])
+
+    def metadata(id: str) -> object:
+        return json.loads(call("get", id, "--json")[1])["metadata"]
+
+    call("remember", "Milk.", "--id", "c")  # as before there was a mark
+    assert told("t.csv", "id,text,colour\na,Tea.,red\nb,Rum.,\nc,Milk.,\n") == (2, 1, 0, 0)
+    by_hand = {"colour": "red", "imported_from": "t.csv", "reviewed": "yes"}
+    assert call("update", "a", "--metadata", json.dumps(by_hand))[0] == 0
+    assert metadata("a") == by_hand
+    assert told("t.csv", "id,text,colour\na,Tea.,red\nb,Rum.,\n") == (0, 2, 0, 0)
+    assert metadata("a") == by_hand
+    assert told("t2.csv", "id,text,colour\na,Tea.,red\nb,Rum.,\n") == (0, 2, 0, 0)  # a copy under another name
+    assert told("t.csv", "id,text,colour\na,Gin.,blue\nb,Rum.,\n") == (0, 1, 1, 0)
+    assert metadata("a") == by_hand | {"colour": "blue"}
+
+
+def test_of_an_edited_export_what_is_the_same_is_unchanged_and_what_is_not_says_what_to_do(
+    call: Call, tmp_path: Path
+) -> None:
+    for id in "abc":
+        call("remember", f"Tea of {id}.", "--id", id, "--metadata", '{"k": 1}')
+    path = tmp_path / "export.jsonl"
+    call("export", str(path))
+    path.write_text(path.read_text().replace("Tea of b", "Rum of b"))
+    found = json.loads(call("import", "jsonl", str(path), "--replace", "--json")[1])
+    assert (found["unchanged"], found["replaced"], [row["where"] for row in found["rejected"]]) == (2, 0, ["line 2"])
+    assert found["rejected"][0]["reason"] == (
+        "The id 'b' is already stored with other content, and not as one of this source's own memories; change it by "
+        "update, or import with --replace the first time too."
+    )
+    assert stored(call)["b"] == "Tea of b."
+
+
+@pytest.mark.parametrize("metadata", ["abc", "", 0, [["a", 1]]])
+def test_metadata_that_is_no_mapping_makes_a_bad_row(call: Call, tmp_path: Path, metadata: object) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"id": "a", "text": "Tea."}, {"id": "b", "text": "Rum.", "metadata": metadata}]
+    rows.append({"id": "c", "text": "Gin.", "namespace": ["x"]})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = call("import", "jsonl", str(path), "--replace", "--json")
+    found = json.loads(out)
+    assert (code, found["remembered"], found["namespaces"]) == (0, 1, ["default"])
+    assert [row["reason"] for row in found["rejected"]] == [
+        "metadata must be a mapping with string keys.",
+        "namespace must be a string, not list; write str(…) around it.",
+    ]
+
+
 def test_progress_is_told_before_the_first_batch_is_done(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
