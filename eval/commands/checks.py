@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import AsJson, app, err, error_line, opened, table
+from eval.commands.door import AsJson, app, err, error_line, opened, say, table
 from eval.datasets import DatasetError
 
 __all__ = ["gate", "path", "reach"]
@@ -63,7 +63,7 @@ def reach(
 
     with error_line():
         if system is not None:
-            typer.echo(told(system, k, weights=weights, json=json_))
+            say(told(system, k, weights=weights, json=json_))
             return
         found = reach_at(named(recipe).recipe, k)
         if json_:
@@ -92,4 +92,4 @@ def path(
         table(["verb", "store", *(name.replace("_", " ") for name in head)], rows)
         for store, verbs in counted.items() if trips else ():
             for verb, counts in verbs.items():
-                typer.echo(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts['trips'].items())}")
+                say(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts['trips'].items())}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from eval.datasets import Corpus, DatasetError
 from eval.experiments.conditions import ConditionError
 from eval.statistics.comparison import ExperimentError
+from semmem.doors.cli.terminal import Terminal
+from semmem.doors.control_characters import encodable, visible
 from semmem.model.errors import SemmemError
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "error_line",
     "opened",
     "progress_bars",
+    "say",
     "table",
 ]
 
@@ -45,7 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="The command line: ``python -m eval run|ablate|ingredients|sweep|fusions|history|...``; ``--help`` lists all.",
 )
-err = Console(stderr=True)
+err = Terminal(stderr=True)
 
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="of the verdict, with a cut-off; repeatable")]
 Seed = Annotated[int, typer.Option(help="of every random draw")]
@@ -101,8 +104,13 @@ def error_line() -> Iterator[None]:
     try:
         yield
     except (ConditionError, DatasetError, ExperimentError, SemmemError) as error:
-        err.print(f"error: {error}", style="red", markup=False, highlight=False)
+        err.print(f"error: {error}", style="red", soft_wrap=True)
         raise typer.Exit(2) from None
+
+
+def say(text: object) -> None:
+    """Print a text on standard output, its control characters made visible: a memory must not act on the terminal."""
+    typer.echo(encodable(visible(str(text)), sys.stdout.encoding or "utf-8"))
 
 
 def table(head: list[str], rows: list[list[Any]]) -> None:
@@ -111,5 +119,5 @@ def table(head: list[str], rows: list[list[Any]]) -> None:
         table.add_column(name, overflow="fold")  # a cell that is cut off cannot be read
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table, markup=False)
+    console = Terminal()
+    (console if console.is_terminal else Terminal(width=200)).print(table)

@@ -24,6 +24,7 @@ from eval.commands.door import (
     error_line,
     opened,
     progress_bars,
+    say,
     table,
 )  # fmt: skip
 from eval.datasets import DatasetError, is_known_copy, load
@@ -81,13 +82,13 @@ def _conduct(
     if json_:
         typer.echo(json.dumps(experiment.result, indent=1))
     else:
-        typer.echo(headline(experiment.result))
+        say(headline(experiment.result))
         whole = [c for c in experiment.result["comparisons"] if c["group"] == "headline"]
         if is_of_ingredients(experiment.result):
-            typer.echo(table_of_worth(experiment.result))
+            say(table_of_worth(experiment.result))
         else:
             table(["metric", "comparison", "verdict"], [[c["metric"], c["name"], c["sentence"]] for c in whole])
-        typer.echo(f"{summary}\n{page}")
+        say(f"{summary}\n{page}")
     if strict and experiment.refused:
         raise typer.Exit(EXIT_REFUSED)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from eval.commands.door import Seed, app, error_line, opened
+from eval.commands.door import Seed, app, error_line, opened, say
 from eval.datasets import DatasetError
 
 __all__ = ["make"]
@@ -34,26 +35,34 @@ def make(
     from eval.labels.labelling import beginning, label_all, take_paraphrases
     from eval.labels.making import Desk, needed, pool, propose, sample
 
+    with error_line():
+        if not keys_can_be_read():
+            raise DatasetError("make asks a person and reads single keys: start it in a terminal, not through a pipe.")
     with error_line(), opened(None, own, embedder) as mem:
         folder = out or Path(__file__).resolve().parents[1] / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)
         desk, names = Desk(folder, namespace), [r.strip() for r in recipes.split(",")]
         drawn = sample(mem, namespace, items, seed=seed)
         if not drawn:
             raise DatasetError(f"There are no memories in namespace {namespace!r}; name another with --namespace.")
-        typer.echo(beginning(namespace, len(drawn), names, folder))
+        say(beginning(namespace, len(drawn), names, folder))
         if input("Enter starts, q leaves: ").strip().lower() == "q":
             return
         for text, stratum, about in propose(drawn):
             desk.ask(text, stratum, about)
-        take_paraphrases(desk, drawn, input, typer.echo)
-        typer.echo(f"\nAsking {len(desk.questions)} questions of {len(names)} recipes.")
+        take_paraphrases(desk, drawn, input, say)
+        say(f"\nAsking {len(desk.questions)} questions of {len(names)} recipes.")
         pools = {id: pool(mem, namespace, question, names, seed=seed) for id, question in desk.questions.items()}
-        label_all(mem, desk, pools, typer.getchar, typer.echo)
+        label_all(mem, desk, pools, typer.getchar, say)
         done = desk.queries(pools)
         more = needed(mem, done, names, effect)
-        typer.echo(f"{len(done)} questions are judged to the end: {folder / 'queries.jsonl'}")
+        say(f"{len(done)} questions are judged to the end: {folder / 'queries.jsonl'}")
         scored = sum(bool(q.gold) for q in done)
         if more is None:
-            typer.echo("Judge at least 5 with an answer; then this says how many more you need.")
+            say("Judge at least 5 with an answer; then this says how many more you need.")
         else:
-            typer.echo(f"A difference of {effect:g} shows from about {more} questions on; you have {scored}.")
+            say(f"A difference of {effect:g} shows from about {more} questions on; you have {scored}.")
+
+
+def keys_can_be_read() -> bool:
+    """Return whether a person sits at standard input."""
+    return sys.stdin.isatty()

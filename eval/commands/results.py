@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import METRICS, RESULTS, AsJson, Metrics, Seed, app, error_line, table
+from eval.commands.door import METRICS, RESULTS, AsJson, Metrics, Seed, app, error_line, say, table
 from eval.datasets import DatasetError
 
 __all__ = ["adr", "compare", "keep", "report"]
@@ -24,7 +24,7 @@ def keep(
 
     with error_line():
         kept = records.keep(folder, name, RESULTS)
-        typer.echo(kept)
+        say(kept)
 
 
 @app.command()
@@ -43,7 +43,7 @@ def adr(
     with error_line():
         if slug and from_:
             today = datetime.now(UTC).date()
-            typer.echo(records.draft(root / "adr", slug, from_, root, comparison=comparison, today=today))
+            say(records.draft(root / "adr", slug, from_, root, comparison=comparison, today=today))
         elif not index:
             raise DatasetError("Pass a slug and --from RESULT, or --index.")
         if index:
@@ -72,4 +72,4 @@ def report(folder: Annotated[Path, typer.Argument(help="a result folder")]) -> N
         if not (folder / "result.json").is_file():
             raise DatasetError(f"{folder} holds no result.json; run an experiment with --out {folder} first.")
         for path in write_reports(folder):
-            typer.echo(path)
+            say(path)

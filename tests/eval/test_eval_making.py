@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import semmem
 from eval.cli import app
+from eval.commands import own
 from eval.datasets import load
 from eval.experiments.runner import ingest
 from eval.labels.labelling import label_all, take_paraphrases
@@ -114,7 +118,10 @@ def test_a_wrong_key_is_taken_back_now_or_another_day(store_url: str, tmp_path: 
         assert rest.queries(pools)[0].grades == {"t08": 2}
 
 
-def test_make_says_what_it_will_do_before_it_starts_and_may_be_left(store_url: str, tmp_path: Path) -> None:
+def test_make_says_what_it_will_do_before_it_starts_and_may_be_left(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "keys_can_be_read", lambda: True)
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, load(TOY))
     given = ["make", "--own", store_url, "--namespace", "toy", "--embedder", "hashing", "--out", str(tmp_path / "mine")]
@@ -139,3 +146,32 @@ def test_how_many_more_are_needed_is_said_from_five_on(store_url: str) -> None:
         assert few is not None
         assert many is not None
         assert 3.9 < many / few < 4.1  # half the effect, four times the questions
+
+
+def test_no_memory_acts_on_the_terminal_of_the_person_who_judges_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "keys_can_be_read", lambda: True)
+    url = f"sqlite://{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("The owl \x1b]0;mine\x07 wakes.", id="owl", title="Owls \x1b[2J")
+    given = ["make", "--own", url, "--embedder", "none", "--recipes", "lexical", "--out", str(tmp_path / "mine")]
+    done = CliRunner().invoke(app, given, input="\nWho wakes, owl?\nyq")
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.output
+    assert "\x07" not in done.output
+    assert done.output.count("Owls \\x1b[2J: The owl \\x1b]0;mine\\x07 wakes.") == 2  # to ask about, and to judge
+    refused = CliRunner().invoke(app, [*given, "--namespace", "none\u202e"])
+    assert refused.exit_code == 2
+    assert "\u202e" not in refused.output
+    assert "There are no memories in namespace" in refused.output
+
+
+def test_make_without_a_terminal_says_so_before_it_does_anything(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "eval", "make", "--own", f"sqlite://{tmp_path}/notes.db"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: make asks a person and reads single keys: start it in a terminal, not through a pipe.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
