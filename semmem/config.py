@@ -1,4 +1,11 @@
-"""Settings and recipes; the only module that reads the environment."""
+"""Settings and recipes; the only module that reads the environment.
+
+The file of settings, ``semmem.toml``: where it is looked for, and its text read into values, with a line to blame.
+
+Two files may exist beside each other: the user's own, and one in the working folder, which wins. Whoever writes the
+latter need not be the one who works there (a repository that was just cloned brings one), so it may change how semmem
+works and never where memories are, whom a text or a key is sent to, or which model is loaded from a path.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A new file: whole under its name or not there at all, for its owner alone, and never written through a link."""
+"""Files: where this platform keeps what belongs to a user, and new files that are whole or not there at all.
+
+A new file is for its owner alone and never written through a link.
+"""
 
 from __future__ import annotations
 

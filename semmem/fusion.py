@@ -8,6 +8,21 @@ The one tie order of semmem is *score down, then key up*. Scores are rounded to 
 is possible, so two memories whose shares are equal on paper (.35/28 and 1/80) tie, and the key decides, not noise.
 
 Keys may be anything hashable and sortable: ids, or (namespace, id). Nothing here does I/O or reads settings.
+
+Fusions that read the legs' scores, and one that scales ranks: the challengers of weighted reciprocal rank fusion.
+
+All end as ``fusion.rank`` does: bonus, prior, divisor, one tie order, reserve, components that sum to the score.
+
+* ``convex``: each list scaled to [0, 1] by its own least and best score, then the weighted sum.
+* ``tm2c2``: the same from the least score a leg can give (0, for a cosine -1) to the best of the list (Bruch, Gai and
+  Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
+* ``rank-scaled``: sum of 1/(k + rank/w - 1), ranks from 1, as Qdrant weighs its lists: the weight divides the rank.
+* ``scored``: text legs scaled as in ``convex``, the lexical one against half of the best score that the question
+  allows, so that a list of weak matches does not count in full; the graph by rank, w(k + 1)/(k + rank), since the
+  masses of a walk are too uneven to be scaled.
+
+A score is taken to 12 significant digits, as where ties in a leg are settled, so that noise is not stretched to [0, 1].
+Pure: no I/O, no settings.
 """
 
 from __future__ import annotations

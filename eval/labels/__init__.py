@@ -1,1 +1,1 @@
-"""Labels."""
+"""Questions and judgements of one's own memories, made by hand."""

@@ -1,1 +1,1 @@
-"""Reports."""
+"""What is written of an experiment: summary, page, charts, costs, decision records."""

@@ -1,1 +1,1 @@
-"""Statistics."""
+"""Measures, significance, comparison, verdicts, and the checks before a run."""

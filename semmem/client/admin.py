@@ -1,4 +1,10 @@
-"""Keeping: what a person does with a store on the second day. The other half of Semmem; it wires and holds no logic."""
+"""Keeping: what a person does with a store on the second day. The other half of Semmem; it wires and holds no logic.
+
+The names a namespace knows, listed, and corrected by hand: two names that are one, one that stands apart.
+
+A correction is stored beside the memories and applied whenever a memory or a question is read, so it outlives a
+rebuild.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Retrievers by name: lexical, dense, graph."""
+"""Legs by name: our three, those given to ``connect`` or registered later, and those that other packages declare.
+
+A package declares a leg as an entry point of the group ``semmem.legs``: a name, and a factory that takes a
+``semmem.model.search.Reader`` and returns a leg. Entry points are looked at only when a recipe names a leg that is not
+known otherwise, and one is loaded only when it is asked.
+"""
 
 from __future__ import annotations
 

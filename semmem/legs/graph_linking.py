@@ -1,4 +1,10 @@
-"""What a question names, in one namespace: subjects, concepts, and rare names to anchor the walk."""
+"""What a question names, in one namespace: subjects, concepts, and rare names to anchor the walk.
+
+Subjects that a question names in another way than they are titled: Maurice of Nassau, a surname, a plural.
+
+A link is proposed for a capitalised span of the question that no memory is about as it stands. Where a form is
+ambiguous nothing is linked, and never what a person has set apart.
+"""
 
 from __future__ import annotations
 

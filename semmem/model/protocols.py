@@ -1,7 +1,6 @@
-"""The seams: Store, Leg, Embedder, Extractor, Reranker, and what passes through them.
+"""The protocols of plug-ins: Leg, Embedder, Extractor, Reranker.
 
 Everything here is below all back-ends, so that code that measures can use a contract without importing any of them.
-``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""What a store offers: memories, vectors and the graph, one namespace at a time."""
+"""What a store offers: memories, vectors and the graph, one namespace at a time.
+
+What a store declares that it keeps, and the one sentence for a caller who asks it for more.
+
+A store's ``capabilities`` are names: ``lexical`` (postings), ``dense`` (vectors), ``graph`` (concepts, corrections,
+relationships). A leg is built where its capability is declared, and degraded with this sentence where it is not.
+
+``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reach."""
+"""Reach: what each leg of a recipe can do to the first k, proven from the recipe's numbers before any query is run.
+
+The bars are in ``bounds``, the classes in ``classes``, lists that show an outcome in ``witness``, the table that
+people read in ``report``. The room is called after the rank cap, because ``semmem.reach`` is the function.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,11 @@ A word is a run of letters, marks and digits of any script; hyphens, underscores
 ``INC-211`` is read as ``inc`` and ``211`` by the lexical leg, whichever way a question spells it (concepts join the
 parts again). Apostrophes, the dots of ``U.S.`` and the points of ``v2.3.1`` stay inside. Han, Hiragana and Katakana
 have no spaces: a run of them becomes its overlapping pairs of characters.
+
+Function words that the lexical leg and the concepts leave out, as folded tokens.
+
+English is complete, question words included (they alone are worth .066 recall@10 on conversation).
+The other languages have none yet: their function words are ordinary terms, which BM25's idf makes light.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The store on PostgreSQL."""
+"""The store on PostgreSQL: one transaction a write, statements in ``stores/sql/postgres``."""

@@ -3,6 +3,11 @@
 The shadow (``embedding_next``) is a table like ``embedding`` that a rebuild fills while everybody goes on. When little
 is missing in it, the two change names in one transaction. Whoever stores vectors looks, once its own lock on the table
 is held, who fills the store; so a vector of the old embedder cannot come in behind the new one.
+
+Nearest vectors in PostgreSQL: exact in a small scope, HNSW on halfvec in a large one, rescored exactly.
+
+Inserting into HNSW costs about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside
+the index, and ``maintain`` takes them in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""The store on SQLite: one file, no server, the lexical leg alone; dense and graph are degraded, with the reason."""
+"""The store on SQLite: one file, no server, the lexical leg alone; dense and graph are degraded, with the reason.
+
+What the lexical leg reads from SQLite: postings, and who said what around a memory.
+
+**Who scores.** FTS5 finds which memories have a term and how often: its inverted lists are read through fts5vocab. BM25
+itself is ``semmem.legs.lexical``'s, the same function as over PostgreSQL, and not FTS5's bm25(): that one has k1 = 1.2
+and b = .75 built in where a recipe chooses both (b is .5), takes the number of memories, document frequencies and the
+average length from the whole file where a namespace is a wall, and holds the idf of a common word at a millionth where
+Lucene's form stays positive. So quoted phrases, "auto" and "all", ties at the depth, the rules of conversation and the
+score of a memory are one piece of code, and one order, in both stores.
+"""
 
 from __future__ import annotations
 
