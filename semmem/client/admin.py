@@ -166,7 +166,7 @@ class Keeping:
         namespace: str = "default",
         batch_size: int = 500,
         on_error: Literal["abort", "skip"] = "skip",
-        owned: Filters | FilterValues | Mapping[str, Any] | None = None,
+        owned: Filters | FilterValues | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         replace: bool = False,
         prune: bool = False,
         keep: Collection[str] = (),
@@ -175,17 +175,19 @@ class Keeping:
     ) -> BroughtIn:
         """Store the items of an importer; what is there already, field by field, is neither read nor embedded again.
 
-        An id with other content is rejected. If the memory is one that ``owned`` (filters) says is the source's own,
-        ``replace`` lets the new content take its place; ``prune`` forgets the source's memories in ``namespace`` that
-        are neither among the items nor in ``keep``, which is looked at last. Without ``prune`` these are told as gone.
+        An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
+        which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
+        the source's memories in ``namespace`` that are neither among the items nor in ``keep``, which is looked at
+        last. Without ``prune`` these are told as gone.
 
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
         with it a key of metadata that an item leaves out is neither compared nor taken away.
         """
         check_namespace(namespace)
+        whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return bring_in(
             self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
-            batch_size=batch_size, on_error=on_error, owned=checked_filters(owned), replace_changed=replace,
+            batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             prune=prune, keep=keep, mark=mark or {}, progress=progress,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,9 +29,11 @@ __all__ = [
     "document",
     "item",
     "lines",
+    "mark",
     "moment",
     "opened",
     "owned",
+    "place",
     "plain_text",
     "reader",
     "refuse",
@@ -68,11 +71,22 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
     return read
 
 
-def told_apart(format: str, path: Path, mem: Any, namespace: str) -> dict[str, Any]:
+def place(path: Path) -> str:
+    """Return a hash of where a file or folder lies, links resolved; 16 characters."""
+    return blake2b(os.fsencode(os.path.realpath(path)), digest_size=8).hexdigest()
+
+
+def mark(path: Path, name: str | None = None) -> dict[str, str]:
+    """Return what the memories of ``path`` bear under MARK: the file's name, or ``name``, and a hash of its place."""
+    return {"file": name or path.name, "place": place(path)}
+
+
+def told_apart(format: str, path: Path, mem: Any, namespace: str, *, replace: bool = False) -> dict[str, Any]:
     """Return the options of a reader that tell the memories of ``path`` from those of another source of its name.
 
     ``mem`` is the open store. A folder of notes whose name another vault has, and a transcript whose file name another
-    has, get names and ids of their own; everything else keeps those it always has.
+    has, get names and ids of their own; everything else keeps those it always has. ``replace`` says that a transcript
+    is the one that was read from this place before, however it begins now.
     """
     if format == "markdown":
         from semmem.importers import markdown
@@ -88,23 +102,30 @@ def told_apart(format: str, path: Path, mem: Any, namespace: str) -> dict[str, A
     if format == "chat":
         from semmem.importers import chat
 
-        return {"name": chat.name_of(path, lambda ids: mem.store.get(namespace, ids))}
+        here = {"metadata": {MARK: {"place": place(path)}}}
+        before = mem.list(namespace=namespace, filters=here, limit=_SOME)
+        names = dict.fromkeys(str(memory.metadata[MARK].get("file", "")) for memory in before)
+        return {"name": chat.name_of(path, lambda ids: mem.store.get(namespace, ids), list(names), replace=replace)}
     return {}
 
 
-def owned(format: str, path: Path, **options: Any) -> dict[str, Any] | None:
-    """Return the filters of the memories that an earlier import of ``path`` has stored and this one may replace.
+def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> list[dict[str, Any]]:
+    """Return filters: the memories that one of them meets are those that an import of ``path`` may replace.
 
     ``options`` are those of ``told_apart``. Of a vault by its name, of a table, a transcript or JSON lines by the mark
-    that ``semmem import`` leaves in their metadata. None for a format whose memories are never replaced.
+    that ``semmem import`` leaves in their metadata; marks of old have no place. ``moved`` takes in what a file of this
+    name brought in from any place. Empty for a format whose memories are never replaced.
     """
     if format in MARKED:
-        return {"metadata": {MARK: options.get("name") or path.name}}
+        own = mark(path, options.get("name"))
+        if moved:
+            del own["place"]
+        return [{"metadata": {MARK: own}}, {"metadata": {MARK: own["file"]}}]
     if format != "markdown":
-        return None
+        return []
     from semmem.importers.markdown import vault_origin
 
-    return {"metadata": {"vault": (options.get("origin") or vault_origin(path)).name}}
+    return [{"metadata": {"vault": (options.get("origin") or vault_origin(path)).name}}]
 
 
 @dataclass(frozen=True, slots=True)

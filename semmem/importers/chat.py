@@ -52,21 +52,46 @@ def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -
             bad(BadRow(where, str(error)))
 
 
-def name_of(path: Path, stored: Callable[[list[str]], Sequence[Memory]]) -> str:
+def name_of(
+    path: Path,
+    stored: Callable[[list[str]], Sequence[Memory]],
+    before: Sequence[str] = (),
+    *,
+    replace: bool = False,
+) -> str:
     """Return what a transcript's session is called: the file's name, with a hash behind it if that is another's.
 
-    ``stored`` gives the memories of ids. A transcript is known by how it begins, wherever its file lies: half of the
-    messages there are the same. The hash is that of the first message in which the two differ.
+    ``stored`` gives the memories of ids, ``before`` are the names of what was read from the same place. A transcript is
+    known by how it begins, wherever its file lies: most of the messages there are the same, or half of them at the same
+    place. The hash is that of the beginning; one that was shorter when it was first read is known too. With ``replace``
+    what was read from the same place last is the same transcript, however it begins now.
     """
-    items = (item for item in read(path, reject=lambda row: None) if str(item["id"]).startswith(f"{path.stem}:"))
-    first = {item["id"]: item for item in islice(items, _BEGINNING)}
-    there = {memory.id: memory for memory in stored(list(first))} if first else {}
-    both = [(first[id], there[id]) for id in first if id in there]
-    other = [item for item, memory in both if (item["text"], item.get("author")) != (memory.text, memory.author)]
-    if 2 * len(other) <= len(both):
-        return path.stem
-    said = f"{other[0]['id']}\n{other[0]['text']}".encode(errors="surrogatepass")
-    return f"{path.stem}-{blake2b(said, digest_size=4).hexdigest()}"
+    stem = path.stem
+    items = (item for item in read(path, reject=lambda row: None) if str(item["id"]).startswith(f"{stem}:"))
+    first = list(islice(items, _BEGINNING))
+    if not first:
+        return stem
+    hashes = [f"{stem}-{_hashed(first[:count])}" for count in range(len(first), 0, -1)]
+    names = list(dict.fromkeys([stem, *before, *hashes]))
+    rest = [str(item["id"])[len(stem) :] for item in first]
+    there = {memory.id: memory for memory in stored([name + end for name in names for end in rest])}
+    free: list[str] = []
+    for name in names:
+        both = [(item, there[name + end]) for item, end in zip(first, rest, strict=True) if name + end in there]
+        same = sum((item["text"], item.get("author")) == (memory.text, memory.author) for item, memory in both)
+        if both and (2 * same > len(both) or (name in before and 2 * same == len(both))):
+            return name
+        if not both:
+            free.append(name)
+    if replace and before:
+        return before[0]
+    return next((name for name in (stem, *hashes) if name in free), hashes[0])
+
+
+def _hashed(first: Sequence[Item]) -> str:
+    """Return a hash of messages, by which a transcript is told from others that begin otherwise."""
+    said = repr([(str(item["id"]), item.get("author"), item["text"]) for item in first])
+    return blake2b(said.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def _messages(path: Path, reject: Reject, stem: str) -> Iterator[tuple[str, Any, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -92,7 +92,7 @@ def bring_in(
     namespace: str,
     batch_size: int,
     on_error: Literal["abort", "skip"],
-    owned: Filters,
+    owned: Sequence[Filters],
     replace_changed: bool,
     prune: bool,
     keep: Collection[str],
@@ -104,8 +104,11 @@ def bring_in(
     if (replace_changed or prune) and not owned:
         raise InvalidInput("Say with owned which memories are the source's; only these may be replaced or pruned.")
     started = time.monotonic()
-    own = (lambda memory: matches(memory, within(owned, (memory.namespace,)))) if replace_changed else None
-    policy = Policy(partial=True, may_replace=own, mark=mark)
+
+    def own(memory: Memory) -> bool:
+        return any(matches(memory, within(one, (memory.namespace,))) for one in owned)
+
+    policy = Policy(partial=True, may_replace=own if replace_changed else None, mark=mark)
     work = _Bringing(ingest, filler, namespace)
     done = BroughtIn()
     for batch in batches(enumerate(items), batch_size):
@@ -127,7 +130,7 @@ def bring_in(
     gone: tuple[str, ...] = ()
     pruned = 0
     if owned:
-        there = {memory.id for memory in _all(store, namespace, owned)}
+        there = {memory.id for one in owned for memory in _all(store, namespace, one)}
         gone = tuple(sorted(there - {id for where, id in work.met if where == namespace} - set(keep)))
         if prune and gone and not work.met and not keep:
             raise InvalidInput(

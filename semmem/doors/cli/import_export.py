@@ -74,13 +74,16 @@ def import_(
     prune: Annotated[
         bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
     ] = False,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="It was imported from another place; what it brought in there is its own.")
+    ] = False,
 ) -> None:
     """Import what another program has written. Again stores only what is new; bad rows are told by line.
 
     chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs.
 
-    csv: a table, one row a memory. With --replace a row whose id is known replaces the old one, if it came from a file
-    of this name; jsonl needs --replace the first time too.
+    csv: a table, one row a memory. With --replace a row whose id is known replaces the old one, if it came from this
+    file; jsonl needs --replace the first time too.
 
     jsonl: what `semmem export` writes, or lines with remember's argument names as keys.
 
@@ -93,12 +96,18 @@ def import_(
     mem0: mem0's memories saved as JSON.
     """
     from semmem.doors.cli.progress import counting
-    from semmem.importers import MARKED, BadRow, owned, reader, told_apart
+    from semmem.importers import MARK, MARKED, BadRow, mark, owned, reader, told_apart
     from semmem.model.errors import BadItem, Conflict, InvalidInput
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     if replace and format.value not in (*MARKED, "markdown"):
         raise InvalidInput(f"--replace is an option of import {', '.join(MARKED)}, not of import {format.value}.")
+    if moved and format.value not in (*MARKED, "markdown"):
+        raise InvalidInput(
+            f"--moved is an option of import {', '.join(MARKED)}, markdown, not of import {format.value}."
+        )
+    if moved and not replace and format is not Format.markdown:
+        raise InvalidInput("--moved goes with --replace.")
     _there(format, file)
     bad: list[BadRow] = []
     wheres: list[str] = []
@@ -118,22 +127,19 @@ def import_(
             namespaces.update([own] if isinstance(own, str) else [])
             yield row
 
-    def mine(apart: dict[str, Any]) -> dict[str, Any]:
-        return owned(format.value, file, **apart) or {}
-
     with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
-        apart = told_apart(format.value, file, mem, door.namespace)
+        apart = told_apart(format.value, file, mem, door.namespace, replace=replace)
         try:
             report = mem.bring_in(
                 noted(apart),
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
-                owned=mine(apart) if replace or format is Format.markdown else None,
+                owned=owned(format.value, file, moved=moved, **apart) if replace or format is Format.markdown else None,
                 replace=replace or format is Format.markdown,
                 prune=prune,
                 keep=keep,
-                mark=mine(apart)["metadata"] if marked else None,
+                mark={MARK: mark(file, apart.get("name"))} if marked else None,
                 progress=advance,
             )
         except (BadItem, Conflict) as error:
