@@ -168,6 +168,7 @@ class Keeping:
         on_error: Literal["abort", "skip"] = "skip",
         owned: Filters | FilterValues | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         replace: bool = False,
+        overwrite: bool = False,
         prune: bool = False,
         keep: Collection[str] = (),
         mark: Mapping[str, Any] | None = None,
@@ -178,7 +179,8 @@ class Keeping:
         An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
         which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
         the source's memories in ``namespace`` that are neither among the items nor in ``keep``, which is looked at
-        last. Without ``prune`` these are told as gone.
+        last. Without ``prune`` these are told as gone. A note that was edited by hand since it was imported stays as it
+        is and is rejected if the note has changed too; ``overwrite`` replaces such ones.
 
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
         with it a key of metadata that an item leaves out is neither compared nor taken away.
@@ -188,7 +190,7 @@ class Keeping:
         return bring_in(
             self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
-            prune=prune, keep=keep, mark=mark or {}, progress=progress,
+            overwrite=overwrite, prune=prune, keep=keep, mark=mark or {}, progress=progress,
         )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -17,16 +17,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.types import Memory
 
 __all__ = [
     "FORMATS",
     "MARK",
     "MARKED",
+    "NOTE_HASH",
     "BadRow",
     "Item",
     "Reject",
     "RowError",
+    "content_hash",
     "document",
+    "edited",
     "item",
     "lines",
     "mark",
@@ -57,6 +61,9 @@ FORMATS = {
 MARK = "imported_from"
 """The key of metadata by which the memories of one file are known as its own."""
 
+NOTE_HASH = "note_hash"
+"""The key of metadata with the hash of a note as it was imported, by which an edit by hand is known."""
+
 MARKED = ("chat", "csv", "jsonl")
 """The formats whose memories bear it; JSON lines only where they may replace, for they say all of a memory."""
 
@@ -81,12 +88,15 @@ def mark(path: Path, name: str | None = None) -> dict[str, str]:
     return {"file": name or path.name, "place": place(path)}
 
 
-def told_apart(format: str, path: Path, mem: Any, namespace: str, *, replace: bool = False) -> dict[str, Any]:
+def told_apart(
+    format: str, path: Path, mem: Any, namespace: str, *, replace: bool = False, moved: bool = False
+) -> dict[str, Any]:
     """Return the options of a reader that tell the memories of ``path`` from those of another source of its name.
 
     ``mem`` is the open store. A folder of notes whose name another vault has, and a transcript whose file name another
     has, get names and ids of their own; everything else keeps those it always has. ``replace`` says that a transcript
-    is the one that was read from this place before, however it begins now.
+    is the one that was read from this place before, however it begins now; ``moved`` that a folder whose notes are
+    those of another is that one.
     """
     if format == "markdown":
         from semmem.importers import markdown
@@ -97,6 +107,7 @@ def told_apart(format: str, path: Path, mem: Any, namespace: str, *, replace: bo
                 path,
                 lambda name: mem.list(namespace=namespace, filters={"metadata": {"vault": name}}, limit=_SOME),
                 lambda: {str(item["id"]): item["text"] for item in markdown.read(path, reject=lambda row: None)},
+                moved=moved,
             )
         }
     if format == "chat":
@@ -125,7 +136,35 @@ def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> li
         return []
     from semmem.importers.markdown import vault_origin
 
-    return [{"metadata": {"vault": (options.get("origin") or vault_origin(path)).name}}]
+    origin = options.get("origin") or vault_origin(path)
+    return [] if origin.alike and not moved else [{"metadata": {"vault": origin.name}}]
+
+
+def content_hash(text: str, title: str | None, tags: Iterable[str], metadata: Mapping[str, Any]) -> str:
+    """Return a hash of what a note says, wherever its folder lies; 16 characters."""
+    rest = {key: value for key, value in metadata.items() if key not in (MARK, NOTE_HASH, "vault_id")}
+    said = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
+    return blake2b(said.encode(), digest_size=8).hexdigest()
+
+
+def edited(memory: Memory) -> bool:
+    """Return whether a memory of a note says something else than the note did when it was imported."""
+    before = memory.metadata.get(NOTE_HASH)
+    return before is not None and before != content_hash(memory.text, memory.title, memory.tags, memory.metadata)
+
+
+def _numbers(value: Any) -> Any:
+    """Return JSON with numbers as text, for a store gives 1e300 back as a whole number."""
+    if isinstance(value, Mapping):
+        return {key: _numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(one) for one in value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return f"number {float(value) + 0.0}"
+    except OverflowError:
+        return f"number {value}"
 
 
 @dataclass(frozen=True, slots=True)

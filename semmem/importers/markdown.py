@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 from unicodedata import normalize
 
-from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
+from semmem.importers import NOTE_HASH, BadRow, Item, Reject, RowError, content_hash, item, moment, opened, refuse
 from semmem.importers import note as notes
+from semmem.importers import place as place_of
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
 from semmem.text.tokens import tokens
@@ -175,7 +175,9 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
         notes.linked(value, shown)
     own = {"vault": come.name, "vault_id": come.folder, "aliases": vault.aliases(note.id), "links": list(links)}
     own = {key: value for key, value in own.items() if value}
-    hidden = {key: note.metadata[key] for key in own if key in note.metadata}
+    hidden = {key: note.metadata[key] for key in (*own, NOTE_HASH) if key in note.metadata}
+    metadata = {**note.metadata, **own, **({"front matter": hidden} if hidden else {})}
+    metadata[NOTE_HASH] = content_hash(text, note.title, note.tags, metadata)
     return item(
         note.id,
         text=text,
@@ -183,7 +185,7 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
         title=note.title,
         source=note.id,
         tags=note.tags,
-        metadata={**note.metadata, **own, **({"front matter": hidden} if hidden else {})},
+        metadata=metadata,
         created_at=note.created_at,
     )
 
@@ -207,32 +209,39 @@ def vault_name(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which vault a note comes from: its name, the folder it was first read from, what its ids begin with."""
+    """Which vault a note comes from: its name, the folder it was first read from, what its ids begin with.
+
+    ``alike``: the folder is another one than that, and may be a copy: only half of the notes or more are the same.
+    """
 
     name: str
     folder: str
     prefix: str = ""
+    alike: bool = False
 
 
 def vault_origin(
     folder: Path,
     stored: Callable[[str], Sequence[Memory]] = lambda name: (),
     texts: Callable[[], Mapping[str, str]] = dict,
+    *,
+    moved: bool = False,
 ) -> Origin:
     """Return which vault a folder is; one that has the name of another stored vault gets a name and ids of its own.
 
     ``stored`` gives some memories of the vault of a name, ``texts`` the notes of the folder. A vault is known by the
-    path of its folder, and in another place, such as after a move, by its notes: half of them are the same.
+    path of its folder, and in another place by its notes: half of them are the same. ``moved`` says that such a folder
+    is no copy; it is known by its new path then.
     """
-    name, place = vault_name(folder), blake2b(os.fsencode(os.path.realpath(folder)), digest_size=8).hexdigest()
+    name, here = vault_name(folder), place_of(folder)
     some = stored(name)
-    places = {memory.metadata.get("vault_id", place) for memory in some}
-    if not some or place in places:
-        return Origin(name, place)
+    places = {memory.metadata.get("vault_id", here) for memory in some}
+    if not some or here in places:
+        return Origin(name, here)
     now = texts()
     if 2 * sum(now.get(memory.id) == memory.text for memory in some) >= len(some):
-        return Origin(name, sorted(map(str, places))[0])
-    return Origin(f"{name}-{place[:8]}", place, f"{name}-{place[:8]}/")
+        return Origin(name, here if moved else sorted(map(str, places))[0], alike=True)
+    return Origin(f"{name}-{here[:8]}", here, f"{name}-{here[:8]}/")
 
 
 class Vault:

@@ -8,7 +8,7 @@ from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.importers import MARK
+from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.types import Memory
@@ -27,11 +27,13 @@ class Policy:
     default. ``may_replace`` says it of a stored memory, None means never. ``mark`` is metadata that a source adds to
     each of its memories: it is not compared, and beside it a key of metadata that an item leaves out stays as it is.
     With an empty mark only the mark that another import has left is passed over; None: metadata is as any field.
+    With ``keep_edits`` none is replaced that was edited by hand since it was imported.
     """
 
     partial: bool = False
     may_replace: Callable[[Memory], bool] | None = None
     mark: Mapping[str, Any] | None = None
+    keep_edits: bool = False
 
 
 REMEMBERING = Policy()
@@ -93,7 +95,12 @@ def planned(
             plan.unchanged.append(draft)
         elif policy.partial and draft.name in met:
             plan.refused.append(_twice(draft, draft, policy))
+        elif policy.keep_edits and edited(there.memory) and _same_note(there.memory, draft.memory):
+            plan.unchanged.append(draft)
         elif policy.may_replace is not None and policy.may_replace(there.memory):
+            if policy.keep_edits and edited(there.memory):
+                plan.refused.append(Refused(draft.at, draft.name, _EDITED))
+                continue
             plan.changed.append(revised(there, draft, now, policy.mark))
         else:
             plan.refused.append(_taken(draft, policy))
@@ -110,6 +117,9 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), replaces=stored.memory)
+
+
+_EDITED = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
 
 
 def no_longer(draft: Draft, policy: Policy) -> Refused:
@@ -157,6 +167,10 @@ def _marked(draft: Draft, mark: Mapping[str, Any] | None) -> Draft:
         return draft
     memory = replace(draft.memory, metadata={**draft.memory.metadata, **mark})
     return replace(draft, memory=memory, payload=payload_of(memory, timed=draft.timed))
+
+
+def _same_note(stored: Memory, given: Memory) -> bool:
+    return bool(stored.metadata[NOTE_HASH] == given.metadata.get(NOTE_HASH))
 
 
 def _same_vector(one: Any, other: Any) -> bool:

@@ -94,6 +94,7 @@ def bring_in(
     on_error: Literal["abort", "skip"],
     owned: Sequence[Filters],
     replace_changed: bool,
+    overwrite: bool,
     prune: bool,
     keep: Collection[str],
     mark: Mapping[str, Any],
@@ -108,7 +109,8 @@ def bring_in(
     def own(memory: Memory) -> bool:
         return any(matches(memory, within(one, (memory.namespace,))) for one in owned)
 
-    policy = Policy(partial=True, may_replace=own if replace_changed else None, mark=mark)
+    may_replace = own if replace_changed else None
+    policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     done = BroughtIn()
     for batch in batches(enumerate(items), batch_size):

@@ -71,7 +71,7 @@ def test_front_matter_gives_title_tags_aliases_time_and_metadata(tmp_path: Path)
             "metadata": {
                 "status": "no", "at": "12:30", "depth": 3, "ratio": 0.5, "done": True, "seen": "2026-04-01",
                 "empty": None, "vault": "Notes", "vault_id": vault_origin(folder).folder,
-                "aliases": ["KL-7", "Old Bird", "kestrel"],
+                "aliases": ["KL-7", "Old Bird", "kestrel"], "note_hash": "bb1bd44c4cc190b3",
             },
         }
     }  # fmt: skip
@@ -222,7 +222,7 @@ def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
     assert (items["broken.md"]["title"], items["rule.md"]["text"]) == ("Heading", "---\nno front matter")
     assert items["own.md"]["metadata"] == {
         "links": ["bom.md"], "vault": "v", "vault_id": vault_origin(folder).folder,
-        "front matter": {"links": ["x"], "vault": "y"},
+        "front matter": {"links": ["x"], "vault": "y"}, "note_hash": "81163ad1a1be4704",
     }  # fmt: skip
     assert sorted(items) == [
         f"{name}.md" for name in ("bom", "bomb", "broken", "code", "list", "own", "rule", "shared")
@@ -430,14 +430,14 @@ def test_two_vaults_of_one_name_lose_nothing_to_each_other(call: Call, tmp_path:
     assert ids(call) == {"a.md": "Changed too.", "b.md": "Both have it. a", f"{apart}/b.md": "Changed."}
 
 
-def test_a_vault_that_was_moved_is_known_by_its_notes(call: Call, tmp_path: Path) -> None:
+def test_a_vault_that_was_moved_is_known_by_its_notes_when_that_is_said(call: Call, tmp_path: Path) -> None:
     folder = vault(tmp_path / "x" / "Notes", a="One.", b="Two.", c="Three.")
     call("import", "markdown", str(folder), "-n", "n")
     (tmp_path / "y").mkdir()
     moved = folder.rename(tmp_path / "y" / "Notes")
     vault(moved, c="Changed.")
-    told = json.loads(call("import", "markdown", str(moved), "-n", "n", "--json", "--prune")[1])
-    assert (told["remembered"], told["unchanged"], told["replaced"], told["gone"]) == (0, 2, 1, [])
+    told = json.loads(call("import", "markdown", str(moved), "-n", "n", "--json", "--prune", "--moved")[1])
+    assert (told["remembered"], told["unchanged"], told["replaced"], told["gone"]) == (0, 0, 3, [])
     assert ids(call) == {"a.md": "One.", "b.md": "Two.", "c.md": "Changed."}
 
 

@@ -28,6 +28,11 @@ __all__ = ["numbered", "register", "register_export"]
 
 _TOLD = 20
 
+_ALIKE = (
+    "Most of these notes were imported from another folder of this name, so nothing is replaced or pruned; if this is "
+    "that folder, moved, add --moved."
+)
+
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
@@ -69,7 +74,9 @@ def import_(
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: make vectors anew.")] = False,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="chat, csv, jsonl: a changed row takes the place of what this file brought in."),
+        typer.Option(
+            "--replace", help="A changed row replaces what this file brought in; markdown: edits by hand too."
+        ),
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
@@ -89,7 +96,8 @@ def import_(
 
     locomo, longmemeval: the files of these two data sets.
 
-    markdown: a folder of notes, such as an Obsidian vault; a changed note replaces the old one.
+    markdown: a folder of notes, such as an Obsidian vault; a changed note replaces the old one, unless that was
+    edited by hand since.
 
     mcp: the file of the reference MCP memory server, entities and relations.
 
@@ -128,16 +136,20 @@ def import_(
             yield row
 
     with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
-        apart = told_apart(format.value, file, mem, door.namespace, replace=replace)
+        apart = told_apart(format.value, file, mem, door.namespace, replace=replace, moved=moved)
+        own = owned(format.value, file, moved=moved, **apart)
+        if format is Format.markdown and not own:
+            door.say(_ALIKE)
         try:
             report = mem.bring_in(
                 noted(apart),
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
-                owned=owned(format.value, file, moved=moved, **apart) if replace or format is Format.markdown else None,
-                replace=replace or format is Format.markdown,
-                prune=prune,
+                owned=own if replace or format is Format.markdown else None,
+                replace=replace or bool(format is Format.markdown and own),
+                overwrite=replace,
+                prune=prune and bool(own),
                 keep=keep,
                 mark={MARK: mark(file, apart.get("name"))} if marked else None,
                 progress=advance,

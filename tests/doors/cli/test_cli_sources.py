@@ -111,3 +111,55 @@ def test_moved_is_refused_where_it_says_nothing(call: Call, tmp_path: Path) -> N
     assert call("import", "csv", str(table), "--moved") == (2, "", "--moved goes with --replace.\n")
     code, _, err = call("import", "mem0", str(table), "--moved")
     assert (code, err) == (2, "--moved is an option of import chat, csv, jsonl, markdown, not of import mem0.\n")
+
+
+def vault(folder: Path, **notes: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in notes.items():
+        (folder / f"{name}.md").write_text(text)
+    return folder
+
+
+def test_a_copy_of_a_vault_takes_nothing_from_the_vault(call: Call, tmp_path: Path) -> None:
+    one = vault(tmp_path / "one" / "notes", a="One.", b="Two.", c="Three.", d="Four, newer.", e="Five.")
+    bak = vault(tmp_path / "bak" / "notes", a="One.", b="Two.", c="Three.", d="Four.", f="Six.")
+    there = {"a.md": "One.", "b.md": "Two.", "c.md": "Three.", "d.md": "Four, newer.", "e.md": "Five."}
+    told(call, "markdown", one)
+    code, _, err = call("import", "markdown", str(bak), "--prune")
+    assert (code, " ".join(err.split())[:155]) == (
+        0,
+        "Most of these notes were imported from another folder of this name, so nothing is replaced or pruned; if this "
+        "is that folder, moved, add --moved. d.md: The",
+    )
+    assert stored(call) == {**there, "f.md": "Six."}
+    assert told(call, "markdown", bak, "--prune", "--moved") == (0, 0, 5, 0)
+    assert stored(call) == {"a.md": "One.", "b.md": "Two.", "c.md": "Three.", "d.md": "Four.", "f.md": "Six."}
+    assert told(call, "markdown", bak) == (0, 5, 0, 0)  # this folder is the vault's from now on
+    assert told(call, "markdown", one) == (1, 3, 0, 1)
+
+
+def test_what_was_edited_by_hand_stays_while_its_note_is_as_it_was(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "notes", a="One.", b="---\nx: 1e300\ny: 2\n---\nTwo.")
+    told(call, "markdown", folder)
+    call("update", "a.md", "By hand.")
+    assert told(call, "markdown", folder) == (0, 2, 0, 0)
+    assert stored(call)["a.md"] == "By hand."
+    vault(folder, a="One, changed.", b="Two, changed.")
+    found = json.loads(call("import", "markdown", str(folder), "--json", "--prune")[1])
+    assert (found["replaced"], found["gone"]) == (1, [])
+    says = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
+    assert [(row["where"], row["reason"]) for row in found["rejected"]] == [("a.md", says)]
+    assert stored(call) == {"a.md": "By hand.", "b.md": "Two, changed."}
+    assert told(call, "markdown", folder, "--replace") == (0, 1, 1, 0)
+    assert told(call, "markdown", vault(folder, a="Again."), "--prune") == (0, 1, 1, 0)
+    assert stored(call)["a.md"] == "Again."
+
+
+def test_an_edit_by_hand_of_a_note_that_has_not_changed_is_overwritten_when_asked(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "notes", a="One.")
+    told(call, "markdown", folder)
+    call("update", "a.md", "--metadata", '{"vault": "notes", "mine": 1}')
+    assert told(call, "markdown", folder) == (0, 0, 1, 0)  # the hash is gone with the metadata
+    call("update", "a.md", "By hand.")
+    assert told(call, "markdown", folder, "--replace") == (0, 0, 1, 0)
+    assert stored(call) == {"a.md": "One."}

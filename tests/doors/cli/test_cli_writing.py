@@ -12,6 +12,7 @@ import pytest
 from semmem.doors.cli import progress
 from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
+from semmem.importers import place
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -142,7 +143,8 @@ def test_metadata_that_was_set_by_hand_survives_an_import_of_the_file(call: Call
     assert metadata("a") == by_hand
     assert told("t2.csv", "id,text,colour\na,Tea.,red\nb,Rum.,\n") == (0, 2, 0, 0)  # a copy under another name
     assert told("t.csv", "id,text,colour\na,Gin.,blue\nb,Rum.,\n") == (0, 1, 1, 0)
-    assert metadata("a") == by_hand | {"colour": "blue"}
+    mark = {"file": "t.csv", "place": place(tmp_path / "t.csv")}
+    assert metadata("a") == by_hand | {"colour": "blue", "imported_from": mark}
 
 
 def test_of_an_edited_export_what_is_the_same_is_unchanged_and_what_is_not_says_what_to_do(
