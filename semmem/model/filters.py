@@ -17,7 +17,12 @@ from semmem.model.types import Filters, Memory
 
 __all__ = ["Within", "checked_filters", "contains", "matches", "string", "strings", "within"]
 
-_OPERATORS = frozenset(("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "not", "and", "or", "exists", "regex"))
+_OPERATORS = frozenset(
+    (
+        "eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "not", "and", "or", "between", "contains", "like", "exists",
+        "regex",
+    )
+)  # fmt: skip
 """Words of other filter languages. A value all of whose keys are among them is taken for one of theirs."""
 
 _DEEPEST = 100
@@ -84,16 +89,20 @@ def _metadata(value: Any) -> Mapping[str, Any]:
         raise InvalidInput(_TOO_DEEP)
     string("The filter metadata", json.dumps(json.loads(raw), ensure_ascii=False).replace("\\u0000", "\x00"))
     contained: Mapping[str, Any] = json.loads(raw)
-    _refuse_operators(contained)
+    for value in contained.values():  # a key of the metadata itself may be any word, such as "or" or "in"
+        _refuse_operators(value)
     return contained
 
 
 def _refuse_operators(wanted: Any) -> None:
     """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without a word."""
     if isinstance(wanted, Mapping):
-        if wanted and all(key.lstrip("$") in _OPERATORS for key in wanted):
+        operator = next((key for key in wanted if key.startswith("$")), None)
+        if operator is None and all(key.casefold() in _OPERATORS for key in wanted):
+            operator = next(iter(wanted), None)
+        if operator is not None:
             raise InvalidInput(
-                f"The filter metadata knows no operators such as {next(iter(wanted))}; memories match that contain "
+                f"The filter metadata knows no operators such as {operator}; memories match that contain "
                 "the values as they are given. created_after and created_before are ranges of time."
             )
         for value in wanted.values():

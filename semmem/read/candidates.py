@@ -233,6 +233,8 @@ def confidence(found: Candidates) -> float:
     leg the share of the best BM25 that the question allows, of the dense leg the cosine. Where only legs of one's own
     were asked, the mean of their first scores. No probability: nothing has been calibrated on questions with answers.
     """
+    if not found.ranked:  # what a seeder liked, no leg with a vote has brought
+        return 0.0
     parts = []
     if "lexical" in found.best:
         trace = found.traces.get("lexical")

@@ -46,6 +46,7 @@ class Explanation:
     ``part`` is the part of a split text that answers best. ``path`` is how the graph came to the memory, step by step;
     where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
+    ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Explanation:
     path: tuple[Step, ...]
     folded_into: str | None = None
     part: int | None = None
+    withheld_below: float | None = None
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
@@ -83,7 +85,9 @@ class Explanation:
         lines = [f"{self.id} ({self.namespace}){part}: {place}" + (f", score {self.score:.4f}" if self.score else "")]
         if self.folded_into:
             lines.append(f"  folded into {self.folded_into}")
-        if not self.returned and self.bar is not None:
+        if self.withheld_below is not None:
+            lines.append(f"  withheld: the confidence of the recall is below {self.withheld_below:g}")
+        elif not self.returned and self.bar is not None:
             lines.append(f"  the bar at {self.limit} was {self.bar:.4f}")
         for leg in self.legs.values():
             lines.append(f"  {leg.leg}: {leg.status}")

@@ -93,7 +93,9 @@ class Recall(Sequence[Hit]):
         ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
         """
         why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
-        return replace(why, returned=False) if self.withheld else why
+        if not (self.withheld and why.returned):
+            return why
+        return replace(why, returned=False, withheld_below=self.min_confidence)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""

@@ -36,7 +36,18 @@ def test_the_changes_of_a_recipe_are_its_fields() -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [{"year": {"gte": 2020}}, {"year": {"$lt": 5, "$gte": 2}}, {"a": {"b": [{"in": [1, 2]}]}}, {"not": {"a": 1}}],
+    [
+        {"year": {"gte": 2020}},
+        {"year": {"$lt": 5, "$gte": 2}},
+        {"year": {"GTE": 3}},
+        {"year": {"between": [1, 2]}},
+        {"year": {"$gt": 3, "x": 1}},
+        {"year": {"$near": 3}},
+        {"town": {"contains": "x"}},
+        {"town": {"Like": "x%"}},
+        {"a": {"b": [{"in": [1, 2]}]}},
+        {"or": [{"year": {"eq": 3}}]},
+    ],
 )
 def test_an_operator_among_metadata_is_refused_and_not_matched_with_nothing(metadata: dict[str, object]) -> None:
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
@@ -55,3 +66,12 @@ def test_a_key_that_only_looks_like_an_operator_beside_others_is_metadata() -> N
         mem.remember("ferry", id="a", metadata={"trip": {"in": "harbour", "hours": 2}})
         found = mem.list(filters={"metadata": {"trip": {"in": "harbour", "hours": 2}}})
         assert [memory.id for memory in found] == ["a"]
+
+
+def test_a_key_of_the_metadata_itself_may_be_any_word() -> None:
+    words = {"or": "Oregon", "in": "box", "not": {"a": 1}, "$ref": "x"}
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("ferry", id="a", metadata=words)
+        for key, value in words.items():
+            found = mem.list(filters={"metadata": {key: value}})
+            assert [memory.id for memory in found] == ["a"], key

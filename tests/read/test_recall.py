@@ -918,8 +918,18 @@ def test_a_recall_below_the_least_confidence_returns_no_hit_and_says_so(mem: sem
     unsure = mem.recall("ferry tide", limit=5, min_confidence=min(1.0, sure + 0.01))
     assert (len(unsure), unsure.withheld, unsure.total, unsure.confidence) == (0, 5, plain.total, sure)
     assert (unsure.as_dict()["hits"], unsure.as_dict()["withheld"]) == ([], 5)
-    assert not unsure.explain(plain[0].id).returned
+    why = unsure.explain(plain[0].id)
+    assert (why.returned, why.rank, why.withheld_below) == (False, 1, unsure.min_confidence)
+    assert f"withheld: the confidence of the recall is below {unsure.min_confidence:g}" in str(why)
+    assert kept.explain(plain[0].id).withheld_below is None
     assert "5 withheld below" in repr(unsure)
+
+
+def test_a_recall_that_found_nothing_has_no_confidence_whatever_its_seeders_thought() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as lone:
+        lone.remember("The ferry leaves at dawn.", id="ferry")
+        found = lone.recall("ferry at dawn", recipe="graph")
+    assert (len(found), set(found.degraded), found.confidence) == (0, {"graph", "dense"}, 0.0)
 
 
 def test_a_recipe_of_one_leg_has_a_confidence_too(mem: semmem.Semmem) -> None:
