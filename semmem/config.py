@@ -18,7 +18,8 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic_core import PydanticKnownError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from semmem.files import expanded, settings_folder
@@ -59,6 +60,14 @@ class Settings(BaseSettings):
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
+
+    @field_validator("llm_timeout_s", "pool_size", "idle_stop_s", "start_timeout_s", mode="before")
+    @classmethod
+    def _no_truth(cls, value: Any) -> Any:
+        """Refuse true, which would be taken for 1."""
+        if isinstance(value, bool):
+            raise PydanticKnownError("int_type")
+        return value
 
     @classmethod
     def settings_customise_sources(

@@ -8,7 +8,7 @@ order in which they were first seen (a recall breaks ties by id instead). Nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -105,9 +105,11 @@ def fuse_rows(
         raise InvalidInput(f"k_rank must be 0 or more, not {k_rank!r}.")
     first: dict[Hashable, Mapping[str, Any]] = {}
     shares: dict[Hashable, list[float]] = {}
-    for rows in results:
+    for rows in _each("fuse_rows", results, object, "lists of rows"):
         seen: set[Hashable] = set()
-        for rank, row in enumerate(rows or (), 1):
+        for rank, row in enumerate(
+            () if rows is None else _each("fuse_rows", rows, Mapping, "rows, each a mapping"), 1
+        ):
             if id_key is not None and id_key not in row:
                 raise InvalidInput(f"A row at rank {rank} has no {id_key!r}; name a key that every row has as id_key.")
             key = _signature(row if id_key is None else row[id_key])
@@ -124,7 +126,7 @@ def fuse_rows(
 def dedup(results: Sequence[Entry], limit: int = 0) -> list[Entry]:
     """Return ``results`` without those whose normalised text equals an earlier one's, in order; ``limit`` <= 0: all."""
     first: dict[str, Entry] = {}
-    for entry in results:
+    for entry in _each("dedup", results, Entry, "semmem.list_fusion.Entry"):
         first.setdefault(normalise(entry.text), entry)
     kept = list(first.values())
     return kept[:limit] if limit > 0 else kept
@@ -138,6 +140,7 @@ def rerank(
     Relevance is the incoming score divided by the largest of the set. Equal composites stay in order. ``now`` has a
     time zone exactly if the times of the entries have one. Raises InvalidInput when they differ in that.
     """
+    results = [*_each("rerank", results, Entry, "semmem.list_fusion.Entry")]
     scores = [entry.score for entry in results]
     times = [entry.accessed_at for entry in results]
     terms = composite_terms(scores, times, [entry.importance for entry in results], now, weights)
@@ -176,12 +179,22 @@ def recency(time: datetime | None, now: datetime) -> float:
     return float(0.5 ** (max(age, timedelta(0)) / HALF_LIFE))
 
 
+def _each(who: str, given: Any, kind: type[Any], what: str) -> Iterator[Any]:
+    """Yield what is in ``given``. Raises InvalidInput where that is no list of ``kind``."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{who} takes a list of {what}, not {type(given).__name__}.")
+    for one in given:
+        if not isinstance(one, kind):
+            raise InvalidInput(f"{who} takes a list of {what}, and one in it is {type(one).__name__}.")
+        yield one
+
+
 def _gathered(lists: Sequence[Sequence[Entry]]) -> tuple[dict[str, Entry], dict[str, list[tuple[int, int]]]]:
     """Return each id's first entry and its (list, place from 0); twice in a list counts at the first place."""
     first: dict[str, Entry] = {}
     places: dict[str, list[tuple[int, int]]] = {}
-    for which, entries in enumerate(lists):
-        for at, entry in enumerate(entries):
+    for which, entries in enumerate(_each("Fusing", lists, object, "lists")):
+        for at, entry in enumerate(_each("Fusing", entries, Entry, "semmem.list_fusion.Entry")):
             first.setdefault(entry.id, entry)
             of_id = places.setdefault(entry.id, [])
             if not of_id or of_id[-1][0] != which:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Unpack
 from semmem.client.admin import Concepts, Keeping
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
+from semmem.extractors import check as check_extractor
 from semmem.extractors import load as load_extractor
 from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
@@ -329,6 +330,7 @@ def legs_of(store: Store, language: str) -> dict[str, Leg]:
 
 def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
     """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
+    check_extractor(wanted)
     if not isinstance(wanted, str):
         return wanted
     return load_extractor(

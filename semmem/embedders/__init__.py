@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from semmem.model.protocols import Embedder
 
-__all__ = ["NAMES", "Known", "identity", "known_as", "load", "load_recorded", "vector_key"]
+__all__ = ["NAMES", "Known", "check", "identity", "known_as", "load", "load_recorded", "vector_key"]
 
 NAMES = ("minilm", "hashing")
 
@@ -31,6 +31,18 @@ def identity(embedder: Embedder) -> dict[str, Any]:
 def known_as(recorded: str) -> str:
     """Return the name by which an embedder is asked for, of the one that calls itself ``recorded``."""
     return next((name for name, model in _MODELS.items() if model == recorded), recorded)
+
+
+def check(given: object) -> None:
+    """Raise InvalidInput unless ``given`` is a name, or has what an embedder needs; loads nothing."""
+    if isinstance(given, str):
+        return
+    needed = ("name", "dimensions", "fingerprint", "count_tokens", "embed")
+    if lacks := [part for part in needed if not hasattr(type(given), part) and not hasattr(given, part)]:
+        raise InvalidInput(
+            f"An embedder is a name ({', '.join(NAMES)}, none) or an object with {', '.join(needed)}; this "
+            f"{type(given).__name__} has no {lacks[0]}."
+        )
 
 
 def load(name: str, *, path: str | None = None) -> Embedder:

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
+from semmem.embedders import check as check_embedder
 from semmem.embedders import identity, load_recorded
 from semmem.embedders import load as load_embedder
 from semmem.model.clock import standing
@@ -25,6 +26,8 @@ class Encoder:
     """The embedder of one Semmem: a name, an object, or what the settings and the machine have."""
 
     def __init__(self, store: Store, wanted: str | Embedder | None, model: str | None) -> None:
+        if wanted is not None:
+            check_embedder(wanted)
         self._store = store
         self._model = model
         self._wanted = wanted
@@ -54,7 +57,8 @@ class Encoder:
             self._recorded = self._recorded or not (self._found is None or isinstance(self._found, str))
 
     def named(self, wanted: str | Embedder) -> Embedder:
-        """Return the embedder ``wanted`` without using it. Raises EmbedderUnavailable."""
+        """Return the embedder ``wanted`` without using it. Raises EmbedderUnavailable, InvalidInput."""
+        check_embedder(wanted)
         found = self._find(wanted)
         if isinstance(found, str):
             raise EmbedderUnavailable(found)

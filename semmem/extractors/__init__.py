@@ -15,9 +15,21 @@ from semmem.text.tokens import tokens
 if TYPE_CHECKING:
     from semmem.model.protocols import Extractor
 
-__all__ = ["NAMES", "Rules", "load"]
+__all__ = ["NAMES", "Rules", "check", "load"]
 
 NAMES = ("rules", "spacy", "precomputed", "llm")
+
+
+def check(given: object) -> None:
+    """Raise InvalidInput unless ``given`` is a name, or has what an extractor needs."""
+    if isinstance(given, str):
+        return
+    needed = ("name", "extract", "candidates", "subjects")
+    if lacks := [part for part in needed if not hasattr(given, part)]:
+        raise InvalidInput(
+            f"An extractor is a name ({', '.join(NAMES)}) or an object with {', '.join(needed)}; this "
+            f"{type(given).__name__} has no {lacks[0]}."
+        )
 
 
 def load(

@@ -45,6 +45,11 @@ class Legs(MutableMapping[str, Leg]):
     """The legs of one Semmem by name; one that is not ours is made when it is first asked."""
 
     def __init__(self, store: Any, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInput(
+                f"legs must be a mapping from a name to what makes the leg, such as {{'regex': Regex}}, not "
+                f"{type(given).__name__}."
+            )
         self._reader = StoreReader(store)
         self._made: dict[str, Leg] = dict(ours)
         self._ours = frozenset(ours)

@@ -207,9 +207,7 @@ class Recipe:
 _THREE = {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
 
 _SIXTY = {"lexical": 60.0, "dense": 60.0, "graph": 60.0}
-
 _HALVES = {"lexical": 0.5, "dense": 0.5}
-
 _SIXTY_EACH = {"lexical": 60.0, "dense": 60.0}
 
 _RESERVE = {"graph": 3, "lexical": 4, "dense": 5}
@@ -286,13 +284,19 @@ def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) 
     known = {f.name for f in dataclasses.fields(Recipe)}
     if unknown := sorted(set(given) - known):
         raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    by_regime = given.get("regime_weights", {})
+    if not isinstance(by_regime, Mapping) or not all(isinstance(weights, Mapping) for weights in by_regime.values()):
+        raise InvalidInput('regime_weights must map a regime to weights, such as {"named": {"graph": 1}}.')
     for key in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
         if key in given:
             if not isinstance(given[key], Mapping):
                 raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
             if key != "reserve":
                 given[key] = {**getattr(base, key), **given[key]}
-    for key in ("lexical", "graph", "conversation"):
+    kinds = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": ConversationSettings | None}
+    for key, kind in kinds.items():
+        if key in given and not isinstance(given[key], Mapping | kind):
+            raise InvalidInput(f"{key} must be a mapping of its settings, not {given[key]!r}.")
         if isinstance(given.get(key), Mapping):
             settings = rules(base) if key == "conversation" else getattr(base, key)
             known = {f.name for f in dataclasses.fields(settings)}

@@ -14,6 +14,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written
 from semmem.rank_cap.classes import _DEEPEST, _DEPTH, _leg_reach, rank_scaled, reordered, score_reach
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
@@ -22,7 +23,7 @@ __all__ = ["reach", "reach_of"]
 
 
 def reach(
-    recipe: Recipe,
+    recipe: str | Recipe,
     k: int = 10,
     *,
     scope_size: int | None = None,
@@ -30,17 +31,19 @@ def reach(
     endless: Collection[str] = ("dense",),
     also: Collection[str] = (),
 ) -> Reach:
-    """Return the reach of every leg of ``recipe``, in every regime, at cut-off ``k``.
+    """Return the reach of every leg of ``recipe`` (one, or its name), in every regime, at cut-off ``k``.
 
     ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` says how many memories
     a leg returns when it is one of the others; None means at least k where its depth allows, and any more up to its
     depth. ``endless`` legs return memories as long as there are any. Legs the recipe gives a weight are reported,
     weight 0 included, and those named in ``also``.
 
-    Raises InvalidInput for a cut-off or a size below its range.
+    Raises InvalidInput for a cut-off or a size below its range, UnknownRecipe for a name that no recipe has.
     """
-    if k < 1:
-        raise InvalidInput(f"The cut-off k must be 1 or more, not {k}.")
+    if not isinstance(recipe, Recipe):
+        recipe = find_recipe(recipe)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InvalidInput(f"The cut-off k must be 1 or more, not {k!r}.")
     if (scope_size is not None and scope_size < 0) or any(n < 0 for n in (base_sizes or {}).values()):
         raise InvalidInput("Sizes of a scope or a leg must be 0 or more.")
     names = list(dict.fromkeys([*recipe.weights, *also]))

@@ -102,6 +102,8 @@ def bring_in(
 ) -> BroughtIn:
     """Store a stream of items, one batch after the other; see Keeping.bring_in for what the arguments mean."""
     check_batches(batch_size, on_error)
+    if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
+        raise InvalidInput(f"bring_in takes a list or a stream of items, not one {type(items).__name__}.")
     if (replace_changed or prune) and not owned:
         raise InvalidInput("Say with owned which memories are the source's; only these may be replaced or pruned.")
     started = time.monotonic()

@@ -1,0 +1,54 @@
+"""An argument of a wrong type is answered with one sentence, whatever takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import semmem
+
+any_: Any = semmem
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: any_.recipe("default", graph=5), "graph must be a mapping of its settings, not 5"),
+        (lambda: any_.recipe("default", lexical="x"), "lexical must be a mapping of its settings, not 'x'"),
+        (lambda: any_.recipe("default", conversation=3), "conversation must be a mapping of its settings, not 3"),
+        (lambda: any_.recipe("default", regime_weights=3), "regime_weights must map a regime to weights"),
+        (lambda: any_.recipe("default", regime_weights={"named": 3}), "regime_weights must map a regime to weights"),
+        (lambda: any_.reach("defualt"), "There is no recipe named 'defualt'"),
+        (lambda: any_.reach("default", "10"), "The cut-off k must be 1 or more, not '10'"),
+        (lambda: any_.connect("sqlite::memory:", legs=5), "legs must be a mapping from a name to what makes the leg"),
+        (lambda: any_.connect("sqlite::memory:", embedder=5), "this int has no name"),
+        (lambda: any_.connect("sqlite::memory:", embedder=object()), "this object has no name"),
+        (lambda: any_.connect("sqlite::memory:", extractor=5), "this int has no name"),
+        (lambda: any_.connect("sqlite::memory:", pool_size=True), "pool_size must be a whole number, not True"),
+        (lambda: any_.fuse("abc"), "Fusing takes a list of lists, not str"),
+        (lambda: any_.fuse(["abc"]), "Fusing takes a list of semmem.list_fusion.Entry, not str"),
+        (lambda: any_.fuse_scores([[1]]), "and one in it is int"),
+        (lambda: any_.fuse_rows(5), "fuse_rows takes a list of lists of rows, not int"),
+        (lambda: any_.fuse_rows([["a"]]), "fuse_rows takes a list of rows, each a mapping, and one in it is str"),
+        (lambda: any_.dedup(None), "dedup takes a list of semmem.list_fusion.Entry, not NoneType"),
+    ],
+)
+def test_a_wrong_type_is_refused_in_one_sentence(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises((semmem.InvalidInput, semmem.UnknownRecipe)) as raised:
+        call()
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_reach_takes_the_name_of_a_recipe() -> None:
+    assert semmem.reach("default") == semmem.reach(semmem.recipe("default"))
+
+
+def test_one_string_is_no_list_of_items_to_bring_in() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        for wrong in ("abc", {"text": "ferry"}, 5):
+            with pytest.raises(semmem.InvalidInput, match="bring_in takes a list or a stream of items, not one"):
+                mem.bring_in(wrong)  # type: ignore[arg-type]
+        assert mem.stats().memories == 0
