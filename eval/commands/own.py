@@ -11,6 +11,7 @@ import typer
 
 from eval.commands.door import Seed, app, error_line, opened, say
 from eval.datasets import DatasetError
+from semmem.doors.cli.show import counted
 
 __all__ = ["make"]
 
@@ -50,12 +51,13 @@ def make(
         for text, stratum, about in propose(drawn):
             desk.ask(text, stratum, about)
         take_paraphrases(desk, drawn, input, say)
-        say(f"\nAsking {len(desk.questions)} questions of {len(names)} recipes.")
+        say(f"\nAsking {counted(len(desk.questions), 'question')} of {counted(len(names), 'recipe')}.")
         pools = {id: pool(mem, namespace, question, names, seed=seed) for id, question in desk.questions.items()}
         label_all(mem, desk, pools, typer.getchar, say)
         done = desk.queries(pools)
         more = needed(mem, done, names, effect)
-        say(f"{len(done)} questions are judged to the end: {folder / 'queries.jsonl'}")
+        are = "is" if len(done) == 1 else "are"
+        say(f"{counted(len(done), 'question')} {are} judged to the end: {folder / 'queries.jsonl'}")
         scored = sum(bool(q.gold) for q in done)
         if more is None:
             say("Judge at least 5 with an answer; then this says how many more you need.")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.show import counted
+from semmem.model.errors import StoreError
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -46,7 +48,7 @@ def doctor(
 ) -> None:
     """Say what is installed, which model is used, which server runs, what is degraded, and what mends it.
 
-    Nothing goes over the network, unless --download is given.
+    Nothing goes over the network, unless --download is given. Exits with 8 when the store does not answer.
     """
     if download:
         _download(door)
@@ -54,6 +56,8 @@ def doctor(
     bad = [one for one in found if one.state == "bad"]
     told = {"findings": found, "degraded": [one.what for one in bad]}
     door.give(told, lambda: _show(door, found))
+    if any(one.what == "store" and one.state == "bad" for one in found):
+        raise typer.Exit(wire.ERRORS[StoreError].exit_code)
 
 
 def examine(door: Door, *, connect: bool) -> list[Finding]:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semmem.doors import wire
 from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.show import counted
@@ -86,6 +87,8 @@ def import_(
     ] = False,
 ) -> None:
     """Import what another program has written. Again stores only what is new; bad rows are told by line.
+
+    Exits with 2 when every row was bad.
 
     chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs.
 
@@ -173,7 +176,9 @@ def import_(
     }
     if format is not Format.markdown:  # only a vault is known to be read whole
         report = dataclasses.replace(report, gone=())
-    door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [door.namespace]))
+    door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [into or door.namespace]))
+    if bad and not (report.remembered or report.unchanged or report.replaced):
+        raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
 
 
 def numbered(error: SemmemError) -> tuple[int, str] | None:
@@ -221,6 +226,8 @@ def _there(format: Format, file: Path) -> None:
     if format is Format.markdown:
         if not file.is_dir():
             raise InvalidInput(f"There is no folder {file}.")
+    elif file.is_dir():
+        raise InvalidInput(f"{file} is a folder; import {format.value} reads a file.")
     elif not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
 

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["counting", "line"]
 
-_PATIENCE, _PAUSE = 1.0, 10.0
+_PATIENCE, _PAUSE, _MINUTE = 1.0, 10.0, 60.0
 
 
 @contextmanager
-def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any], None]]:
+def counting(door: Door, what: str, total: int | None, unit: str = "memories") -> Iterator[Callable[[Any], None]]:
     """Yield a callback for remember_many's progress: called with the number done so far, or with a report of it.
 
     Nothing is shown during the first second; then, on a terminal, a bar, though nothing be done yet. Where standard
-    error is not a terminal, a plain line is written every ten seconds instead.
+    error is not a terminal, a plain line is written instead: after ten seconds or more when the number has changed,
+    else after a minute.
     """
     start = last = time.monotonic()
     bar: Progress | None = None
@@ -36,26 +37,31 @@ def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any
         patience = threading.Timer(_PATIENCE, bar.start)
         patience.daemon = True
         patience.start()
-    count, over = 0, threading.Event()
+    count, said, over = 0, -1, threading.Event()
 
     def tell() -> None:
-        """Say every ten seconds how many are done, while the first batch is at work too."""
+        """Say how many are done, while the first batch is at work too."""
+        nonlocal last, said
+        now = time.monotonic()
+        if now - last >= (_PAUSE if count != said else _MINUTE):
+            last, said = now, count
+            door.say(line(what, count, total, now - start, unit))
+
+    def keep_telling() -> None:
         while not over.wait(_PAUSE):
-            if time.monotonic() - last >= _PAUSE:
-                door.say(line(what, count, total, time.monotonic() - start))
+            tell()
 
     if bar is None:
-        threading.Thread(target=tell, daemon=True).start()
+        threading.Thread(target=keep_telling, daemon=True).start()
 
     def advance(done: Any) -> None:
-        nonlocal count, last
+        nonlocal count
         count = done if isinstance(done, int) else int(done.read)
         now = time.monotonic()
         if bar is not None:
             bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
-        elif now - last >= _PAUSE:
-            last = now
-            door.say(line(what, count, total, now - start))
+        else:
+            tell()
 
     try:
         yield advance
@@ -68,11 +74,14 @@ def counting(door: Door, what: str, total: int | None) -> Iterator[Callable[[Any
             bar.stop()
 
 
-def line(what: str, count: int, total: int | None, seconds: float) -> str:
+def line(what: str, count: int, total: int | None, seconds: float, unit: str = "memories") -> str:
     """Return progress as a sentence: done, rate, and the time left where the total is known."""
+    of = f" of {total:,}" if total else ""
+    if not count:
+        return f"{what}: 0{of} {unit} yet, {seconds:.0f} s"
     rate = count / seconds if seconds else 0.0
     left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
-    return f"{what}: {count:,}{f' of {total:,}' if total else ''}, {rate:,.0f}/s{left}"
+    return f"{what}: {count:,}{of} {unit}, {rate:,.0f}/s{left}"
 
 
 def _bar(door: Door) -> Progress:

@@ -95,6 +95,7 @@ def explain(
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
+        mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
         found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe)
         why = found.explain(id)
     door.give(why, lambda: door.out.print(str(why)))

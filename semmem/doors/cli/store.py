@@ -41,7 +41,7 @@ def copy(
     import semmem
     from semmem.doors.cli.progress import counting
 
-    with counting(door, "rows copied", None) as advance:
+    with counting(door, "copy", None, "rows") as advance:
         report = semmem.copy(from_url, to_url, progress=advance)
     door.give(report, lambda: _show_copy(door, report))
 
@@ -55,7 +55,7 @@ def backup(
     from semmem.doors.cli.progress import counting
 
     to_write(file, force=force)
-    with door.connect(embedder="none") as mem, counting(door, "rows written", None) as advance:
+    with door.connect(embedder="none") as mem, counting(door, "backup", None, "rows") as advance:
         report = mem.backup(file, force=force, progress=advance)
     door.give(report, lambda: _show_backup(door, report, "Wrote"))
 
@@ -67,16 +67,20 @@ def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that b
 
     to_read(file)
     transfer.check(file)  # before a server is started, or a folder made, for one that is refused
-    with door.connect(embedder="none") as mem, counting(door, "rows restored", None) as advance:
+    with door.connect(embedder="none") as mem, counting(door, "restore", None, "rows") as advance:
         report = mem.restore(file, progress=advance)
     door.give(report, lambda: _show_backup(door, report, "Restored"))
 
 
 def _show_copy(door: Door, report: CopyReport) -> None:
-    there = f", {report.found:,} rows were there already" if report.found else ""
+    there = (
+        f", {counted(report.found, 'row')} {'was' if report.found == 1 else 'were'} there already"
+        if report.found
+        else ""
+    )
     index = ", with its vector index" if report.indexed else ""
     door.out.print(
-        f"Copied {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows{there}) "
+        f"Copied {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}{there}) "
         f"in {report.seconds:.1f} s{index}; counts and hashes are the same.",
     )
     for name, held in report.namespaces.items():
@@ -93,7 +97,8 @@ def _show_copy(door: Door, report: CopyReport) -> None:
 
 def _show_backup(door: Door, report: BackupReport, what: str) -> None:
     door.out.print(
-        f"{what} {counted(report.memories, 'memory')} ({sum(report.tables.values()):,} rows, schema {report.schema}) "
+        f"{what} {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}, "
+        f"schema {report.schema}) "
         f"in {report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
         soft_wrap=True,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semmem.doors import wire
 from semmem.doors.cli.context import (
     After,
     Authors,
@@ -132,7 +133,7 @@ def update(
 ) -> None:
     """Change a memory: its text, or the fields that are given. The others stay as they are.
 
-    Its id and time stay, its version counts up.
+    Its id stays, its time too unless --created-at is given; its version counts up.
     """
     given = {
         "text": None if text is None else _read(text, None),
@@ -280,7 +281,7 @@ def _in_the_file(reason: str) -> str:
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
     from semmem.doors.cli.import_export import numbered
     from semmem.doors.cli.progress import counting
-    from semmem.model.errors import BadItem, Conflict
+    from semmem.model.errors import BadItem, Conflict, InvalidInput
     from semmem.model.plain import plain
 
     total, numbers = None, list[int]()
@@ -306,6 +307,8 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
         {"line": numbers[bad.position], **plain(bad), "reason": _in_the_file(bad.reason)} for bad in report.rejected
     ]
     door.give({**plain(report), "rejected": rejected}, lambda: _show_report(door, report, rejected))
+    if rejected and not (report.remembered or report.unchanged):
+        raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
 
 
 def _show_memory(door: Door, memory: Memory) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from semmem.client.memory import Semmem
 from semmem.doors.cli import progress
 from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
@@ -189,4 +190,56 @@ def test_progress_is_told_before_the_first_batch_is_done(
             if said := said + capfd.readouterr().err:
                 break
             time.sleep(0.05)
-    assert said.startswith("notes.jsonl: 0 of 500")
+    assert said.startswith("notes.jsonl: 0 of 500 memories yet, 0 s")
+
+
+def test_progress_that_does_not_move_is_told_once_a_minute(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_PAUSE", 0.01)
+    with progress.counting(Door(), "notes.jsonl", None):
+        time.sleep(0.4)
+    assert capfd.readouterr().err == "notes.jsonl: 0 memories yet, 0 s\n"
+
+
+@pytest.mark.parametrize("command", [["import", "jsonl"], ["remember", "--on-error", "skip", "--file"]])
+def test_a_file_whose_every_row_was_bad_is_an_error_and_one_with_a_good_row_is_none(
+    call: Call, tmp_path: Path, command: list[str]
+) -> None:
+    bad, mixed, empty = (tmp_path / name for name in ("bad.jsonl", "mixed.jsonl", "empty.jsonl"))
+    bad.write_text("no JSON\n")
+    mixed.write_text('no JSON\n{"id": "owl", "text": "An owl."}\n')
+    empty.write_text("\n")
+    for file, code in ((bad, 2), (mixed, 0), (mixed, 0), (empty, 0)):  # the second time it is unchanged
+        assert call(*command, str(file))[0] == code, file.name
+    assert call(*command, str(bad), "--json")[0] == 2
+    assert stored(call) == {"owl": "An owl."}
+
+
+def test_an_import_names_the_namespace_that_was_given_though_nothing_came(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    assert (
+        "0 memories into namespace ours" in call("import", "jsonl", str(tmp_path / "empty.jsonl"), "--into", "ours")[1]
+    )
+
+
+def test_an_import_of_a_folder_says_that_it_is_one(call: Call, tmp_path: Path) -> None:
+    assert call("import", "csv", str(tmp_path)) == (2, "", f"{tmp_path} is a folder; import csv reads a file.\n")
+
+
+def test_doctor_exits_with_eight_where_the_store_does_not_answer(call: Call, tmp_path: Path) -> None:
+    assert call("remember", "An owl.")[0] == 0
+    assert call("doctor", "--url", f"sqlite://{tmp_path}/notes.db")[0] == 0
+    code, out, _ = call("doctor", "--json", "--url", "postgresql:///nowhere?host=/none")
+    assert code == 8
+    assert "store" in json.loads(out)["degraded"]
+
+
+def test_an_id_that_is_not_there_is_told_before_a_question_is_asked(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("remember", "An owl.", "--id", "owl")[0] == 0
+    asked: list[str] = []
+    monkeypatch.setattr(Semmem, "recall", lambda *_, **__: asked.append("recall"))
+    assert call("explain", "nope", "--query", "owl")[0] == 4
+    assert asked == []

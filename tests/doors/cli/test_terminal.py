@@ -103,7 +103,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (2, ["import", "chat", str(chat), *there, "--on-error", "abort"]),
         (2, ["import", "csv", f"{folder}/{HOSTILE}", *there]),
         (2, ["remember", str(bad), *there]),
-        (0, ["remember", str(bad), *there, "--on-error", "skip"]),
+        (2, ["remember", str(bad), *there, "--on-error", "skip"]),
         (5, ["remember", HOSTILE, "--id", HOSTILE, *there]),
         (2, ["remember", "x", "--metadata", HOSTILE]),
         (2, ["remember", "x", "--created-at", HOSTILE]),
