@@ -182,6 +182,7 @@ class Keeping:
         last. Without ``prune`` these are told as gone. A note that was edited by hand since it was imported stays as it
         is and is rejected if the note has changed too; ``overwrite`` replaces such ones.
 
+        Rows of ``export`` may be given as they are; a namespace of its own that an item has is the one it is stored in.
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
         with it a key of metadata that an item leaves out is neither compared nor taken away.
         """

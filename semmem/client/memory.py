@@ -275,6 +275,9 @@ class Semmem(Keeping):
         deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when it is not said what goes.
         """
         chosen = checked_filters(filters)
+        for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):
+            if not isinstance(value, bool):
+                raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was forgotten.")
         if id is None and not chosen and not everything:
             raise InvalidInput("Say what to forget: an id, filters, or everything=True for the whole namespace.")
         if everything and (id is not None or chosen):

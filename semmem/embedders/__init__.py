@@ -87,7 +87,7 @@ class Known:
     """As ``embedder``, but vectors in ``vectors`` are not made again.
 
     ``vectors`` maps (fingerprint of the embedder, ``vector_key`` of the text) to little-endian float32 bytes, and may
-    change between calls. One of another length than the embedder's is passed over.
+    change between calls. One that is no unit vector of the embedder's length is passed over.
     """
 
     def __init__(self, embedder: Embedder, vectors: Mapping[tuple[str, str], bytes]) -> None:
@@ -112,7 +112,7 @@ class Known:
 
         whose = self.fingerprint if self._vectors else ""
         known = [self._vectors.get((whose, vector_key(text))) for text in texts] if self._vectors else []
-        known = [raw if raw is not None and len(raw) == 4 * self.dimensions else None for raw in known]
+        known = [raw if raw is not None and self._usable(raw) else None for raw in known]
         if not any(known):
             return self._embedder.embed(texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -123,3 +123,12 @@ class Known:
             if raw is not None:
                 out[i] = np.frombuffer(raw, dtype="<f4")
         return out
+
+    def _usable(self, raw: bytes) -> bool:
+        import numpy as np
+
+        if len(raw) != 4 * self.dimensions:
+            return False
+        with np.errstate(invalid="ignore"):
+            squares = np.square(np.frombuffer(raw, dtype="<f4").astype(np.float64)).sum()
+        return bool(abs(squares - 1) < 0.02)  # not so of NaN and infinity

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from semmem.importers import BadRow, Item, Reject, item, lines, refuse
 
-__all__ = ["VectorItem", "read"]
+__all__ = ["EXPORTED", "VectorItem", "exported_item", "read"]
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id")
 """What a store keeps for itself; in an export for people to read."""
+EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder"))
+"""What a row of an export has and no argument of ``remember`` is."""
 _NAMES = ("id", "session")
 """What other programs number: a whole number is read as the string of it."""
 
@@ -36,15 +39,21 @@ def read(path: Path, *, reject: Reject | None = None, into: str | None = None, v
         if not isinstance(row, Mapping):
             bad(BadRow(where, f"it is {type(row).__name__}, not a memory."))
             continue
-        given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
-        known, embedder = given.pop("vectors", None), given.pop("embedder", None)
+        given = dict(row)
         given |= {name: str(given[name]) for name in _NAMES if type(given.get(name)) is int}
         if into is not None:
             given["namespace"] = into
         if not vectors:
             given.pop("vector", None)
-        made = item(where, **given)
-        if vectors and isinstance(known, Mapping) and isinstance(embedder, str):
-            made = VectorItem(made)
-            made.where, made.embedder, made.vectors = where, embedder, known
-        yield made
+        yield exported_item(where, given, vectors=vectors)
+
+
+def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -> Item:
+    """Return one row of an export as an item: without what a store keeps for itself, with the vectors of its parts."""
+    given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
+    known, embedder = given.pop("vectors", None), given.pop("embedder", None)
+    made = item(where, **given)
+    if vectors and isinstance(known, Mapping) and isinstance(embedder, str):
+        made = VectorItem(made)
+        made.where, made.embedder, made.vectors = where, embedder, known
+    return made

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from semmem.embedders import Known
+from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import matches, within
 from semmem.model.protocols import Embedder
@@ -115,7 +116,7 @@ def bring_in(
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     done = BroughtIn()
-    for batch in batches(enumerate(items), batch_size):
+    for batch in batches(enumerate(map(_taken, items)), batch_size):
         found = [item for _, item in batch]
         work.take(found)
         one = work.ingest.batch(batch, namespace, on_error, policy, work.met)
@@ -145,6 +146,11 @@ def bring_in(
             pruned = sum(store.forget(namespace, id, Filters(), dry_run=False) for id in gone)
             upkeep.forgotten(namespace)
     return replace(done, gone=gone, pruned=pruned, seconds=time.monotonic() - started)
+
+
+def _taken(item: Any) -> Any:
+    """Return an item; a row of ``Semmem.export`` without what only an export says."""
+    return exported_item("", item) if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item) else item
 
 
 def _all(store: Store, namespace: str, filters: Filters) -> Iterator[Memory]:

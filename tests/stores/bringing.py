@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from semmem.client.memory import Semmem
@@ -84,6 +86,41 @@ class BringingConformance:
             1,
             ["namespace must be a string, not list; write str(…) around it."],
         )
+
+    def test_the_rows_of_an_export_are_brought_in_as_they_are(self, mem: Semmem) -> None:
+        mem.remember("Tea.", id="a", namespace="team", metadata={"k": 1}, created_at=NOON)
+        mem.remember("Rum.", id="b", namespace="team")
+        before = texts(mem, "team")
+        rows = list(mem.export(namespace="team"))
+        report = mem.bring_in(rows, namespace="team2")
+        assert (report.unchanged, report.rejected) == (2, ())  # each has the namespace it came from
+        moved = [{name: row[name] for name in row if name != "namespace"} for row in rows]
+        assert mem.bring_in(moved, namespace="team2").remembered == 2
+        assert texts(mem, "team") == texts(mem, "team2") == before
+        assert mem.get("a", namespace="team2").metadata == {"k": 1}
+
+    def test_forget_takes_no_word_for_a_yes_or_a_no(self, mem: Semmem) -> None:
+        mem.remember("Tea.", id="a")
+        for given in ({"everything": "no"}, {"id": "a", "dry_run": 0}, {"id": "a", "hard": "yes"}):
+            with pytest.raises(InvalidInput, match=r"must be True or False, not .*; nothing was forgotten"):
+                mem.forget(**given)
+        assert texts(mem) == {"a": "Tea."}
+
+    @pytest.mark.needs("dense")
+    @pytest.mark.parametrize("number", [float("nan"), 0.0, float("inf"), 1e30])
+    def test_a_vector_that_travels_and_is_none_is_made_anew(self, store: Store, number: float) -> None:
+        mem = opened(store, embedder=Hashing())
+        mem.remember("Tea.", id="a")
+        mem.remember("Rum.", id="b")
+        names = [("default", id) for id in "ab"]
+        before = store.stored_vectors(names)
+        rows = list(mem.export(vectors=True))
+        raw = base64.b64encode(np.full(Hashing().dimensions, number, dtype="<f4").tobytes()).decode()
+        rows[0]["vectors"] = dict.fromkeys(rows[0]["vectors"], raw)
+        mem.forget(everything=True)
+        assert mem.bring_in(rows, on_error="abort").remembered == 2
+        after = store.stored_vectors(names)
+        assert all(np.array_equal(before[key], after[key]) for key in before)
 
     # ------------------------------------------------------------------ update
 
