@@ -6,6 +6,7 @@ in one query, and then written with what it replaces in one transaction. What is
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -41,8 +42,9 @@ MAX_CHARS = 1_400
 CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
 """What update can change of a memory."""
 _UPDATING = Policy(partial=True, may_replace=lambda memory: True)
-_TURNS = 8
-"""Times that an update looks again because somebody else was faster."""
+_PATIENCE_S = 5.0
+"""So long an update looks again where somebody else was faster, after pauses of chance up to ``_PAUSE_S``."""
+_PAUSE_S = 0.2
 _SHOWN = 120
 OnError = Literal["abort", "skip"]
 
@@ -104,7 +106,8 @@ class Ingest:
                 raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
         if isinstance(expected_version, bool) or not isinstance(expected_version, int | None):
             raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
-        for _ in range(_TURNS):
+        end = time.monotonic() + _PATIENCE_S
+        while True:
             there = self._store.stored([(namespace, id)]).get((namespace, id))
             if there is None:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
@@ -120,11 +123,13 @@ class Ingest:
                 return before
             try:
                 rows, knowledge, _, written = self._written(plan.changed, "abort")
-            except Conflict:
-                continue  # somebody else has changed it since we looked
+            except Conflict as error:  # somebody else has changed it since we looked
+                if time.monotonic() > end:
+                    raise Conflict(f"Others change {id!r} all the time; do it again.", names=error.names) from error
+                time.sleep(random.uniform(0, _PAUSE_S))
+                continue
             self._upkeep.written(rows, written, knowledge)
             return self._as_stored(plan.changed[0].memory)
-        raise Conflict(f"Others change {id!r} all the time; do it again.", names=frozenset(((namespace, id),)))
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""

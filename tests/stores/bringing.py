@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -231,6 +232,17 @@ class BringingConformance:
         assert {c.name: c.df for c in mem.concepts()}["Engine of Babbage"] == 2
         mem.update("title", title=None)
         assert mem.graph_hash() == plain
+
+    def test_many_who_change_one_memory_at_once_all_have_their_turn(self, mem: Semmem) -> None:
+        mem.remember("Tea.", id="a")
+
+        def change(who: int) -> None:
+            for turn in range(8):
+                mem.update("a", metadata={"who": who, "turn": turn})
+
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(change, range(12)))
+        assert mem.get("a").version == 1 + 12 * 8
 
     # ------------------------------------------------------------------ what an item does not say
 
