@@ -138,8 +138,11 @@ class Pooled:
             hold.let_go()  # the pool replaces a broken one
             raise
 
-    def _run(self, work: Callable[[Any], T]) -> T:
-        """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent."""
+    def _run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
+        """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent.
+
+        ``on_loss`` is called before a try after a lost connection, whose transaction may have been committed.
+        """
         end = time.monotonic() + self._start_timeout_s
         for attempt in range(_TRIES):
             try:
@@ -161,6 +164,7 @@ class Pooled:
                 )
                 if not lost or attempt == _TRIES - 1:
                     raise self._told(error) from error
+                on_loss()
                 self._pool.check()  # after a restart of the server every idle connection is dead, not this one alone
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
@@ -192,12 +196,12 @@ class Pooled:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""
         return self._run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
-    def _transaction(self, work: Callable[[Any], T]) -> T:
+    def _transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
         def run(connection: Any) -> T:
             with connection.transaction():
                 return work(connection)
 
-        return self._run(run)
+        return self._run(run, on_loss)
 
 
 @contextmanager

@@ -46,7 +46,10 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
-        written = self._transaction(lambda c: write.write(c, rows, on_conflict))
+        lost: list[bool] = []
+        written = self._transaction(
+            lambda c: (_write_again if lost else write.write)(c, rows, on_conflict), on_loss=lambda: lost.append(True)
+        )
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
                 self.tidy(namespace)
@@ -255,3 +258,24 @@ def _rewrite(connection: Any, table: str) -> None:
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
         raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")
+
+
+def _write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
+    """Store a batch whose connection was lost, perhaps after the commit: what that one stored counts as written now."""
+    wholes = {row.name: row for row in rows if row.part == 0}
+    names = {"namespaces": [n for n, _ in wholes], "ids": [i for _, i in wholes]}
+    found = connection.execute(_SQL["memory_written"], names).fetchall()
+    done = {
+        (namespace, id)
+        for namespace, id, part, version, _, payload in found
+        if part == 0 and version == wholes[namespace, id].memory.version and payload == wholes[namespace, id].payload
+    }
+    written = write.write(connection, [row for row in rows if row.name not in done], on_conflict)
+    replaced = {name for name in done if wholes[name].replaces is not None}
+    ords = {(namespace, id, part): ord for namespace, id, part, _, ord, _ in found if (namespace, id) in done}
+    return replace(
+        written,
+        new=written.new | (done - replaced),
+        replaced=written.replaced | replaced,
+        ords={**written.ords, **ords},
+    )

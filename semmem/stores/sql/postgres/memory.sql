@@ -20,6 +20,11 @@ SELECT m.namespace, m.id, m.payload
 FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
 WHERE m.part = 0;
 
+-- memory_written --
+-- What a lost connection may have committed: memories and their parts.
+SELECT m.namespace, m.id, m.part, m.version, m.ord, m.payload
+FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id);
+
 -- memory_stored --
 -- What a batch is compared with, before anything is read or embedded.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
