@@ -72,7 +72,7 @@ def name_of(
     if not first:
         return stem
     hashes = [f"{stem}-{_hashed(first[:count])}" for count in range(len(first), 0, -1)]
-    names = list(dict.fromkeys([stem, *before, *hashes]))
+    names = list(before) if replace and before else list(dict.fromkeys([*before, stem, *hashes]))
     rest = [str(item["id"])[len(stem) :] for item in first]
     there = {memory.id: memory for memory in stored([name + end for name in names for end in rest])}
     free: list[str] = []

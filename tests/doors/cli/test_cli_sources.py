@@ -106,6 +106,14 @@ def test_a_transcript_whose_beginning_was_edited_is_replaced_and_not_doubled(cal
     assert told(call, "chat", transcript(talk, "A new talk")) == (1, 0, 0, 0)
 
 
+def test_a_transcript_that_now_begins_as_another_replaces_its_own_memories(call: Call, tmp_path: Path) -> None:
+    told(call, "chat", transcript(tmp_path / "a" / "chat.jsonl", "Hi there"))
+    talk = transcript(tmp_path / "b" / "chat.jsonl", "Hello")
+    assert told(call, "chat", talk) == (1, 0, 0, 0)
+    assert told(call, "chat", transcript(talk, "Hi there"), "--replace") == (0, 0, 1, 0)
+    assert list(stored(call).values()) == ["Hi there", "Hi there"]
+
+
 def test_moved_is_refused_where_it_says_nothing(call: Call, tmp_path: Path) -> None:
     table = file(tmp_path / "t.csv", x="Tea.")
     assert call("import", "csv", str(table), "--moved") == (2, "", "--moved goes with --replace.\n")
