@@ -96,12 +96,15 @@ class Door:
     debug: bool = False
     named: bool = False
     """Whether the namespace was given."""
+    storing: bool = False
+    """Whether the command may have stored memories."""
 
     @contextmanager
     def connect(self, *, create: bool = False, **settings: Any) -> Iterator[Semmem]:
         """Open the store for the length of the command; only with ``create`` does it make a SQLite file."""
         import semmem
 
+        self.storing = create
         if not create:
             self._check_file()
         with self._announcing(), semmem.connect(self.url, **settings) as memory:
@@ -242,7 +245,8 @@ def told(door: Door) -> Iterator[None]:
     except SystemExit as end:  # how rich tells that the reader of our output has gone: nothing more to say
         raise typer.Exit(0 if end.code == 1 else 1) from end
     except KeyboardInterrupt as error:
-        door.say("Stopped. Every memory that was acknowledged is stored, and none is stored in part.")
+        kept = " Every memory that was acknowledged is stored, and none is stored in part."
+        door.say(f"Stopped.{kept if door.storing else ''}")
         raise typer.Exit(wire.EXIT_INTERRUPTED) from error
     except BrokenPipeError as error:  # the same, from a plain write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

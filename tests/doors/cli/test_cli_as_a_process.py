@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from semmem.client.memory import Semmem
+from semmem.doors.cli.app import run
+
 PROGRAM = [sys.executable, "-m", "semmem"]
 
 
@@ -104,3 +107,41 @@ def test_help_is_given_for_every_command(environment: dict[str, str]) -> None:
         "server",
     ):
         assert f" {name} " in done.stdout, name
+
+
+@pytest.mark.parametrize("module", ["typer", "semmem.doors.cli.demo", "semmem.doors.cli.store"])
+def test_ctrl_c_before_the_program_is_loaded_is_one_sentence(module: str) -> None:
+    start = f"""
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["semmem", "--version"]
+from semmem.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", start], capture_output=True, text=True, check=False, preexec_fn=hears_ctrl_c
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+
+
+def test_ctrl_c_speaks_of_stored_memories_only_where_some_may_be_stored(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    url = f"sqlite://{tmp_path}/notes.db"
+    assert run(["remember", "An owl.", "--url", url]) == 0
+    capfd.readouterr()
+    for verb in ("recall", "remember"):
+        monkeypatch.setattr(Semmem, verb, interrupted)
+    assert run(["recall", "owl", "--url", url]) == 130
+    assert capfd.readouterr().err == "Stopped.\n"
+    assert run(["remember", "A hawk.", "--url", url]) == 130
+    assert capfd.readouterr().err == (
+        "Stopped. Every memory that was acknowledged is stored, and none is stored in part.\n"
+    )
