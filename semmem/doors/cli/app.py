@@ -102,6 +102,8 @@ def _tell_usage(error: Any, *, json: bool) -> None:
     for phrase, ours in _IN_OUR_WORDS.items():
         message = message.replace(phrase, ours)
     end = "" if message.endswith((".", "?")) else "."
+    if re.match(r"No such option: -[\d.]", message):
+        end += " A negative number stands behind two dashes: -- -1."
     Door(json=json).fail("InvalidInput", f"{message}{end} See: {path} --help")
 
 

@@ -109,3 +109,10 @@ def test_an_option_that_is_empty_is_refused_and_never_means_the_default(
     assert "it is empty; give it a value, or leave the option out." in err
     with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
         assert [memory.id for memory in mem.list()] == ["owl"]
+
+
+def test_a_negative_number_that_is_taken_for_an_option_is_answered_with_the_two_dashes(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["settings", "set", "weights.graph", "-1"]) == 2
+    assert "A negative number stands behind two dashes: -- -1." in capfd.readouterr().err
