@@ -154,7 +154,8 @@ class Keeping:
         """Yield memories as plain mappings with all that was given, newest first; ``namespace=None`` means all.
 
         In bounded memory, and in an order that is the same in every store. ``vectors`` adds those that are stored. What
-        comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line.
+        comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line. ``updated_at`` and ``version``
+        are there to read and are not carried back: what is imported is at version 1. `backup` carries all.
         """
         where = None if namespace is None else strings("namespace", namespace)
         return exported(self.store, where, checked_filters(filters), vectors=vectors)

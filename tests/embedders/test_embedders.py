@@ -372,6 +372,31 @@ def test_an_embedder_that_returns_no_vectors_is_reported_and_nothing_is_stored(
         assert mem.stats().memories == 0
 
 
+def test_a_package_that_is_broken_by_a_file_of_the_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "sentence_transformers.py").write_text("import nowhere_at_all\n")
+    program = """if True:
+        import semmem
+        from semmem.embedders.minilm import MiniLM
+        try:
+            MiniLM().embed(["tea"])
+        except semmem.EmbedderUnavailable as error:
+            print(error)
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(
+        "The package sentence_transformers cannot be loaded (ModuleNotFoundError: No module named 'nowhere_at_all'); "
+        "see whether a file of your working folder has the name of a package"
+    )
+
+
 def test_a_text_is_split_so_that_every_part_fits_behind_its_title(store_url: str) -> None:
     tiny = Tiny()
     tiny.max_tokens = 20

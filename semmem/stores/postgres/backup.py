@@ -163,8 +163,9 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                     raise StoreError(f"What was restored differs from {file}, so nothing was kept; try again.")
             if manifest["indexed"]:
                 postgres_tables.index_vectors(connection)
+            memories = connection.execute(_SQL["move_size"]).fetchone()[0]
         postgres_tables.analyze(connection, postgres_tables.tables(connection))
-    return _report(file, manifest, started)
+    return _report(file, {**manifest, "memories": memories}, started)
 
 
 @contextlib.contextmanager
@@ -229,7 +230,12 @@ def _checked(file: Path) -> dict[str, Any]:
         with zipfile.ZipFile(file) as archive:
             names = backup_manifest.members(archive, file.stat().st_size)
             format, schema, whole = backup_manifest.read(archive)
-            if format > _FORMAT or schema > newest:
+            if format > _FORMAT:
+                raise SchemaTooNew(
+                    f"This backup has format {format} and this semmem knows {_FORMAT}; upgrade with: "
+                    "pip install -U semmem"
+                )
+            if schema > newest:
                 raise SchemaTooNew(
                     f"This backup has schema {schema} and this semmem knows {newest}; upgrade with: "
                     "pip install -U semmem"

@@ -255,7 +255,8 @@ def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
     if code == sqlite3.SQLITE_NOTADB:
         return InvalidInput(f"{place} is no SQLite database; name another file, or a new one, after sqlite:.")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailable(f"Another program keeps a lock on {place}; nothing was changed, try again later.")
+        what = place[0].lower() + place[1:]
+        return StoreUnavailable(f"Another program keeps a lock on {what}; nothing was changed, try again later.")
     if code == sqlite3.SQLITE_FULL:
         return StoreUnavailable(f"The disk of {place} is full; nothing of this was stored, make room and try again.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):

@@ -235,7 +235,15 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
     newer = rewritten(file, lambda manifest: manifest.update(schema=999))
     with pytest.raises(SchemaTooNew, match=rf"has schema 999 and this semmem knows {NEWEST}; upgrade with: pip"):
         empty.restore(newer)
+    newer = rewritten(file, lambda manifest: manifest.update(format=99))
+    with pytest.raises(SchemaTooNew, match=r"has format 99 and this semmem knows 1; upgrade with: pip"):
+        empty.restore(newer)
     assert sum(map(len, rows(url(empty)).values())) == 0
+
+
+def test_a_restore_tells_how_many_memories_there_are_now_whatever_the_manifest_says(empty: Semmem, file: Path) -> None:
+    done = empty.restore(rewritten(file, lambda manifest: manifest.update(memories=3)))
+    assert done.memories == empty.stats().memories > 3
 
 
 def archived(file: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:

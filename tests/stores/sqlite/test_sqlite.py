@@ -369,7 +369,9 @@ def test_a_lock_that_is_held_for_long_is_waited_for_and_then_told(
     holder = sqlite3.connect(file, isolation_level=None)
     with semmem.connect(f"sqlite://{file}") as other:
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match=r"Another program keeps a lock on .*notes\.db; nothing was changed"):
+        with pytest.raises(
+            StoreUnavailable, match=r"Another program keeps a lock on the file .*notes\.db; nothing was changed"
+        ):
             other.remember("heron")
         assert len(other.recall("tide")) == 1  # readers do not wait
         holder.execute("ROLLBACK")
