@@ -23,8 +23,8 @@ from tests.stores.filled import asked, held, rows, tables, write
 
 HALF = """
 import sys, semmem
-from semmem.stores import postgres_copy
-postgres_copy.BATCH = 20
+from semmem.stores.postgres import copy as copying
+copying.BATCH = 20
 ranges = 0
 def wait(rows):
     global ranges
