@@ -111,7 +111,7 @@ def _places(
     for name in header:
         if header.count(name) > 1:
             raise InvalidInput(f"{path} has two columns {name!r}; give each a name of its own.")
-    listed = ", ".join(header)
+    listed = ", ".join(" ".join(name.split()) for name in header)  # a header may hold several lines, a sentence one
     places: dict[str, int] = {}
     for field, (name, _) in columns.items():
         if name not in header:
@@ -142,7 +142,7 @@ def _item(
     cells = row + [""] * (len(header) - len(row))
     given = {field: cells[place] for field, place in places.items() if cells[place].strip()}
     if "text" not in given:
-        raise RowError(f"its text ({header[places['text']]}) is empty.")
+        raise RowError(f"its text ({' '.join(header[places['text']].split())}) is empty.")
     made: dict[str, Any] = dict(given)
     others = {name: cells[place] for place, name in enumerate(header) if place not in places.values() and cells[place]}
     made["metadata"] = {**_object(given.get("metadata")), **({} if drop_others else others)} or None

@@ -119,6 +119,8 @@ def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Pa
         read(path)
     with pytest.raises(InvalidInput, match="no column 'Text' for text; its columns are Body, Subject"):
         read(path, columns=column_map(["text=Text"]))
+    with pytest.raises(InvalidInput, match=r"no column 'text'; its columns are Body of it, Subject\. "):
+        read(table(tmp_path / "lines.csv", '"Body\nof it",Subject\nOne.,T\n'))
     with pytest.raises(InvalidInput, match="two columns 'a'"):
         read(table(tmp_path / "two.csv", "a,a\n1,2\n"))
     with pytest.raises(InvalidInput, match="is empty"):

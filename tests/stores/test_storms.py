@@ -74,6 +74,7 @@ def test_a_storm_of_processes_and_kills_loses_nothing(
     places: tuple[Place, Place], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     place = places[0]
+    place.empty()
     with semmem.connect(place.url, embedder="hashing", pool_size=1):
         pass  # so that the seconds of the storm are not spent on making a server
     kills = ["writer", "backend", "writer", "server", *(["watch"] if place.kill_watch is not None else [])]
@@ -87,13 +88,13 @@ def test_a_storm_of_processes_and_kills_loses_nothing(
     assert counts.foreign == []
     assert set(counts.told) <= {"StoreUnavailable"}
     assert counts.connections == 0
-    place.empty()
 
 
 def test_a_storm_without_kills_is_told_of_nothing(
     places: tuple[Place, Place], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     place = places[1]
+    place.empty()
     with semmem.connect(place.url, embedder="hashing", pool_size=1):
         pass
     counts = Storm(place, tmp_path, processes=8).rage(10)
@@ -102,7 +103,6 @@ def test_a_storm_without_kills_is_told_of_nothing(
     assert counts.acknowledged > 20
     assert (counts.found, counts.equal) == (counts.acknowledged, counts.acknowledged)
     assert (counts.back, counts.foreign, counts.told, counts.connections) == (0, [], {}, 0)
-    place.empty()
 
 
 @pytest.mark.parametrize("verb", ["rebuild", "copy", "restore"])
