@@ -95,7 +95,11 @@ class Graph:
         trace = Trace()
         texts = {n: asked.within(n).text for n in scope.namespaces}
         concepts = {text: question(text, self._language) for text in set(texts.values())}
-        links = {n: link(self._store, n, concepts[t], recipe.graph, self._language, trace) for n, t in texts.items()}
+        known = scope.corrections or {}
+        links = {
+            n: link(self._store, n, concepts[t], recipe.graph, self._language, trace, known.get(n))
+            for n, t in texts.items()
+        }
         return links, trace
 
     def _walk(

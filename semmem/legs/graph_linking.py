@@ -68,13 +68,20 @@ class Links:
 
 
 def link(
-    store: Any, namespace: str, asked: QuestionConcepts, settings: GraphSettings, language: str, trace: Trace
+    store: Any,
+    namespace: str,
+    asked: QuestionConcepts,
+    settings: GraphSettings,
+    language: str,
+    trace: Trace,
+    corrections: Corrections | None = None,
 ) -> Links:
     """Look up what the question names; three or four round trips, of the question's own keys alone.
 
     A span that no memory is about as it stands costs two or three more (``other_names``).
     """
-    corrections = store.moment([namespace])[1][namespace]
+    if corrections is None:
+        corrections = store.moment([namespace])[1][namespace]
     asked = corrected_question(asked, corrections)
     variants = variant_keys(asked) if settings.other_names else {}
     short = by_initials(asked) if settings.other_names else {}

@@ -131,7 +131,8 @@ class Scope:
 
     ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
     was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
-    a JSON array of [namespace, name, value], None where there are none.
+    a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of
+    each namespace for this question, None where they were not asked for.
     """
 
     namespaces: tuple[str, ...]
@@ -141,6 +142,8 @@ class Scope:
     filters: Filters | None = None
     exclude: tuple[str, ...] = ()
     settings: str | None = None
+    kinds: Mapping[str, Kinds] | None = None
+    corrections: Mapping[str, Corrections] | None = None
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""

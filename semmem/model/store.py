@@ -118,8 +118,17 @@ class Store(Protocol):
         """Count."""
         ...
 
-    def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords."""
+    def scope(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str] | None = None,
+    ) -> Scope:
+        """Resolve filters and excluded ids, of whole memories, to ords.
+
+        With ``names``, possible names of authors, the scope has its ``kinds`` and ``corrections`` too.
+        """
         ...
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:

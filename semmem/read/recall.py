@@ -72,7 +72,8 @@ class Recaller:
         text = checked(query, limit, offset, sort_by, min_confidence)
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
-        scope = replace(self._store.scope(namespaces, filters, exclude), filters=filters, exclude=tuple(exclude))
+        scope = self._store.scope(namespaces, filters, exclude, name_candidates(text))
+        scope = replace(scope, filters=filters, exclude=tuple(exclude))
         recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings if tailor else None)
         found = self.candidates(text, scope, deep_enough(recipe, limit + offset), vector, timings)
         kept = cut(found, how)
@@ -112,7 +113,7 @@ class Recaller:
     ) -> Candidates:
         self._known(recipe)
         quoted, _ = phrases(query)
-        question = self._listen(query, tuple(quoted), scope.namespaces, recipe, vector)
+        question = self._listen(query, tuple(quoted), scope, recipe, vector)
         degraded: dict[str, str] = {}
         called = set(recipe.legs)
         if "graph" in called:
@@ -140,16 +141,14 @@ class Recaller:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
 
-    def _listen(
-        self, query: str, quoted: tuple[str, ...], namespaces: Sequence[str], recipe: Recipe, vector: Any
-    ) -> Question:
+    def _listen(self, query: str, quoted: tuple[str, ...], scope: Scope, recipe: Recipe, vector: Any) -> Question:
         """Return the question as each namespace is asked it: who is meant by a name depends on who wrote there.
 
         It says nothing to a conversation where no memory has an author, or the recipe's rules are off.
         """
         rules = recipe.conversation
         places = name_candidates(query) if rules is not None else {}
-        kinds = self._store.kinds(namespaces, places)
+        kinds = scope.kinds if scope.kinds is not None else self._store.kinds(scope.namespaces, places)
         vectors: dict[str, Callable[[], Any]] = {}
 
         def of(talk: Talk | None, sessions: bool) -> Question:

@@ -524,6 +524,26 @@ class StoreConformance:
         assert store.known_subjects({"n": [ada]}) == {"n": set()}
         assert store.names(["n"], [ada, charles]) == {}
 
+    @pytest.mark.parametrize("filters", [ANY, Filters(authors=("Ada",))])
+    def test_a_scope_that_is_asked_with_names_has_the_kinds_and_corrections_of_its_namespaces(
+        self, store: Store, filters: Filters
+    ) -> None:
+        write(store, {"id": "a", "author": "Ada", "session": "s"}, {"id": "b", "author": "Bob"})
+        write(store, {"id": "a"}, namespace="m")
+        if "graph" in store.capabilities:
+            assert store.correct("n", (1, "Lovelace"), (2, "Ada"))
+        names = ["ada", "nobody"]
+        plain, whole = store.scope(("n", "m"), filters, ("b",)), store.scope(("n", "m"), filters, ("b",), names)
+        assert (plain.size, plain.settings, plain.kinds, plain.corrections) == (whole.size, None, None, None)
+        assert np.array_equal(plain.excluded, whole.excluded)
+        assert (plain.allowed is None) == (not filters)
+        assert plain.allowed is None or np.array_equal(plain.allowed, whole.allowed)
+        assert whole.kinds == store.kinds(["n", "m"], names)
+        assert list(whole.kinds["n"].named) == ["Ada"]
+        if "graph" in store.capabilities:
+            assert whole.corrections == store.moment(["n", "m"])[1]
+            assert whole.corrections["n"].into == {1: (2, "Ada")}
+
     # ------------------------------------------------------------------ vectors and who filled them
 
     @pytest.mark.needs("dense")

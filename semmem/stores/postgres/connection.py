@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from semmem.stores.postgres.errors import starting, told_at_connect, told_at_wor
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 
-__all__ = ["Pooled", "agree", "among", "session_setting"]
+__all__ = ["Pooled", "agree", "among", "pipelined", "session_setting"]
 
 # A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -196,12 +196,31 @@ class Pooled:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""
         return self._run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
+    def _together(self, *asked: tuple[str, Mapping[str, Any]]) -> list[list[Any]]:
+        """Fetch all rows of each of some statements, which are sent together, in one round trip."""
+
+        def read(connection: Any) -> list[list[Any]]:
+            with pipelined(connection):
+                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in asked]
+            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+        return self._run(read)
+
     def _transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
         def run(connection: Any) -> T:
             with connection.transaction():
                 return work(connection)
 
         return self._run(run, on_loss)
+
+
+def pipelined(connection: Any) -> AbstractContextManager[Any]:
+    """Return a block in which statements are sent together; what they return is there behind it.
+
+    With a client library before version 14 each goes by itself.
+    """
+    supported: bool = psycopg.Pipeline.is_supported()
+    return connection.pipeline() if supported else nullcontext()
 
 
 @contextmanager

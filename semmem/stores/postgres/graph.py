@@ -18,7 +18,7 @@ from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
 from semmem.stores.sql_files import statements
 
-__all__ = ["GraphTables", "reindex"]
+__all__ = ["GraphTables", "corrections_of", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -118,15 +118,7 @@ class GraphTables(Pooled):
     def moment(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
         """Return what names this moment, and what people corrected in each namespace."""
         rows = self._rows("moment", {"namespaces": sorted(namespaces)})
-        found: dict[str, Corrections] = {}
-        for namespace in namespaces:
-            ours = [row[2:] for row in rows if row[1] == namespace]
-            found[namespace] = Corrections(
-                {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
-                frozenset(key for key, _, into, _ in ours if into is None),
-                {key: name for key, name, _, _ in ours},
-            )
-        return rows[0][0], found
+        return rows[0][0], corrections_of(rows, namespaces)
 
     def alias_changes(self, namespace: str, since: str) -> set[int]:
         """Return the keys of the subjects that came or went, or were corrected, since a moment."""
@@ -252,6 +244,19 @@ class GraphTables(Pooled):
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         return str(self._rows("graph_hash", {"namespace": namespace})[0][0])
+
+
+def corrections_of(rows: Sequence[Any], namespaces: Collection[str]) -> dict[str, Corrections]:
+    """Return what people corrected in each namespace, from the rows of the statement ``moment``."""
+    found: dict[str, Corrections] = {}
+    for namespace in namespaces:
+        ours = [row[2:] for row in rows if row[1] == namespace]
+        found[namespace] = Corrections(
+            {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
+            frozenset(key for key, _, into, _ in ours if into is None),
+            {key: name for key, name, _, _ in ours},
+        )
+    return found
 
 
 def _literal(text: str) -> str:

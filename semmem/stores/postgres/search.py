@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,14 @@ from semmem.stores.postgres import vectors
 from semmem.stores.postgres.connection import Pooled, agree, among
 from semmem.stores.postgres.encoding import Vector
 
-__all__ = ["LegReads"]
+__all__ = ["LegReads", "kinds_asked"]
 
 _NO_LIMIT = 2**62
+
+
+def kinds_asked(namespaces: Sequence[str], keys: Collection[str]) -> dict[str, Any]:
+    """Return the parameters of the statement ``memory_kinds``."""
+    return {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
 
 
 class LegReads(Pooled):
@@ -115,8 +121,7 @@ class LegReads(Pooled):
 
     def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
-        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
-        return Kinds.of(namespaces, self._rows("memory_kinds", asked))
+        return Kinds.of(namespaces, self._rows("memory_kinds", kinds_asked(namespaces, keys)))
 
     def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
         """Return which of ``ords`` are by ``author``, ascending."""

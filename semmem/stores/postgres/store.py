@@ -16,15 +16,15 @@ from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import SemmemError, StoreUnavailable
-from semmem.model.exchange import Head, Row, Scope, Stored, Written
+from semmem.model.exchange import Head, Kinds, Row, Scope, Stored, Written
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.postgres import forget, write
 from semmem.stores.postgres import vectors as postgres_dense
-from semmem.stores.postgres.connection import among, session_setting
+from semmem.stores.postgres.connection import among, pipelined, session_setting
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.graph import GraphTables
-from semmem.stores.postgres.search import LegReads
+from semmem.stores.postgres.graph import GraphTables, corrections_of
+from semmem.stores.postgres.search import LegReads, kinds_asked
 from semmem.stores.postgres.vectors import VectorTables
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
@@ -188,29 +188,46 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
-    def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords."""
-        allowed = excluded = None
+    def scope(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str] | None = None,
+    ) -> Scope:
+        """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also kinds and corrections."""
+        where = {"namespaces": list(namespaces)}
+        asked: dict[str, Mapping[str, Any]] = {} if filters else {"memory_size": where}
         if exclude:
-            parameters = {"namespaces": list(namespaces), "ids": list(exclude)}
-            excluded = np.array([o for (o,) in self._rows("memory_excluded", parameters)], dtype=np.int64)
+            asked["memory_excluded"] = {**where, "ids": list(exclude)}
+        if names is not None:
+            asked |= {"memory_kinds": kinds_asked(namespaces, names), "moment": where}
+        rows = dict(zip(asked, self._together(*asked.items()), strict=True)) if asked else {}
+        allowed = None
         if filters:
-            parameters = {"namespaces": list(namespaces), **write.filter_parameters(filters)}
+            parameters = {**where, **write.filter_parameters(filters)}
             size, raw, settings = self._planned("memory_scope", parameters)[0]
             allowed = np.frombuffer(raw, dtype=">i8").astype(np.int64)
         else:
-            size, settings = self._rows("memory_size", {"namespaces": list(namespaces)})[0]
-        return Scope(namespaces, int(size), allowed, excluded, settings=settings)
+            size, settings = rows["memory_size"][0]
+        excluded = np.array([o for (o,) in rows["memory_excluded"]], dtype=np.int64) if exclude else None
+        scope = Scope(namespaces, int(size), allowed, excluded, settings=settings)
+        if names is None:
+            return scope
+        kinds = Kinds.of(namespaces, rows["memory_kinds"])
+        return replace(scope, kinds=kinds, corrections=corrections_of(rows["moment"], namespaces))
 
     def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
         """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""
 
         def read(connection: Any) -> Sequence[Any]:
-            connection.execute(_SQL["plan_for_these"])
-            rows: Sequence[Any] = connection.execute(_SQL[statement], parameters, binary=True).fetchall()
+            with pipelined(connection), connection.transaction():
+                connection.execute(_SQL["plan_for_these"])
+                cursor = connection.execute(_SQL[statement], parameters, binary=True)
+            rows: Sequence[Any] = cursor.fetchall()
             return rows
 
-        return self._transaction(read)
+        return self._run(read)
 
     # ------------------------------------------------------------------ settings of a namespace
 

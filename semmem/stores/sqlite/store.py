@@ -265,8 +265,14 @@ class SqliteStore(LexicalReads, LexicalOnly):
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
-    def scope(self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str]) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords."""
+    def scope(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str] | None = None,
+    ) -> Scope:
+        """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also the kinds."""
         import numpy as np
 
         allowed = excluded = None
@@ -281,7 +287,8 @@ class SqliteStore(LexicalReads, LexicalOnly):
         else:
             size = int(self._rows("memory_size", where)[0][0])
         settings: str | None = self._rows("settings_together", where)[0][0]
-        return Scope(namespaces, size, allowed, excluded, settings=settings)
+        kinds = None if names is None else self.kinds(namespaces, names)
+        return Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds)
 
     # ------------------------------------------------------------------ settings of a namespace
 
