@@ -198,9 +198,13 @@ class Graph:
         """Return the edges of the beam's memories; those of an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
-            forwards = _over(self._store.forwards([namespace], new), settings)
+            beside = settings.neighbour > 0 and walked.sessions
+            held, neighbours, pending = self._store.surroundings(namespace, new, neighbours=beside)
+            forwards = _over(held, settings)
             keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
-            postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True)[namespace]
+            postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[
+                namespace
+            ]
             walked.leading |= _sharing_a_name(forwards, postings)
             walked.edges.append(
                 edges(
@@ -215,10 +219,9 @@ class Graph:
             if settings.related > 0:
                 walked.edges.append(self._related(namespace, forwards, keys, settings, trace))
             walked.ords = np.union1d(walked.ords, new)
-            if settings.neighbour > 0 and walked.sessions:
-                for ord, other, own in self._store.neighbours([namespace], new):
-                    strength = settings.neighbour_own if own else settings.neighbour
-                    walked.neighbours.setdefault(ord, []).append((other, strength))
+            for ord, other, own in neighbours:
+                strength = settings.neighbour_own if own else settings.neighbour
+                walked.neighbours.setdefault(ord, []).append((other, strength))
         return starting_at(beam.ords, walked.edges), walked.neighbours
 
     def _related(

@@ -85,14 +85,14 @@ def link(
     asked = corrected_question(asked, corrections)
     variants = variant_keys(asked) if settings.other_names else {}
     short = by_initials(asked) if settings.other_names else {}
-    names = store.postings([namespace], {n.key for n in asked.names} | variants.keys() | short.keys())[namespace]
+    weights = dict(zip(asked.keys, asked.weights, strict=True))
+    called = {n.key for n in asked.names} | variants.keys() | short.keys()
+    names, shared = (of[namespace] for of in store.postings_of([namespace], (called, None), (weights, settings.max_df)))
     by_key = dict(names.items())
     mass, linked = _subjects(asked, names, by_key, trace)
 
-    weights = dict(zip(asked.keys, asked.weights, strict=True))
     trace.labels |= dict(zip(asked.keys, asked.labels, strict=True))
     stems = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.STEM}
-    shared: Postings = store.postings([namespace], weights, max_df=settings.max_df)[namespace]
     if settings.other_names:
         likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
         likely = [found for found in likely if found[0] in unlinked(asked, linked, corrections)]

@@ -140,12 +140,31 @@ class Store(Protocol):
         ...
 
     def postings(
-        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
+        self,
+        namespaces: Sequence[str],
+        keys: Collection[int],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace.
 
-        Keys that more than ``max_df`` memories mention are left out, with ``shared`` also those that only one has.
+        Keys that more than ``max_df`` memories mention are left out, with ``shared`` also those that only one has;
+        ``pending``, if ``surroundings`` gave them, spare a round trip there.
         """
+        ...
+
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df), asked for together."""
+        ...
+
+    def surroundings(
+        self, namespace: str, ords: Sequence[int], *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return what ``forwards`` does, what ``neighbours`` does if asked for, and the keys of pending memories."""
         ...
 
     def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:

@@ -159,6 +159,12 @@ class LexicalOnly:
         """Refuse. Raises InvalidInput."""
         self._refuse("graph")
 
+    def surroundings(
+        self, namespace: str, ords: Sequence[int], *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Refuse. Raises InvalidInput."""
+        self._refuse("graph")
+
     def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
         """Refuse. Raises InvalidInput."""
         self._refuse("graph")

@@ -55,6 +55,11 @@ def ord_of(store: Store, id: str, namespace: str = "n") -> int:
     return ord
 
 
+def shown(postings: Any) -> dict[str, dict[int, list[Any]]]:
+    """Return what ``store.postings`` did, as plain lists, by namespace and key."""
+    return {n: {at: sorted(entries.tolist()) for at, entries in found.items()} for n, found in postings.items()}
+
+
 def unit(*values: float) -> Any:
     vector = np.array(values, dtype=np.float64)
     return (vector / np.linalg.norm(vector)).astype(np.float32)
@@ -479,6 +484,38 @@ class StoreConformance:
         assert found["m"].keys.tolist() == []
         assert store.postings(["n"], [tea, gin], max_df=1)["n"].keys.tolist() == [gin]
         assert tea in store.postings(["n"], [tea, gin], shared=True)["n"].keys.tolist()
+
+    def test_postings_that_are_asked_for_together_are_those_of_each_question(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea gin"}, {"id": "b", "text": "tea rum"})
+        store.maintain()
+        write(store, {"id": "c", "text": "rum"})
+        tea, rum, gin = term_key("tea"), term_key("rum"), term_key("gin")
+        together = store.postings_of(["n", "m"], ([tea, rum], None), ([tea, rum, gin], 1))
+        assert shown(together[0]) == shown(store.postings(["n", "m"], [tea, rum]))
+        assert shown(together[1]) == shown(store.postings(["n", "m"], [tea, rum, gin], max_df=1))
+        assert list(shown(together[1])["n"]) == [gin]
+
+    @pytest.mark.needs("graph")
+    def test_the_surroundings_of_memories_are_what_they_hold_their_neighbours_and_the_keys_of_pending_ones(
+        self, store: Store
+    ) -> None:
+        write(store, {"id": "a", "text": "tea gin", "session": "s"}, {"id": "b", "text": "tea rum", "session": "s"})
+        store.maintain()
+        a, b = ord_of(store, "a"), ord_of(store, "b")
+        for _ in range(2):
+            held, neighbours, pending = store.surroundings("n", [a], neighbours=True)
+            forwards = store.forwards(["n"], [a])
+            assert held.ords.tolist() == forwards.ords.tolist() == [a]
+            assert held.entries.tolist() == forwards.entries.tolist()
+            assert [(o, other) for o, other, _ in neighbours] == [(a, b)]
+            assert list(store.surroundings("n", [a], neighbours=False)[1]) == []
+            keys = [term_key(word) for word in ("gin", "rum", "tea", "ale")]
+            shared = shown(store.postings(["n"], keys, shared=True))
+            assert shown(store.postings(["n"], keys, shared=True, pending=pending)) == shared
+            # keys that were pending then, and are not any more, or are not yet
+            assert shown(store.postings(["n"], keys, shared=True, pending=keys)) == shared
+            write(store, {"id": "c", "text": "gin ale"})
+        assert set(shared["n"]) == {term_key("gin"), term_key("tea"), term_key("ale")}
 
     @pytest.mark.needs("dense")
     def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -25,43 +26,96 @@ def kinds_asked(namespaces: Sequence[str], keys: Collection[str]) -> dict[str, A
     return {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
 
 
+def _asked(namespaces: Sequence[str], keys: Collection[int], max_df: int | None) -> dict[str, Any]:
+    """Return the parameters of the statement ``postings``."""
+    wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+    return {"namespaces": list(namespaces), "keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
+
+
+def _sorted(
+    rows: Sequence[Any],
+) -> tuple[dict[str, tuple[int, int]], dict[str, list[tuple[int, int, bytes]]], dict[str, tuple[bytes, bytes]]]:
+    """Return by namespace the totals, the pending memories and the packed postings of the statement ``postings``."""
+    totals: dict[str, tuple[int, int]] = {}
+    pending: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
+    folded: dict[str, tuple[bytes, bytes]] = {}
+    for what, namespace, n, length, heads, raw in rows:
+        if what == 0:
+            totals[namespace] = (n, length)
+        elif what == 1:
+            pending[namespace].append((n, length, raw))
+        else:
+            folded[namespace] = (heads, raw)
+    for waiting in pending.values():
+        waiting.sort()
+    return totals, pending, folded
+
+
 class LegReads(Pooled):
     """The part of a store that the legs ask, a few round trips a question."""
 
     def postings(
-        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
+        self,
+        namespaces: Sequence[str],
+        keys: Collection[int],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace, pending memories included.
 
-        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work.
+        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work. ``pending``
+        are the keys of pending memories, as ``surroundings`` has them: without them those are asked for again.
         """
-        wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
-        limit = _NO_LIMIT if max_df is None else max_df
-        parameters = {"namespaces": list(namespaces), "keys": wanted, "max_df": limit}
-        totals: dict[str, tuple[int, int]] = {}
-        pending: dict[str, list[tuple[int, int, bytes]]] = {}
-        folded: dict[str, tuple[bytes, bytes]] = {}
-        for what, namespace, n, length, heads, raw in self._rows(
-            "postings_shared" if shared else "postings", parameters
-        ):
-            if what == 0:
-                totals[namespace] = (n, length)
-            elif what == 1:
-                pending.setdefault(namespace, []).append((n, length, raw))
-            else:
-                folded[namespace] = (heads, raw)
+        if not shared:
+            return self.postings_of(namespaces, (keys, max_df))[0]
+        asked = _asked(namespaces, keys, max_df)
+        given = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), asked["keys"])
+        totals, waiting, folded = _sorted(self._rows("postings_shared", {**asked, "pending": given}))
         found = {}
         for namespace in namespaces:
-            waiting = sorted(pending.get(namespace, []))
-            met = pending_keys(waiting, wanted) if shared and waiting else wanted[:0]
-            groups = unpack_postings(
-                *folded.get(namespace, (b"", b"")), [] if shared else waiting, np.setdiff1d(wanted, met), limit
-            )
-            if len(met):  # a key of one folded memory and one pending one is shared after all
+            met = pending_keys(waiting[namespace], asked["keys"])
+            packed = folded.get(namespace, (b"", b""))
+            if np.array_equal(met, given):
+                groups = unpack_postings(*packed, waiting[namespace], met, asked["max_df"])
+            elif len(given):  # somebody has written, or folded, since they were read
+                return self.postings(namespaces, keys, max_df=max_df, shared=True)
+            else:  # a key of one folded memory and one pending one is shared after all
+                groups = unpack_postings(*packed, [], met, asked["max_df"])
                 whole = self.postings([namespace], met, max_df=max_df)[namespace]
                 groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries), met)
             found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
         return found
+
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df), in one round trip."""
+        each = [_asked(namespaces, keys, max_df) for keys, max_df in asked]
+        found = []
+        for rows, parameters in zip(self._together(*(("postings", one) for one in each)), each, strict=True):
+            totals, waiting, folded = _sorted(rows)
+            of = {
+                n: unpack_postings(*folded.get(n, (b"", b"")), waiting[n], parameters["keys"], parameters["max_df"])
+                for n in namespaces
+            }
+            found.append({n: Postings(*totals.get(n, (0, 0)), *groups) for n, groups in of.items()})
+        return found
+
+    def surroundings(
+        self, namespace: str, ords: Sequence[int], *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
+        which = among([namespace], ords)
+        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespaces": [namespace]}}
+        if neighbours:
+            asked["memory_neighbours"] = which
+        rows = dict(zip(asked, self._together(*asked.items()), strict=True))
+        heads, raw = rows["forwards"][0]
+        held = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
+        forwards = Forwards(*unpack_forwards(heads or b"", raw or b""))
+        return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
 
     def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
         """Return, for each namespace, which of the name keys some memory has as its subject."""

@@ -56,7 +56,13 @@ class LexicalReads(Filed):
     """The part of a store that the lexical leg asks, a few statements a question."""
 
     def postings(
-        self, namespaces: Sequence[str], keys: Collection[int], *, max_df: int | None = None, shared: bool = False
+        self,
+        namespaces: Sequence[str],
+        keys: Collection[int],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace; of terms alone, with no weight as mention or subject."""
         wanted = sorted(set(keys))
@@ -77,6 +83,12 @@ class LexicalReads(Filed):
 
         held = self._reading(read)
         return {n: _postings(*held.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
+
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df)."""
+        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
 
     def texts(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""

@@ -18,7 +18,8 @@ SELECT 2, namespace, 0, 0,
 FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) GROUP BY namespace;
 
 -- postings_shared --
--- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys.
+-- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys. But with
+-- those that a pending memory has as well.
 SELECT 0 AS what, namespace, sum(memories)::bigint AS n, sum(length)::bigint AS length,
        NULL::bytea AS heads, NULL::bytea AS entries
 FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
@@ -29,13 +30,18 @@ UNION ALL
 SELECT 2, namespace, 0, 0,
        string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
-FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) AND NOT lone GROUP BY namespace;
+FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s)
+  AND (NOT lone OR key = ANY(%(pending)s)) GROUP BY namespace;
 
 -- forwards --
 -- What each of a few memories holds, as two long values.
 SELECT string_agg(int8send(ord) || int8send(length(entries)), ''::bytea ORDER BY ord),
        string_agg(entries, ''::bytea ORDER BY ord)
 FROM forward WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+
+-- pending_entries --
+-- What pending memories hold, to be read with the postings of their keys.
+SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s);
 
 -- known_subjects --
 -- Which names some memory is about; the pending ones are read whole, there are few.
