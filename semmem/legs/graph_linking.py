@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected_question
@@ -289,7 +287,7 @@ def likely_subjects(
     language: str,
     corrections: Corrections,
 ) -> list[tuple[Name, int, float]]:
-    """Return (span, key of a subject, how alike in [0, 1]) for spans that nothing is linked to; two round trips.
+    """Return (span, key of a subject, how alike in [0, 1]) for spans that nothing is linked to; one round trip.
 
     Looks at the memories that share the rare words of a span: two of them, or the one of a surname.
     """
@@ -334,15 +332,11 @@ def _about(
 
     The name that a text opens with is left out: by its surname alone it led astray (untitled notes, R@5 -.01).
     """
-    forwards = store.forwards([namespace], sorted(ords))
-    subject = forwards.entries["subject"]
-    which = (subject > 0) & (subject != _OPENING) & (forwards.entries["kind"] == _NAME)
-    owners = np.repeat(forwards.ords, forwards.sizes)[which].tolist()
-    keys = forwards.entries["key"][which].tolist()
-    labels = store.names([namespace], set(keys) - corrections.apart)
     out: dict[int, dict[int, tuple[str, ...]]] = {}
-    for ord, at in zip(owners, keys, strict=True):
-        words = [word for word, _, _ in tokens(labels.get(at, ""), language)]
+    for ord, at, weight, label in store.subject_names(namespace, sorted(ords)):
+        if weight == _OPENING or at in corrections.apart:
+            continue
+        words = [word for word, _, _ in tokens(label, language)]
         if words and all(word.capital or word.stop or not word.folded.isalpha() for word in words):
             out.setdefault(ord, {})[at] = tuple(word.folded for word in words)
     return out

@@ -226,6 +226,10 @@ class Store(Protocol):
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
         ...
 
+    def subject_names(self, namespace: str, ords: Sequence[int]) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        ...
+
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
         """Return what people read for each key."""
         ...

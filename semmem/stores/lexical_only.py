@@ -155,6 +155,10 @@ class LexicalOnly:
         """Return no name."""
         return {}
 
+    def subject_names(self, namespace: str, ords: Sequence[int]) -> Sequence[tuple[int, int, int, str]]:
+        """Return no name."""
+        return []
+
     def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
         """Refuse. Raises InvalidInput."""
         self._refuse("graph")

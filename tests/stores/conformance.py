@@ -581,6 +581,31 @@ class StoreConformance:
             assert whole.corrections == store.moment(["n", "m"])[1]
             assert whole.corrections["n"].into == {1: (2, "Ada")}
 
+    @pytest.mark.needs("graph")
+    def test_the_names_that_memories_are_about_come_with_what_people_read_for_them(self, store: Store) -> None:
+        write(
+            store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."}, {"id": "t", "text": "tea"}
+        )
+        store.maintain()
+        write(store, {"id": "b", "title": "Grace Hopper", "text": "She met nobody."})
+        a, b, t = (ord_of(store, id) for id in "abt")
+        ada, grace = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("grace", "hopper"))
+        for _ in range(2):
+            found = store.subject_names("n", [t, b, a])
+            assert {(ord, name) for ord, at, _, name in found if at in (ada, grace)} == {
+                (a, "Ada Lovelace"),
+                (b, "Grace Hopper"),
+            }
+            assert store.names(["n"], {at for _, at, _, _ in found}) == {at: name for _, at, _, name in found}
+            forwards = store.forwards(["n"], [a, b, t])
+            about = (forwards.entries["subject"] > 0) & (forwards.entries["kind"] == int(Kind.NAME))
+            owners = np.repeat(forwards.ords, forwards.sizes)[about].tolist()
+            held = forwards.entries[about]
+            rows = zip(owners, held["key"].tolist(), held["subject"].tolist(), strict=True)
+            assert [(ord, at, weight) for ord, at, weight, _ in found] == sorted(rows)
+            store.maintain()
+        assert list(store.subject_names("m", [a])) == []
+
     # ------------------------------------------------------------------ vectors and who filled them
 
     @pytest.mark.needs("dense")

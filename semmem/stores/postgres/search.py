@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.encoded import maker
-from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kinds, Postings, Ranking, Scope, Turn
+from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kind, Kinds, Postings, Ranking, Scope, Turn
 from semmem.stores.packed_postings import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
 from semmem.stores.postgres import vectors
 from semmem.stores.postgres.connection import Pooled, agree, among
@@ -49,6 +49,15 @@ def _sorted(
     for waiting in pending.values():
         waiting.sort()
     return totals, pending, folded
+
+
+def _labels(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
+    """Return what people read for ``keys``, from the rows of the statement ``names_pending``."""
+    found: dict[int, str] = {}
+    for raw, names in rows:
+        pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
+        found |= {key: name for key, name in pairs if key in keys}
+    return found
 
 
 class LegReads(Pooled):
@@ -135,14 +144,20 @@ class LegReads(Pooled):
         heads, raw = self._rows("forwards", among(namespaces, ords))[0]
         return Forwards(*unpack_forwards(heads or b"", raw or b""))
 
+    def subject_names(self, namespace: str, ords: Sequence[int]) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        which = {"namespace": namespace, "ords": among((), ords)["ords"], "kind": int(Kind.NAME)}
+        rows, pending = self._together(("subject_names", which), ("names_pending", {"namespaces": [namespace]}))
+        missing = {key for _, key, _, name in rows if name is None}
+        labels = _labels(pending, missing) if missing else {}
+        return [(ord, key, weight, labels.get(key, "") if name is None else name) for ord, key, weight, name in rows]
+
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
         """Return what people read for each key."""
         found = dict(self._rows("names", {"namespaces": list(namespaces), "keys": list(keys)}))
         missing = set(keys) - set(found)
         if missing:
-            for raw, names in self._rows("names_pending", {"namespaces": list(namespaces)}):
-                pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
-                found |= {key: name for key, name in pairs if key in missing}
+            found |= _labels(self._rows("names_pending", {"namespaces": list(namespaces)}), missing)
         return found
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:

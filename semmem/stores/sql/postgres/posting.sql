@@ -55,6 +55,20 @@ SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHER
 SELECT DISTINCT ON (key) key, name FROM posting
 WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) ORDER BY key, segment;
 
+-- subject_names --
+-- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
+SELECT a.ord, a.key, a.subject, (
+    SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = a.key ORDER BY p.segment LIMIT 1)
+FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
+             get_byte(f.entries, o)::bigint | (get_byte(f.entries, o + 1)::bigint << 8)
+             | (get_byte(f.entries, o + 2)::bigint << 16) | (get_byte(f.entries, o + 3)::bigint << 24)
+             | (get_byte(f.entries, o + 4)::bigint << 32) | (get_byte(f.entries, o + 5)::bigint << 40)
+             | (get_byte(f.entries, o + 6)::bigint << 48) | (get_byte(f.entries, o + 7)::bigint << 56) AS key
+      FROM forward f CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
+      WHERE f.namespace = %(namespace)s AND f.ord = ANY(%(ords)s)
+        AND get_byte(f.entries, o + 11) > 0 AND get_byte(f.entries, o + 12) = %(kind)s) AS a
+ORDER BY a.ord, a.key;
+
 -- names_pending --
 -- The same, of memories that are not folded yet.
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
