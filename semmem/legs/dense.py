@@ -50,13 +50,12 @@ class Dense:
         """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
         import numpy as np
 
-        rows = self._store.turns(scope.namespaces, near.ords)
+        rows, held, found = self._store.turns_with_vectors(scope.namespaces, near.ords, vector)
         if len(rows) > MOST_TURNS:
             return replace(near, degraded=TOO_LONG)
         turns = conversation.Turns.of(rows)
         if not len(turns.ords):
             return near
-        held, found = self._store.vectors(scope.namespaces, turns.ords, vector)
         vectors = np.zeros((len(turns.ords), len(vector)), dtype=np.float32)
         place = np.minimum(np.searchsorted(held, turns.ords), max(len(held) - 1, 0))
         has = held[place] == turns.ords if len(held) else np.zeros(len(turns.ords), dtype=bool)
@@ -65,4 +64,5 @@ class Dense:
         kept = has & scope.admits(turns.ords)
         ords, scores = turns.ords[kept], scores[kept]
         order = np.lexsort((ords, -scores))[:depth]
-        return Ranking(tuple(ords[order].tolist()), tuple(scores[order].tolist()), len(order))
+        best = tuple(ords[order].tolist()), tuple(scores[order].tolist())
+        return Ranking(*best, len(order), turns={row.ord: row for row in rows})

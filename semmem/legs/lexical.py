@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope
+from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Turn
 from semmem.model.recipe import Recipe
 from semmem.text.passages import normalise, term_key, terms
 from semmem.text.tokens import tokens
@@ -82,13 +82,14 @@ class Lexical:
         most = _most(postings, counts)
         complete = ords[matched == len(counts)]
         degraded: dict[str, str] = {}
+        read: dict[int, Turn] = {}
         if question.talk is not None and recipe.conversation is not None and len(ords):
             head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
             rows = self._store.turns([namespace], head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:
-                turns = conversation.Turns.of(rows)
+                turns, read = conversation.Turns.of(rows), {row.ord: row for row in rows}
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
         full = np.isin(ords, complete)
         inside = scope.admits(ords)
@@ -101,7 +102,7 @@ class Lexical:
         best = order[: _with_ties(scores[order], recipe.depths.get(self.name, 100))]
         trace = LexicalTrace(np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()), most)
         kept = ords[best].tolist(), scores[best].tolist()
-        return Ranking(tuple(kept[0]), tuple(kept[1]), len(order), trace=trace, degraded=degraded)
+        return Ranking(tuple(kept[0]), tuple(kept[1]), len(order), trace=trace, degraded=degraded, turns=read)
 
     def _with_phrases(
         self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64], order: NDArray[np.int64]

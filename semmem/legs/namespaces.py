@@ -31,4 +31,5 @@ def joined(rankings: Sequence[Ranking]) -> Ranking:
         tuple(score for _, score in rows),
         sum(r.total for r in rankings),
         degraded={part: why for r in rankings for part, why in r.degraded.items()},
+        turns={ord: turn for r in rankings for ord, turn in r.turns.items()},
     )

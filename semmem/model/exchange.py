@@ -195,7 +195,10 @@ class Forwards:
 
 
 class Turn(NamedTuple):
-    """A memory in its session: ``asks`` whether it ends in a question mark; ``month`` is 12 · year + month - 1."""
+    """A memory in its session: ``asks`` whether it ends in a question mark; ``month`` is 12 · year + month - 1.
+
+    What follows is what its Head has.
+    """
 
     namespace: str
     ord: int
@@ -203,6 +206,17 @@ class Turn(NamedTuple):
     author: str | None
     asks: bool
     month: int
+    id: str = ""
+    part: int = 0
+    importance: float = 0.5
+    content: bytes = b""
+    created_at: float = 0.0
+    updated_at: float = 0.0
+
+    @property
+    def head(self) -> Head:
+        """What fusion needs of it."""
+        return Head(self.ord, self.namespace, *self[6:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +288,7 @@ class Question:
 class Ranking:
     """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
 
+    ``turns`` are memories of which the leg has read what fusion needs, by ord, so that they are not looked up again.
     ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself. ``degraded`` maps a
     part of the leg that did not act to the reason.
     """
@@ -284,6 +299,7 @@ class Ranking:
     regime: str | None = None
     trace: Any = None
     degraded: Mapping[str, str] = field(default_factory=dict)
+    turns: Mapping[int, Turn] = field(default_factory=dict)
 
 
 class Kind(IntEnum):

@@ -201,6 +201,12 @@ class Store(Protocol):
         """Return the sessions that hold ``ords`` in order of position, then time; at most MOST_TURNS and one turn."""
         ...
 
+    def turns_with_vectors(
+        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
+    ) -> tuple[Sequence[exchange.Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
+        ...
+
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -114,7 +114,7 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
     rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
     rows = rows[:depth]
-    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows))
+    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows), turns={})
 
 
 def alone(

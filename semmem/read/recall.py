@@ -12,7 +12,7 @@ from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
 from semmem.legs.conversation import takes_turns
 from semmem.model.errors import EmbedderReplaced, InvalidInput
-from semmem.model.exchange import Head, Kinds, Question, Scope, Talk
+from semmem.model.exchange import Head, Kinds, Question, Scope, Talk, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
@@ -122,7 +122,8 @@ class Recaller:
         regime = "unnamed"
         with self._asking.prepared(question, scope, recipe, wanted="graph" in called and bool(first)) as prepared:
             found = self._asking.ask(first, question, scope, recipe, degraded, timings)
-            heads = self._heads(scope, found.values(), {})
+            read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
+            heads = self._heads(scope, found.values(), {}, read)
             rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
             if "graph" in called:
                 each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
@@ -130,7 +131,7 @@ class Recaller:
                 graph = self._asking.ask(["graph"], seeded, scope, recipe, degraded, timings)
                 if "graph" in graph:
                     regime = graph["graph"].regime or regime
-                    heads = self._heads(scope, graph.values(), heads)
+                    heads = self._heads(scope, graph.values(), heads, read)
                     rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
@@ -169,9 +170,14 @@ class Recaller:
             return next(iter(each.values()))
         return replace(of(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
-    def _heads(self, scope: Scope, rankings: Any, known: Mapping[int, Head]) -> dict[int, Head]:
-        missing = {o for ranking in rankings for o in ranking.ords} - set(known)
-        return {**known, **(self._store.heads(scope.namespaces, sorted(missing)) if missing else {})}
+    def _heads(
+        self, scope: Scope, rankings: Any, known: Mapping[int, Head], read: Mapping[int, Turn]
+    ) -> dict[int, Head]:
+        """Return the known heads and those of ``rankings``; what no leg has read is looked up."""
+        wanted = {o for ranking in rankings for o in ranking.ords} - set(known)
+        at_hand = {o: read[o].head for o in wanted if o in read}
+        missing = sorted(wanted - at_hand.keys())
+        return {**known, **at_hand, **(self._store.heads(scope.namespaces, missing) if missing else {})}
 
     def _reranked(self, found: Candidates, how: Cut, query: str, timings: dict[str, float]) -> Candidates:
         """Let the recipe's reranker, if it has one, order the head anew; where it fails, the fused order stays."""

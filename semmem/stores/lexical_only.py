@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from semmem.model.exchange import Corrections, Forwards, Ranking, Scope
+from semmem.model.exchange import Corrections, Forwards, Ranking, Scope, Turn
 from semmem.model.protocols import Embed
 from semmem.model.store import need
 from semmem.model.types import Memory
@@ -46,6 +46,12 @@ class LexicalOnly:
     ) -> Mapping[int, float]:
         """Return nothing: no memory has a vector."""
         return {}
+
+    def turns_with_vectors(
+        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
+    ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Refuse. Raises InvalidInput."""
+        self._refuse("dense")
 
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None

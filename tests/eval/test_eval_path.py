@@ -14,10 +14,10 @@ from eval.path import Counter, installed
 
 MOST = {
     "PostgreSQL": {
-        "remember": 17, "remember, warm": 17, "recall": 14, "explain": 8, "recall, warm": 14, "forget": 16,
+        "remember": 17, "remember, warm": 17, "recall": 11, "explain": 8, "recall, warm": 11, "forget": 16,
     },
     "SQLite": {
-        "remember": 9, "remember, warm": 9, "recall": 15, "explain": 3, "recall, warm": 16, "forget": 7,
+        "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "forget": 7,
     },
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and never raised."""

@@ -347,7 +347,9 @@ class StoreConformance:
             {"id": "last", "session": "s"},
         )
         at = {ord_of(store, i): i for i in ("first", "second", "then", "last")}
-        assert [at[turn.ord] for turn in store.turns(["n"], list(at))] == ["first", "second", "then", "last"]
+        turns = store.turns(["n"], list(at))
+        assert [at[turn.ord] for turn in turns] == ["first", "second", "then", "last"]
+        assert {turn.ord: turn.head for turn in turns} == store.heads(["n"], list(at))
         beside = sorted((at[ord], at[near]) for ord, near, _ in store.neighbours(["n"], list(at)))
         pairs = [("first", "second"), ("second", "then"), ("then", "last")]
         assert beside == sorted([*pairs, *((after, before) for before, after in pairs)])
@@ -633,6 +635,21 @@ class StoreConformance:
         assert store.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
         assert list(store.missing_vectors(("", 0), 100)) == []
         assert store.stats(None).vectors == 2 + len(parts)  # not one of what was forgotten
+
+    @pytest.mark.needs("dense")
+    def test_the_turns_around_memories_come_with_their_vectors_and_those_without_one_alone(self, store: Store) -> None:
+        said = {"session": "s", "author": "Ada"}
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, {"id": "b", "vector": [0, 1, 0], **said}, {"id": "c"})
+        write(store, {"id": "bare", "text": "no vector", **said}, {"id": "a"}, namespace="m")
+        a, b, c, bare = (ord_of(store, *name) for name in (("a",), ("b",), ("c",), ("bare", "m")))
+        like = unit(1, 0, 0)
+        turns, held, found = store.turns_with_vectors(["n"], [a, c], like)
+        assert turns == store.turns(["n"], [a, c])
+        assert [turn.ord for turn in turns] == [a, b, c]
+        assert (held.tolist(), found.tolist()) == ([a, b], [[1, 0, 0], [0, 1, 0]])
+        turns, held, found = store.turns_with_vectors(["m"], [bare], like)
+        assert ([turn.ord for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
+        assert store.turns_with_vectors(["n"], [], like)[0] == []
 
     # ------------------------------------------------------------------ counting, forgetting, maintaining
 

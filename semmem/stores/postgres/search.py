@@ -201,6 +201,19 @@ class LegReads(Pooled):
         """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
         return [Turn(*row) for row in self._rows("memory_turns", {**among(namespaces, ords), "limit": MOST_TURNS + 1})]
 
+    def turns_with_vectors(
+        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
+    ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
+        asked = {**among(namespaces, ords), "limit": MOST_TURNS + 1, "embedder": vectors.made_by(like)}
+        rows = self._rows("memory_turns_vectors", asked)
+        held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
+        if rows and len(rows) <= MOST_TURNS:
+            self._compare(like, bool(held))
+        packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
+        found = np.frombuffer(packed, dtype=">f4").reshape(len(held), len(like)).astype(np.float32)
+        return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

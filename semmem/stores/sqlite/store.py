@@ -115,8 +115,12 @@ class LexicalReads(Filed):
         """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
         rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
         return [
-            Turn(n, ord, session, author, bool(asks), _month(at // _DAY)) for n, ord, session, author, asks, at in rows
-        ]
+            Turn(
+                n, ord, session, author, bool(asks), _month(at // _DAY), id, part, importance, content, at / 1e6,
+                updated / 1e6,
+            )
+            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
+        ]  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

@@ -174,15 +174,39 @@ SELECT ord FROM memory
 WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s) AND author = %(author)s ORDER BY ord;
 
 -- memory_turns --
--- The sessions around some memories, in order; memories without a session stand alone.
+-- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.
 SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
-       (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int
+       (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int,
+       m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8,
+       extract(epoch FROM m.updated_at)::float8
 FROM memory m
 WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
     (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
         WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
     OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
 ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part LIMIT %(limit)s;
+
+-- memory_turns_vectors --
+-- The same with their vectors, if the sessions are not too long; one index probe a memory.
+WITH turns AS MATERIALIZED (
+    SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?' AS asks,
+           (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int AS month,
+           m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8 AS created,
+           extract(epoch FROM m.updated_at)::float8 AS updated,
+           row_number() OVER (ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id,
+                                       m.part) AS place
+    FROM memory m
+    WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
+        (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
+            WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
+        OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
+    ORDER BY place LIMIT %(limit)s
+)
+SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t.importance, t.content, t.created, t.updated,
+       CASE WHEN (SELECT count(*) FROM turns) < %(limit)s THEN (
+           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = t.namespace AND e.ord = t.ord
+             AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)) END
+FROM turns t ORDER BY t.place;
 
 -- forget_count --
 -- How many would go: whole memories, and with their parts; nothing is locked.

@@ -149,8 +149,10 @@ WHERE ord IN (SELECT value FROM json_each(:ords)) AND +namespace IN (SELECT valu
 ORDER BY ord;
 
 -- memory_turns --
--- The sessions around some memories, in order; memories without a session stand alone.
-SELECT namespace, ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at FROM memory
+-- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.
+SELECT namespace, ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at, id, part,
+       importance, content, updated_at
+FROM memory
 WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0 AND (
     (namespace, session) IN (
         SELECT s.namespace, s.session FROM memory AS s
