@@ -41,16 +41,14 @@ class Dense:
         if question.talk is None or recipe.conversation is None:
             ranking: Ranking = self._store.nearest(scope, vector, depth)
             return ranking
-        near = self._store.nearest(scope, vector, max(depth, conversation.HEARD))
-        return self._heard(near, question.talk, vector, scope, recipe.conversation, depth)
+        return self._heard(question.talk, vector, scope, recipe.conversation, depth)
 
-    def _heard(
-        self, near: Ranking, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int
-    ) -> Ranking:
+    def _heard(self, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int) -> Ranking:
         """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
         import numpy as np
 
-        rows, held, found = self._store.turns_with_vectors(scope.namespaces, near.ords, vector)
+        near: Ranking
+        near, rows, held, found = self._store.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
         if len(rows) > MOST_TURNS:
             return replace(near, degraded=TOO_LONG)
         turns = conversation.Turns.of(rows)

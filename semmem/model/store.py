@@ -207,6 +207,12 @@ class Store(Protocol):
         """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
         ...
 
+    def nearest_with_turns(
+        self, scope: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[exchange.Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``nearest`` does, and ``turns_with_vectors`` of these."""
+        ...
+
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

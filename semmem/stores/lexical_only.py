@@ -53,6 +53,12 @@ class LexicalOnly:
         """Refuse. Raises InvalidInput."""
         self._refuse("dense")
 
+    def nearest_with_turns(
+        self, scope: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Refuse. Raises InvalidInput."""
+        self._refuse("dense")
+
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -651,6 +651,26 @@ class StoreConformance:
         assert ([turn.ord for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
         assert store.turns_with_vectors(["n"], [], like)[0] == []
 
+    @pytest.mark.needs("dense")
+    @pytest.mark.parametrize("exclude", [(), ("b",)])
+    @pytest.mark.parametrize("depth", [1, 3, 10])
+    def test_the_nearest_come_with_the_turns_around_them_as_if_both_were_asked_for(
+        self, store: Store, exclude: tuple[str, ...], depth: int
+    ) -> None:
+        said = {"session": "s", "author": "Ada"}
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, {"id": "b", "vector": [1, 1, 0], **said})
+        write(store, {"id": "c", "vector": [0, 1, 0]}, {"id": "d", "vector": [0, 1, 0]})
+        write(store, {"id": "e", "vector": [0, 0, 1]})
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, namespace="m")
+        scope, like = store.scope(("n",), ANY, exclude), unit(1, 0.5, 0)
+        near, turns, held, found = store.nearest_with_turns(scope, like, depth)
+        alone = store.nearest(scope, like, depth)
+        assert (near.ords, near.scores, near.total) == (alone.ords, alone.scores, alone.total)
+        assert len(near.ords) == min(depth, 5 - len(exclude))
+        whole = store.turns_with_vectors(["n"], near.ords, like)
+        assert (turns, held.tolist(), found.tolist()) == (whole[0], whole[1].tolist(), whole[2].tolist())
+        assert len(turns) == {1: 2, 3: 4 if exclude else 3, 10: 5}[depth]  # b a c, or a c d and b beside a
+
     # ------------------------------------------------------------------ counting, forgetting, maintaining
 
     @pytest.mark.needs("graph")

@@ -60,6 +60,14 @@ def _labels(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) 
     return found
 
 
+def _turns(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+    """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
+    held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
+    packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
+    found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
+    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+
+
 class LegReads(Pooled):
     """The part of a store that the legs ask, a few round trips a question."""
 
@@ -206,13 +214,30 @@ class LegReads(Pooled):
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
         asked = {**among(namespaces, ords), "limit": MOST_TURNS + 1, "embedder": vectors.made_by(like)}
-        rows = self._rows("memory_turns_vectors", asked)
-        held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
-        if rows and len(rows) <= MOST_TURNS:
-            self._compare(like, bool(held))
-        packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
-        found = np.frombuffer(packed, dtype=">f4").reshape(len(held), len(like)).astype(np.float32)
-        return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+        turns, held, found = _turns(self._rows("memory_turns_vectors", asked), len(like))
+        if 0 < len(turns) <= MOST_TURNS:
+            self._compare(like, bool(len(held)))
+        return turns, held, found
+
+    def nearest_with_turns(
+        self, scope: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
+        if scope.allowed is not None or scope.excluded is not None or scope.size >= vectors.INDEX_FROM:
+            ranking = self.nearest(scope, vector, depth)
+            return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
+        asked = {
+            "namespaces": list(scope.namespaces),
+            "vector": Vector(vector),
+            "depth": depth,
+            "embedder": vectors.made_by(vector),
+            "limit": MOST_TURNS + 1,
+        }
+        rows = self._rows("nearest_turns", asked)
+        near = [(row[1], row[8]) for row in rows if row[0] is None]
+        self._compare(vector, bool(near))
+        ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
+        return ranking, *_turns([row[:-1] for row in rows if row[0] is not None], len(vector))
 
     def vectors(
         self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None

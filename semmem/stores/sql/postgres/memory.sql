@@ -208,6 +208,40 @@ SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t
              AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)) END
 FROM turns t ORDER BY t.place;
 
+-- nearest_turns --
+-- The nearest as the statement nearest has them, rows without a namespace, and then the turns around these.
+WITH nearest AS MATERIALIZED (
+    SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM embedding
+    WHERE namespace = ANY(%(namespaces)s)
+      AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
+    ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s
+), turns AS MATERIALIZED (
+    SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?' AS asks,
+           (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int AS month,
+           m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8 AS created,
+           extract(epoch FROM m.updated_at)::float8 AS updated,
+           row_number() OVER (ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id,
+                                       m.part) AS place
+    FROM memory m
+    WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
+        (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
+            WHERE s.namespace = ANY(%(namespaces)s) AND s.ord IN (SELECT ord FROM nearest) AND s.session IS NOT NULL)
+        OR (m.session IS NULL AND m.ord IN (SELECT ord FROM nearest)))
+    ORDER BY place LIMIT %(limit)s
+)
+SELECT NULL AS namespace, ord, NULL AS session, NULL AS author, false AS asks, 0 AS month, NULL AS id, 0 AS part, cosine,
+       NULL::bytea AS content, 0.0::float8 AS created, 0.0::float8 AS updated, NULL::bytea AS vector,
+       row_number() OVER (ORDER BY cosine DESC, ord) AS place
+FROM nearest
+UNION ALL
+SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t.importance, t.content, t.created, t.updated,
+       CASE WHEN (SELECT count(*) FROM turns) < %(limit)s THEN (
+           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = t.namespace AND e.ord = t.ord
+             AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)) END,
+       t.place
+FROM turns t
+ORDER BY namespace NULLS FIRST, place;
+
 -- forget_count --
 -- How many would go: whole memories, and with their parts; nothing is locked.
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
