@@ -318,6 +318,16 @@ class Store(Protocol):
         """Return what names this moment, for ``alias_changes``, and what people corrected in each namespace."""
         ...
 
+    def moment_with_subjects(
+        self, keys: Mapping[str, Collection[int]]
+    ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
+        """Return what ``moment`` does, and which of each namespace's keys, as people corrected them, are subjects."""
+        ...
+
+    def changes_since(self, namespace: str, since: str, keys: Collection[int]) -> tuple[set[int], set[int]]:
+        """Return what ``alias_changes`` does, and which of ``keys`` some memory has as its subject."""
+        ...
+
     def alias_changes(self, namespace: str, since: str) -> set[int]:
         """Return the keys of the subjects that came or went, or were corrected, since a moment."""
         ...

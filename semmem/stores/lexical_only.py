@@ -139,6 +139,16 @@ class LexicalOnly:
         """Return no corrections for any namespace."""
         return "", {namespace: Corrections() for namespace in namespaces}
 
+    def moment_with_subjects(
+        self, keys: Mapping[str, Collection[int]]
+    ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
+        """Return no corrections and no name for any namespace."""
+        return *self.moment(keys), self.known_subjects(keys)
+
+    def changes_since(self, namespace: str, since: str, keys: Collection[int]) -> tuple[set[int], set[int]]:
+        """Return nothing: no name comes or goes."""
+        return set(), set()
+
     def alias_changes(self, namespace: str, since: str) -> set[int]:
         """Return nothing: no name comes or goes."""
         return set()

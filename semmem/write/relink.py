@@ -65,7 +65,7 @@ class Upkeep:
     def knowledge(
         self, memories: Iterable[Memory], *, new: bool = True, unread: list[Memory] | None = None
     ) -> Knowledge:
-        """Return what ``memories`` are to be read with; two round trips. ``new``: they are not in the store yet.
+        """Return what ``memories`` are to be read with; one round trip. ``new``: they are not in the store yet.
 
         Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
         """
@@ -89,12 +89,12 @@ class Upkeep:
             own.setdefault(memory.namespace, set()).update(subjects)
         if not wanted:
             return Knowledge("", {}, {}, {}, {})
-        moment, corrections = self._store.moment(wanted)
+        for namespace, mentioned in wanted.items():
+            mentioned |= own.get(namespace, set())
+        moment, corrections, subjects_of = self._store.moment_with_subjects(wanted)
         known, arrivals = {}, {}
         for namespace, mentioned in wanted.items():
-            into = corrections[namespace]
-            mentioned |= own.get(namespace, set())
-            stored = self._store.known_subjects({namespace: {into.key(at) for at in mentioned}})[namespace]
+            into, stored = corrections[namespace], subjects_of[namespace]
             brought = {into.key(at) for at in own.get(namespace, ())} if new else set()
             there = stored | brought
             known[namespace] = {at for at in mentioned if into.key(at) in there}
@@ -164,11 +164,11 @@ class Upkeep:
     def _catch_up(self, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, note: int | None) -> None:
         own, into = knowledge.own[namespace], knowledge.corrections[namespace]
         came = {at for row in ours.values() for at in row.arrivals}
-        changed = self._store.alias_changes(namespace, knowledge.moment) - came
-        changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
         used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
-        if used:  # of a namespace that was emptied meanwhile there is no note left
-            changed |= used - self._store.known_subjects({namespace: used})[namespace]
+        noted, left_of = self._store.changes_since(namespace, knowledge.moment, used)
+        changed = noted - came
+        changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
+        changed |= used - left_of  # of a namespace that was emptied meanwhile there is no note left
         again = set()
         if changed:
             forms = into.forms(changed)

@@ -559,6 +559,12 @@ class StoreConformance:
         nobody = key(Kind.NAME, ("nobody",))
         assert store.known_subjects({"n": [ada, charles, nobody], "m": []}) == {"n": {ada}, "m": set()}
         assert store.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
+        moment, corrections, known = store.moment_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
+        assert (corrections, known) == (store.moment(["n", "m", "none"])[1], {"n": {ada}, "m": set(), "none": set()})
+        assert store.changes_since("n", moment, [ada, charles]) == (set(), {ada})
+        assert store.correct("n", (charles, "Charles Babbage"), (ada, "Ada Lovelace"))
+        assert store.moment_with_subjects({"n": [charles]})[2] == {"n": {ada}}
+        assert store.changes_since("n", moment, [])[0] == store.alias_changes("n", moment) == {ada, charles}
         store.forget("n", "a", ANY, dry_run=False)
         assert store.known_subjects({"n": [ada]}) == {"n": set()}
         assert store.names(["n"], [ada, charles]) == {}

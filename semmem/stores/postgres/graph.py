@@ -16,6 +16,7 @@ from semmem.stores.packed_postings import FORWARD, forward_entries, invert, ment
 from semmem.stores.postgres import write
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
+from semmem.stores.postgres.search import known_of
 from semmem.stores.sql_files import statements
 
 __all__ = ["GraphTables", "corrections_of", "reindex"]
@@ -123,6 +124,33 @@ class GraphTables(Pooled):
     def alias_changes(self, namespace: str, since: str) -> set[int]:
         """Return the keys of the subjects that came or went, or were corrected, since a moment."""
         return {key for (key,) in self._rows("alias_changes", {"namespace": namespace, "moment": since})}
+
+    def moment_with_subjects(
+        self, keys: Mapping[str, Collection[int]]
+    ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
+        """Return what ``moment`` does, and for each namespace which of the keys some memory then has as its subject.
+
+        These are the keys as people corrected them.
+        """
+        some = [namespace for namespace, wanted in keys.items() if wanted]
+        asked = [{"namespace": namespace, "keys": _array(keys[namespace])} for namespace in some]
+        first, *rest = self._together(
+            ("moment", {"namespaces": sorted(keys)}), *(("known_subjects_corrected", one) for one in asked)
+        )
+        corrections = corrections_of(first, keys)
+        known: dict[str, set[int]] = {namespace: set() for namespace in keys}
+        for namespace, rows in zip(some, rest, strict=True):
+            into = corrections[namespace]
+            known[namespace] = known_of(rows) & {into.key(at) for at in keys[namespace]}
+        return first[0][0], corrections, known
+
+    def changes_since(self, namespace: str, since: str, keys: Collection[int]) -> tuple[set[int], set[int]]:
+        """Return what ``alias_changes`` does, and which of ``keys`` some memory has as its subject."""
+        asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "moment": since})]
+        if keys:
+            asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
+        changed, *rest = self._together(*asked)
+        return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
 
     def note_aliases(self, namespace: str, keys: Collection[int]) -> None:
         """Note that older memories that mention ``keys`` are to be read again."""

@@ -16,7 +16,7 @@ from semmem.stores.postgres import vectors
 from semmem.stores.postgres.connection import Pooled, agree, among
 from semmem.stores.postgres.encoding import Vector
 
-__all__ = ["LegReads", "kinds_asked"]
+__all__ = ["LegReads", "kinds_asked", "known_of"]
 
 _NO_LIMIT = 2**62
 
@@ -49,6 +49,16 @@ def _sorted(
     for waiting in pending.values():
         waiting.sort()
     return totals, pending, folded
+
+
+def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
+    """Return the keys of the subjects, from the rows of the statement ``known_subjects``."""
+    known = {key for key, _ in rows if key is not None}
+    for key, raw in rows:
+        if key is None and raw is not None:
+            entries = np.frombuffer(raw, dtype=FORWARD)
+            known.update(entries["key"][entries["subject"] > 0].tolist())
+    return known
 
 
 def _labels(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
@@ -139,12 +149,7 @@ class LegReads(Pooled):
         known: dict[str, set[int]] = {}
         for namespace, wanted in keys.items():
             rows = self._rows("known_subjects", {"namespace": namespace, "keys": list(wanted)}) if wanted else []
-            known[namespace] = {key for key, _ in rows if key is not None}
-            for key, raw in rows:
-                if key is None:
-                    entries = np.frombuffer(raw, dtype=FORWARD)
-                    known[namespace].update(entries["key"][entries["subject"] > 0].tolist())
-            known[namespace] &= set(wanted)
+            known[namespace] = known_of(rows) & set(wanted)
         return known
 
     def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:

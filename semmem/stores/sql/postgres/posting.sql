@@ -50,6 +50,16 @@ WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
+-- known_subjects_corrected --
+-- The same, and which of the names that people said these are.
+SELECT DISTINCT key, NULL::bytea FROM posting
+WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
+UNION ALL
+SELECT DISTINCT p.key, NULL::bytea FROM correction c JOIN posting p ON p.namespace = c.namespace AND p.key = c.into_key
+WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND p.subjects > 0
+UNION ALL
+SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
+
 -- names --
 -- What people read for a key.
 SELECT DISTINCT ON (key) key, name FROM posting
