@@ -153,7 +153,8 @@ def _awaited(connection: Any, gen: Any) -> str | None:
     """Return the statement whose answer ``gen`` waits for on ``connection``; None where it only sends."""
     what = gen.__qualname__
     if connection.pgconn.pipeline_status:
-        return "pipeline" if what in _PIPELINED else None
+        inner = what == "BasePipeline._enter_gen" and connection._pipeline.command_queue
+        return "pipeline" if what in _PIPELINED or inner else None
     if what in _SENT or (what in _ENDING and connection.pgconn.transaction_status == TransactionStatus.IDLE):
         return None
     known = getattr(getattr(gen, "gi_frame", None), "f_locals", {})

@@ -114,6 +114,7 @@ class Written:
     ``replaced`` took the place of others. In ``conflicts`` are ids that hold other content, or another version than the
     one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and ``changes`` the number
     under which the arrivals of each namespace were noted. ``degraded`` is what is left to ``maintain``, and why.
+    ``memories`` has some as they are stored, where the store knows them without another look.
     """
 
     new: frozenset[tuple[str, str]]
@@ -123,6 +124,7 @@ class Written:
     changes: Mapping[str, int] = field(default_factory=dict)
     replaced: frozenset[tuple[str, str]] = frozenset()
     degraded: Mapping[str, str] = field(default_factory=dict)
+    memories: Mapping[tuple[str, str], Memory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

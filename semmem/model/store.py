@@ -125,10 +125,7 @@ class Store(Protocol):
         exclude: Sequence[str],
         names: Collection[str] | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords.
-
-        With ``names``, possible names of authors, the scope has its ``kinds`` and ``corrections`` too.
-        """
+        """Resolve filters and excluded ids to ords; with ``names`` have the ``kinds`` and ``corrections`` too."""
         ...
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
@@ -201,16 +198,10 @@ class Store(Protocol):
         """Return the sessions that hold ``ords`` in order of position, then time; at most MOST_TURNS and one turn."""
         ...
 
-    def turns_with_vectors(
-        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
-    ) -> tuple[Sequence[exchange.Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
-        ...
-
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[exchange.Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, and ``turns_with_vectors`` of these."""
+        """Return what ``nearest`` does, the ``turns`` around these, and the ``vectors`` of whole sessions."""
         ...
 
     def vectors(

@@ -47,12 +47,6 @@ class LexicalOnly:
         """Return nothing: no memory has a vector."""
         return {}
 
-    def turns_with_vectors(
-        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
-    ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Refuse. Raises InvalidInput."""
-        self._refuse("dense")
-
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:

@@ -97,6 +97,8 @@ class Ingest:
             except Conflict as error:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             self._upkeep.written(rows, written, knowledge)
+            if draft.name in written.memories:
+                return written.memories[draft.name]
         return self._as_stored(draft.memory)
 
     def update(self, id: str, changes: Mapping[str, Any], *, namespace: str, expected_version: int | None) -> Memory:
@@ -129,7 +131,7 @@ class Ingest:
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
             self._upkeep.written(rows, written, knowledge)
-            return self._as_stored(plan.changed[0].memory)
+            return written.memories.get(draft.name) or self._as_stored(plan.changed[0].memory)
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""

@@ -14,7 +14,7 @@ from eval.path import Counter, installed
 
 MOST = {
     "PostgreSQL": {
-        "remember": 15, "remember, warm": 15, "recall": 10, "explain": 8, "recall, warm": 10, "forget": 16,
+        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "forget": 16,
     },
     "SQLite": {
         "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "forget": 7,

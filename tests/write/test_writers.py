@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -217,14 +217,18 @@ def test_a_failure_at_the_end_of_a_transaction_leaves_nothing_of_it(
 ) -> None:
     mem.remember_many(items(10))
     before = contents(mem)
-    real = write._index
+    few, many = write.index_few, write._index
 
-    def fails(*arguments: Any) -> None:
-        real(*arguments)
-        raise RuntimeError("power cut")
+    def failing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def fails(*arguments: Any) -> None:
+            real(*arguments)
+            raise RuntimeError("power cut")
 
-    monkeypatch.setattr(write, "_index", fails)
-    for batch in (items(20)[10:], items(FOLD_AT + 40)[10:]):
+        return fails
+
+    monkeypatch.setattr(write, "index_few", failing(few))
+    monkeypatch.setattr(write, "_index", failing(many))
+    for batch in (items(20)[10:], items(40)[10:], items(FOLD_AT + 40)[10:]):
         with pytest.raises(RuntimeError, match="power cut"):
             mem.remember_many(batch, batch_size=1000)
     with pytest.raises(RuntimeError, match="power cut"):

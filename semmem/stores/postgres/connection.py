@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
@@ -20,7 +21,7 @@ from semmem.stores.postgres.errors import starting, told_at_connect, told_at_wor
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 
-__all__ = ["Pooled", "agree", "among", "pipelined", "session_setting"]
+__all__ = ["Pooled", "agree", "among", "pipelined", "pipelined_transaction", "session_setting"]
 
 # A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -221,6 +222,27 @@ def pipelined(connection: Any) -> AbstractContextManager[Any]:
     """
     supported: bool = psycopg.Pipeline.is_supported()
     return connection.pipeline() if supported else nullcontext()
+
+
+@contextmanager
+def pipelined_transaction(connection: Any) -> Iterator[None]:
+    """Send the statements of the block together, in a transaction; a result that is fetched there costs a round trip.
+
+    psycopg's own ``transaction`` would wait for BEGIN, and twice around COMMIT.
+    """
+    if not psycopg.Pipeline.is_supported():
+        with connection.transaction():
+            yield
+        return
+    try:
+        with connection.pipeline():
+            connection.execute("BEGIN")
+            yield
+            connection.execute("COMMIT")
+    except BaseException:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.rollback()
+        raise
 
 
 @contextmanager

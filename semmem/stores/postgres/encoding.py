@@ -18,7 +18,7 @@ from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
 from semmem.model.exchange import Row
-from semmem.model.types import Memory
+from semmem.model.types import Filters, Memory
 from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "Vector",
     "columns_of",
     "copy_rows",
+    "filter_parameters",
     "int2",
     "int4",
     "int8",
@@ -180,3 +181,15 @@ def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterabl
                 buffer, size = [], 0
         buffer.append(_END)
         copy.write(b"".join(buffer))
+
+
+def filter_parameters(filters: Filters) -> dict[str, Any]:
+    """Return the parameters of the filter clauses; None means no restriction."""
+    return {
+        "sessions": list(filters.sessions) or None,
+        "authors": list(filters.authors) or None,
+        "tags": list(filters.tags) or None,
+        "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
+        "after": filters.created_after,
+        "before": filters.created_before,
+    }

@@ -112,7 +112,7 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
 class GraphTables(Pooled):
     """The part of a store that keeps the graph the same whatever the order of writing; see semmem.write.relink."""
 
-    def tidy(self, namespace: str) -> None:
+    def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
         """Fold and compact a namespace if it is time to."""
         raise NotImplementedError
 

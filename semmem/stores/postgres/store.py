@@ -21,8 +21,9 @@ from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.postgres import forget, write
 from semmem.stores.postgres import vectors as postgres_dense
-from semmem.stores.postgres.connection import among, pipelined, session_setting
-from semmem.stores.postgres.encoding import memory_of
+from semmem.stores.postgres.connection import among, pipelined_transaction, session_setting
+from semmem.stores.postgres.encoding import filter_parameters, memory_of
+from semmem.stores.postgres.few import are_few
 from semmem.stores.postgres.graph import GraphTables, corrections_of
 from semmem.stores.postgres.search import LegReads, kinds_asked
 from semmem.stores.postgres.vectors import VectorTables
@@ -46,13 +47,21 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
+        few = are_few(rows) and psycopg.Pipeline.is_supported()
+        backlog: dict[str, tuple[int, int]] = {}
         lost: list[bool] = []
-        written = self._transaction(
-            lambda c: (_write_again if lost else write.write)(c, rows, on_conflict), on_loss=lambda: lost.append(True)
-        )
+
+        def work(connection: Any) -> Written:
+            if lost:
+                with connection.transaction():
+                    return _write_again(connection, rows, on_conflict)
+            with pipelined_transaction(connection) if few else connection.transaction():
+                return write.write(connection, rows, on_conflict, backlog if few else None)
+
+        written = self._run(work, on_loss=lambda: lost.append(True))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
-                self.tidy(namespace)
+                self.tidy(namespace, backlog.get(namespace))
         except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer folds, or maintain
             return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
         return written
@@ -71,9 +80,12 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         rows = self._rows("memory_vectors", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
         return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
 
-    def tidy(self, namespace: str) -> None:
-        """Fold a namespace whose pending memories have become many, and compact one with many fresh segments."""
-        pending, fresh = self._rows("backlog", {"namespace": namespace})[0]
+    def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
+        """Fold a namespace whose pending memories have become many, and compact one with many fresh segments.
+
+        ``backlog`` are the numbers of both, if a writer has just read them.
+        """
+        pending, fresh = backlog or self._rows("backlog", {"namespace": namespace})[0]
         if pending >= write.FOLD_AT:
             self._transaction(partial(write.fold, namespace=namespace))
             fresh += 1
@@ -138,7 +150,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Return whole memories, newest first."""
         at, id = read_cursor(cursor) if cursor else (None, None)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
-        parameters |= write.filter_parameters(filters)
+        parameters |= filter_parameters(filters)
         read = self._planned if filters else self._rows
         rows = [memory_of(r) for r in read("memory_list", parameters)]
         more = len(rows) > limit
@@ -205,7 +217,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         rows = dict(zip(asked, self._together(*asked.items()), strict=True)) if asked else {}
         allowed = None
         if filters:
-            parameters = {**where, **write.filter_parameters(filters)}
+            parameters = {**where, **filter_parameters(filters)}
             size, raw, settings = self._planned("memory_scope", parameters)[0]
             allowed = np.frombuffer(raw, dtype=">i8").astype(np.int64)
         else:
@@ -221,7 +233,7 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""
 
         def read(connection: Any) -> Sequence[Any]:
-            with pipelined(connection), connection.transaction():
+            with pipelined_transaction(connection):
                 connection.execute(_SQL["plan_for_these"])
                 cursor = connection.execute(_SQL[statement], parameters, binary=True)
             rows: Sequence[Any] = cursor.fetchall()

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
-from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
-from semmem.model.types import Filters
+from semmem.model.types import Filters, Memory
 from semmem.stores import packed_postings
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.encoding import copy_rows, text, text_array
+from semmem.stores.postgres.encoding import copy_rows, filter_parameters, text, text_array
+from semmem.stores.postgres.few import index_few
 from semmem.stores.postgres.vectors import claim_or_agree
 from semmem.stores.sql_files import statements
 
@@ -31,7 +31,6 @@ __all__ = [
     "clear_postings",
     "compact",
     "copy_segments",
-    "filter_parameters",
     "fold",
     "forget",
     "note_aliases",
@@ -52,20 +51,13 @@ _POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low
 _TRUE, _FALSE = b"\x01", b"\x00"
 
 
-def filter_parameters(filters: Filters) -> dict[str, Any]:
-    """Return the parameters of the filter clauses; None means no restriction."""
-    return {
-        "sessions": list(filters.sessions) or None,
-        "authors": list(filters.authors) or None,
-        "tags": list(filters.tags) or None,
-        "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
-        "after": filters.created_after,
-        "before": filters.created_before,
-    }
+def write(
+    connection: Any, rows: Sequence[Row], on_conflict: str, backlog: dict[str, tuple[int, int]] | None = None
+) -> Written:
+    """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment.
 
-
-def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
-    """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment."""
+    In a pipeline (rows that ``are_few``) give a ``backlog`` to be filled, with what ``tidy`` wants of each namespace.
+    """
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     replaced, stale, removed = _take_place(connection, ordered)
@@ -86,18 +78,25 @@ def write(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     for row in ordered:
         if row.extraction is not None and row.name in new:
             by_namespace[row.memory.namespace].append((ords[(*row.name, row.part)], row))
-    changes = {}
+    changes: dict[str, int] = {}
+    memories: dict[tuple[str, str], Memory] = {}
     for namespace, stored in by_namespace.items():
-        _index(connection, namespace, sorted(stored, key=lambda pair: pair[0]))
-        if arrivals := {at for _, row in stored for at in row.arrivals}:
-            changes[namespace] = note_aliases(connection, namespace, arrivals)
+        arrivals = {at for _, row in stored for at in row.arrivals}
+        stored.sort(key=lambda pair: pair[0])
+        if backlog is not None:
+            noted, backlog[namespace], whole = index_few(connection, namespace, stored, arrivals)
+            memories |= {(namespace, memory.id): memory for memory in whole}
+        else:
+            _index(connection, namespace, stored)
+            noted = note_aliases(connection, namespace, arrivals) if arrivals else None
+        if noted is not None:
+            changes[namespace] = noted
     for namespace, forgotten in removed.items():  # last, so that a name the successor has too is none that went
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if gone := _subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
             note_aliases(connection, namespace, gone)
-    return Written(
-        frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, changes, frozenset(replaced)
-    )
+    fates = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
+    return Written(*fates, ords, changes, frozenset(replaced), memories=memories)
 
 
 def _take_place(

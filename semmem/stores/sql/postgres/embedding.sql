@@ -96,6 +96,10 @@ ORDER BY m.namespace, m.ord
 {lock}
 ON CONFLICT (namespace, ord) DO NOTHING;
 
+-- embedding_put --
+-- The vector of one new memory.
+INSERT INTO embedding (namespace, ord, vector) VALUES (%(namespace)s, %(ord)s, %(vector)s::public.vector);
+
 -- embedding_in_index --
 -- Whether a build that was interrupted is still to be done.
 SELECT EXISTS (SELECT FROM {table} WHERE indexed);

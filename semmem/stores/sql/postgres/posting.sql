@@ -89,6 +89,14 @@ WHERE namespace = ANY(%(namespaces)s);
 SELECT (SELECT count(*) FROM pending WHERE namespace = %(namespace)s),
        (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s);
 
+-- forward_add --
+-- What one new memory holds.
+INSERT INTO forward (namespace, ord, length, entries) VALUES (%(namespace)s, %(ord)s, %(length)s, %(entries)s);
+
+-- pending_add --
+-- One new memory that is in no posting yet.
+INSERT INTO pending (namespace, ord, names) VALUES (%(namespace)s, %(ord)s, %(names)s::text[]);
+
 -- pending_namespaces --
 -- What maintain has to fold.
 SELECT DISTINCT namespace FROM pending;
