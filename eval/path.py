@@ -49,6 +49,7 @@ _NEW = {
 }
 _SEMMEM = str(Path(semmem.__file__).resolve().parent) + os.sep
 _INLINE = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_CONNECTING = {"ensure_running", "_conninfo"}
 _SENT = {"copy_to", "BasePipeline._enter_gen"}
 """What goes through psycopg's ``wait`` and waits for no answer."""
 _PIPELINED = {"BasePipeline._exit_gen", "BasePipeline._fetch_gen", "BasePipeline._sync_gen"}
@@ -86,7 +87,9 @@ class Counter:
         if not self.on or event != "call":
             return
         code = frame.f_code
-        if code.co_filename.startswith(_SEMMEM) and code.co_name not in _INLINE and not _of_the_pool():
+        if not code.co_filename.startswith(_SEMMEM) or code.co_name in _INLINE or _of_the_pool():
+            return
+        if not _connects(frame):
             self.calls.append(code)
 
     def trip(self, what: str) -> None:
@@ -112,6 +115,15 @@ class Counter:
 
 def _of_the_pool() -> bool:
     return threading.current_thread().name.startswith(("semmem-worker", "semmem-scheduler"))
+
+
+def _connects(frame: FrameType | None) -> bool:
+    """Return whether a call is for a new connection, which is wanted where legs happen to need several at once."""
+    while frame is not None:
+        if frame.f_code.co_name in _CONNECTING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
