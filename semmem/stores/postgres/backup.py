@@ -22,7 +22,8 @@ from typing import Any
 from semmem.files import new_file
 from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
-from semmem.stores.postgres import backup_manifest, migrate
+from semmem.stores import backup_manifest
+from semmem.stores.postgres import migrate
 from semmem.stores.postgres import tables as postgres_tables
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.copy import alone
