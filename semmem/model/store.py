@@ -94,10 +94,6 @@ class Store(Protocol):
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
         ...
 
-    def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
-        """Return, for each namespace, which of the name keys some memory has as its subject."""
-        ...
-
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
         ...
@@ -145,10 +141,9 @@ class Store(Protocol):
         shared: bool = False,
         pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace.
+        """Return the postings of ``keys`` in each namespace, without keys that more than ``max_df`` memories mention.
 
-        Keys that more than ``max_df`` memories mention are left out, with ``shared`` also those that only one has;
-        ``pending``, if ``surroundings`` gave them, spare a round trip there.
+        ``shared`` leaves out those that one memory has; with ``pending``, of ``surroundings``, that takes one look.
         """
         ...
 
