@@ -51,14 +51,14 @@ class PostgresStore(LegReads, GraphTables, VectorTables):
         backlog: dict[str, tuple[int, int]] = {}
         lost: list[bool] = []
 
-        def work(connection: Any) -> Written:
+        def run(connection: Any) -> Written:
             if lost:
                 with connection.transaction():
                     return _write_again(connection, rows, on_conflict)
             with pipelined_transaction(connection) if few else connection.transaction():
                 return write.write(connection, rows, on_conflict, backlog if few else None)
 
-        written = self._run(work, on_loss=lambda: lost.append(True))
+        written = self._run(run, on_loss=lambda: lost.append(True))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
                 self.tidy(namespace, backlog.get(namespace))
