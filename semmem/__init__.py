@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from semmem.client.probe_stages import Probe, Probed
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.model.errors import (
+        AccessDenied,
         BadItem,
         Conflict,
         EmbedderMismatch,
         EmbedderReplaced,
         EmbedderUnavailable,
         InvalidInput,
+        KeyRequired,
         LegFailed,
+        LimitExceeded,
+        LocalOnly,
         MissingExtra,
         NotFound,
         SchemaTooNew,
@@ -50,6 +54,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "RECIPES",
+    "AccessDenied",
     "BackupReport",
     "BadItem",
     "Concept",
@@ -65,8 +70,11 @@ __all__ = [
     "IngestReport",
     "InvalidInput",
     "Item",
+    "KeyRequired",
     "LegFailed",
     "LegRank",
+    "LimitExceeded",
+    "LocalOnly",
     "Memory",
     "MissingExtra",
     "Namespace",

@@ -23,6 +23,7 @@ from semmem.concepts import aliases, names
 from semmem.doors import control_characters, graph_files
 from semmem.doors.cli import import_export
 from semmem.doors.cli.demo import data
+from semmem.doors.http import keys
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
@@ -41,6 +42,7 @@ OURS = {
     "semmem.doors.graph_files._SCRIPT": "our own page",
     "semmem.doors.graph_files._STYLE": "our own page",
     "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
+    "semmem.doors.http.keys._NAME": "an option of the command line",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.config": "a file of settings",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
@@ -83,6 +85,7 @@ def seconds(cell: str) -> Any:
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
+    "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
     "semmem.read.question._COLLECTS": (
         question._COLLECTS.search,
         (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),

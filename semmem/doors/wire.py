@@ -37,6 +37,10 @@ ERRORS: dict[type[BaseException], Answer] = {
     errors.MissingExtra: Answer(7, 501, -32011),
     errors.StoreError: Answer(8, 503, -32012),
     errors.LegFailed: Answer(9, 503, -32013),
+    errors.LocalOnly: Answer(2, 501, -32601),
+    errors.AccessDenied: Answer(10, 403, -32014),
+    errors.KeyRequired: Answer(10, 401, -32014),
+    errors.LimitExceeded: Answer(10, 429, -32015),
 }
 
 

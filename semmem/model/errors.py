@@ -14,7 +14,11 @@
     │   ├── StoreUnavailable    the server cannot be reached or started
     │   ├── SchemaTooNew        the store was migrated by a newer semmem
     │   └── StoreClosed         the Semmem was closed
-    └── LegFailed               a leg could not answer; recall reports it as degraded
+    ├── LegFailed               a leg could not answer; recall reports it as degraded
+    ├── LocalOnly               a verb that works on the store itself, asked of a server
+    ├── AccessDenied            the key that a server was shown does not allow this, or the request came by a wrong way
+    │   └── KeyRequired         a server wants a key that it knows, and was shown none
+    └── LimitExceeded           a server's limit on rate or time was met
 
 A docstring is the default message; the text passed in replaces it. Every message is one sentence
 that says what was wrong and what to do.
@@ -23,13 +27,17 @@ that says what was wrong and what to do.
 from __future__ import annotations
 
 __all__ = [
+    "AccessDenied",
     "BadItem",
     "Conflict",
     "EmbedderMismatch",
     "EmbedderReplaced",
     "EmbedderUnavailable",
     "InvalidInput",
+    "KeyRequired",
     "LegFailed",
+    "LimitExceeded",
+    "LocalOnly",
     "MissingExtra",
     "NotFound",
     "SchemaTooNew",
@@ -120,3 +128,19 @@ class StoreClosed(StoreError):
 
 class LegFailed(SemmemError):
     """A leg could not answer; the other legs did."""
+
+
+class LocalOnly(SemmemError):
+    """This verb works on the store itself; call it where the store is, not through a server."""
+
+
+class AccessDenied(SemmemError):
+    """The server refuses this; use a key that allows it, made with `semmem serve key add`."""
+
+
+class KeyRequired(AccessDenied):
+    """The server wants a key that it knows; pass key=… or set SEMMEM_KEY."""
+
+
+class LimitExceeded(SemmemError):
+    """A limit of the server on rate or time was met; ask again later, or for less."""

@@ -1,0 +1,1 @@
+"""The HTTP API: every verb of the facade under /v1, keys, limits, and the server itself."""

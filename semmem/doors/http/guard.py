@@ -1,0 +1,143 @@
+"""Who may speak to a server: its address, the Host and Origin of a request, and its key.
+
+Shared by every door that speaks HTTP. A page in a browser may send requests to this machine under a name of its own
+that was made to point here (DNS rebinding): it is known by its Host, which is then no address and no name that was
+allowed. Addresses need no list, because nobody can make an address point elsewhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.problems import send_problem
+from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
+
+__all__ = ["KEY", "Guard", "Guarded", "check_address", "is_loopback"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+KEY = "semmem.key"
+"""Where in the scope of a request its Key stands; None where the server has no keys."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach ``host``, a name or an address."""
+    if host.rstrip(".").lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(host: str, keys: Keys) -> None:
+    """Raise InvalidInput where others could reach a server at ``host`` that has no keys."""
+    if not host:
+        raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
+    if not is_loopback(host) and not keys:
+        raise InvalidInput(
+            f"Others can reach {host}, and this server has no key; make one first with `semmem serve key add NAME`, or "
+            "leave the host out."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Which requests are let in: ``hosts`` are names that Host may have, ``origins`` web pages beside the server's own.
+
+    An address and localhost are names that it may always have.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Guard:
+        """Return a guard for names and origins as people write them. Raises InvalidInput."""
+        for origin in (origins := list(origins)):
+            parts = urlsplit(origin)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+                raise InvalidInput(f"An origin is written as https://example.org, not {origin!r}.")
+        names = frozenset(host.lower().rstrip(".") for host in hosts)
+        return cls(names, frozenset(origin.lower().rstrip("/") for origin in origins))
+
+    def check(self, host: str | None, origin: str | None, scheme: str = "http") -> None:
+        """Raise AccessDenied for a Host or an Origin that may not speak to this server."""
+        name = _name(host)
+        if name is None or not (_is_address(name) or name in self.hosts):
+            raise AccessDenied("This server does not answer to that Host; allow the name with --allow-host NAME.")
+        if origin is None or origin.lower() in self.origins:
+            return
+        if origin.lower() != f"{scheme}://{(host or '').lower()}":
+            raise AccessDenied("A page of that Origin may not use this server; allow it with --allow-origin ORIGIN.")
+
+
+def _name(host: str | None) -> str | None:
+    """Return the name or address in the header Host, without its port; None where there is none."""
+    try:
+        found = urlsplit(f"//{host or ''}")
+        _ = found.port
+    except ValueError:
+        return None
+    if found.username is not None or found.path or found.query or found.fragment:
+        return None
+    return (found.hostname or "").rstrip(".") or None
+
+
+def _is_address(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guarded:
+    """An ASGI application behind a guard: Host and Origin are checked, and the key, whose Key is put into the scope.
+
+    ``open_paths`` are answered without a key, to whoever may ask at all.
+    """
+
+    def __init__(self, app: App, guard: Guard, keys: Keys, *, open_paths: Iterable[str] = ()) -> None:
+        self.app = app
+        self.guard = guard
+        self.keys = keys
+        self.open_paths = frozenset(open_paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request that may be answered; answer any other with a problem."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        given = _headers(scope)
+        try:
+            self.guard.check(given.get("host"), given.get("origin"), scope.get("scheme", "http"))
+            open_ = scope["path"] in self.open_paths
+            scope[KEY] = None if open_ else self.keys.find(given.get("authorization"))
+        except SemmemError as error:
+            await send_problem(send, error)
+            return
+        await self.app(scope, receive, send)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Return the headers that a guard reads; one that is given twice counts as none that is allowed."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        if key in ("host", "origin", "authorization"):
+            found[key] = f"{found[key]}, {value.decode('latin-1')}" if key in found else value.decode("latin-1")
+    return found

@@ -1,0 +1,63 @@
+"""Errors as problem+json (RFC 9457): the one table of ``wire`` says which status an error has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from semmem.doors import wire
+from semmem.model import errors
+
+__all__ = ["MEDIA_TYPE", "as_bytes", "problem", "send_problem", "status_of"]
+
+MEDIA_TYPE = "application/problem+json"
+
+_INNER = "The server failed at this; its log says why."
+
+
+def status_of(error: BaseException) -> int:
+    """Return the HTTP status of ``error``; one may have its own, as a body that is too large has."""
+    own = getattr(error, "http_status", None)
+    return own if isinstance(own, int) else wire.answer(error).http_status
+
+
+def problem(error: BaseException) -> dict[str, Any]:
+    """Return the members of a problem: ``class`` is the name in ``semmem.errors``, ``detail`` the sentence of ``error``.
+
+    BadItem adds ``position`` and ``id``, Conflict ``names``. What is no error of semmem says nothing of the server.
+    """
+    known = isinstance(error, errors.SemmemError)
+    kind = type(error).__name__ if known and type(error).__name__ in errors.__all__ else "SemmemError"
+    members: dict[str, Any] = {
+        "type": f"urn:semmem:error:{kind}",
+        "title": (getattr(errors, kind).__doc__ or "").strip().splitlines()[0],
+        "status": status_of(error),
+        "detail": str(error) if known else _INNER,
+        "class": kind,
+    }
+    if isinstance(error, errors.BadItem):
+        members |= {"position": error.position, "id": error.id}
+    if isinstance(error, errors.Conflict):
+        members["names"] = sorted(map(list, error.names))
+    return members
+
+
+def as_bytes(value: Any) -> bytes:
+    """Return JSON-ready values as JSON in UTF-8; half of a surrogate pair, which UTF-8 lacks, as its escape."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+async def send_problem(
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    error: BaseException,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Answer an ASGI request with ``error``."""
+    body = as_bytes(problem(error))
+    given = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **(headers or {})}
+    if isinstance(error, errors.KeyRequired):
+        given["www-authenticate"] = "Bearer"
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
+    await send({"type": "http.response.start", "status": status_of(error), "headers": lines})
+    await send({"type": "http.response.body", "body": body})
