@@ -189,7 +189,11 @@ def test_the_same_id_with_other_content_is_told_by_line(call: Call, tmp_path: Pa
     told = json.loads(call("import", "jsonl", str(path), "-n", "n", "--json")[1])
     assert (told["unchanged"], told["rejected"][0]["where"]) == (1, "line 2")
     code, out, err = call("import", "jsonl", str(path), "-n", "n", "--on-error", "abort")
-    assert (code, out, err) == (5, "", "line 2: The id 'a' is already stored with other content.\n")
+    assert (code, out, err) == (
+        5,
+        "",
+        "line 2: The id 'a' is already stored with other content; import with --replace to change it.\n",
+    )
 
 
 def test_an_export_appears_whole_or_not_at_all(call: Call, tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ class Prober:
             raise InvalidInput("A witness of your own is a question and a text, and needs the leg that is to find it.")
         started = time.monotonic()
         self._sweep()
-        probed, left_out = [], {}
+        probed: list[Probed] = []
+        left_out: dict[str, str] = {}
         with self._unclaimed():
             for name in [leg] if leg is not None else recipe.legs:
                 own = witness or self._own(name)
@@ -83,7 +84,9 @@ class Prober:
                     left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
                     continue
                 for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
-                    probed.append(self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters()))
+                    one = self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters())
+                    if (one.leg, one.regime) not in {(seen.leg, seen.regime) for seen in probed}:
+                        probed.append(one)  # a store that links no names has one regime, whatever was asked
         return Probe(recipe.name, k, tuple(probed), left_out, time.monotonic() - started)
 
     def run(self, recipe: Recipe, of: Scene, k: int, filters: Filters) -> Probed:

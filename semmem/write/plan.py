@@ -192,7 +192,7 @@ def _taken(draft: Draft, policy: Policy) -> Refused:
     if not policy.partial:
         reason = f"The id {id!r} is already in the store with other content; call update to change it."
     elif policy.may_replace is None:
-        reason = f"The id {id!r} is already stored with other content."
+        reason = f"The id {id!r} is already stored with other content; import with --replace to change it."
     else:
         reason = (
             f"The id {id!r} is already stored with other content, and not as one of this source's own memories; change "

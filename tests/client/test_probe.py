@@ -195,6 +195,10 @@ def test_answered_a_store_that_keeps_no_vectors_and_no_graph() -> None:
             ("graph", "answered"),
         ]
         assert "keeps no graph" in found[2].why
+        named_too = mem.probe(recipe="default", k=10)  # two regimes, of which SQLite has one
+        assert [(one.leg, one.regime) for one in named_too] == [
+            (leg, "unnamed") for leg in ("lexical", "dense", "graph")
+        ]
         assert list(mem.store.namespaces()) == []
 
 

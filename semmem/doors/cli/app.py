@@ -12,6 +12,7 @@ import typer
 
 from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
+from semmem.doors.wire import EXIT_INTERRUPTED
 
 __all__ = ["app", "run"]
 
@@ -86,8 +87,8 @@ def run(args: list[str] | None = None) -> int:
             code = app(given, prog_name="semmem", standalone_mode=False)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-        except typer.Abort:
-            code = 1
+        except typer.Abort:  # Ctrl-C, or the end of the input, at a question
+            code = EXIT_INTERRUPTED
         except _UsageError as error:
             code = error.exit_code
             if type(error).__name__ != "NoArgsIsHelpError":  # then the help was shown

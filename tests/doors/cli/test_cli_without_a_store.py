@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -264,3 +265,11 @@ def test_a_number_stands_beside_its_noun() -> None:
         "1,200 memories",
         "0 hits",
     ]
+
+
+def test_a_command_that_is_broken_off_ends_as_shells_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(*_: object, **__: object) -> None:
+        raise typer.Abort
+
+    monkeypatch.setattr("semmem.doors.cli.app.app", broken_off)
+    assert run(["reach"]) == 130  # 128 + SIGINT
