@@ -23,7 +23,7 @@ def status_of(error: BaseException) -> int:
 
 
 def problem(error: BaseException) -> dict[str, Any]:
-    """Return the members of a problem: ``class`` is the name in ``semmem.errors``, ``detail`` the sentence of ``error``.
+    """Return the members of a problem: ``class`` is the name in ``semmem.errors``, ``detail`` what ``error`` says.
 
     BadItem adds ``position`` and ``id``, Conflict ``names``. What is no error of semmem says nothing of the server.
     """
