@@ -23,7 +23,16 @@ HEAVY = (
 )
 BANNED_MODULES = {"utils", "util", "core", "common", "helpers", "helper", "base", "manager", "managers", "misc"}
 NO_IO = (
-    *("model/types", "model/recipe", "model/exchange", "model/filters", "model/errors", "fusion", "list_fusion"),
+    *(
+        "model/types",
+        "model/recipe",
+        "model/recipe_settings",
+        "model/exchange",
+        "model/filters",
+        "model/errors",
+        "fusion",
+        "list_fusion",
+    ),
     *("text/passages", "concepts/aliases", "concepts/rules", "rank_cap/classes"),
     *("rank_cap/bounds", "rank_cap/witness", "rank_cap/report", "legs/graph_walk"),
 )

@@ -282,7 +282,7 @@ def test_a_recipe_says_which_fusion() -> None:
     [
         ({"regime_weights": {"nameless": {"graph": 2.0}}}, "a regime 'nameless' that no rank constant names"),
         ({"regime_weights": {"named": {"regex": 2.0}}}, "a leg 'regex' that has no weight"),
-        ({"regime_weights": {"named": {"graph": 0}}}, "weight of graph in regime named must be a number from 0.001"),
+        ({"regime_weights": {"named": {"graph": 0}}}, "regime_weights.named.graph must be a number from 0.001"),
         ({"rerank_depth": 0}, "rerank_depth must be a whole number from 1 to 1000"),
     ],
 )

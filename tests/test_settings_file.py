@@ -184,12 +184,15 @@ def test_a_recipe_in_a_file_is_not_mixed_with_one_of_the_environment(
     ("text", "sentence"),
     [
         ("[recipe]\nname = 'seeed'\n", "There is no recipe named 'seeed'; choose one of"),
-        ("[recipe.weights]\ngraph = -1\n", "The weight of graph must be a number from 0 to 100, not -1"),
+        ("[recipe.weights]\ngraph = -1\n", "weights.graph must be a number from 0 to 100, not -1"),
         ("[recipe]\nwieghts = {}\n", "A recipe has no setting 'wieghts'"),
-        ("[recipe.graph]\nseeders = 'dense'\n", "graph seeders must be a tuple of names"),
-        ("[recipe]\nlexical = 3\n", "lexical must be a table of its own settings, not 3"),
+        ("[recipe.graph]\nseeders = 'dense'\n", "graph.seeders must be a list of names, not 'dense'"),
+        ("[recipe]\nlexical = 3\n", "lexical must be a table of settings, not 3"),
         ("[recipe]\nprior = 1\n", "prior must be true or false, not 1"),
-        ("[recipe]\nregime_weights = {named = 3}\n", "regime_weights must map a regime to a table"),
+        (
+            "[recipe]\nregime_weights = {named = 3}\n",
+            "regime_weights.named must be a mapping from the name of a leg to a number from 0.001 to 100, not 3",
+        ),
     ],
 )
 def test_a_mistake_in_the_recipe_of_a_file_is_told_with_the_file(here: Write, text: str, sentence: str) -> None:

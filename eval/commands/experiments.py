@@ -28,7 +28,7 @@ from eval.commands.door import (
     table,
 )  # fmt: skip
 from eval.datasets import DatasetError, is_known_copy, load
-from eval.experiments.conditions import SETTINGS
+from eval.experiments.conditions import TURNS
 from eval.experiments.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
 
 __all__ = ["experiment"]
@@ -130,7 +130,7 @@ def ablate(
     return of_ablation(recipe, leg or ()), f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}"
 
 
-@app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in SETTINGS.items()))
+@app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in TURNS.items()))
 @experiment
 def sweep(
     settings: Annotated[list[str], typer.Argument(help="NAME=0:2:.05 or NAME=0,1,2; two give every combination")],

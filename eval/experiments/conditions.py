@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from eval.experiments.fusings import FUSIONS
-from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.model.recipe import SETTINGS, Recipe
 from semmem.model.recipe import recipe as _recipe
-from semmem.model.recipe import rules as rules_of
+from semmem.model.recipe_settings import Choice, Number, OrNone, Reranker, Section, Switch, Values
 
 variant: Callable[..., Recipe] = _recipe
 """The recipes of semmem; what changes here is computed, so no type checker can follow its names."""
 
 __all__ = [
     "OF_A_LEG",
-    "SETTINGS",
+    "TURNS",
     "Condition",
     "ConditionError",
     "Value",
@@ -62,38 +62,45 @@ class Condition:
         }
 
 
-def _fields(settings: type) -> str:
-    """Return what can be turned of the settings of a part: numbers, switches and names, no lists of names."""
-    defaults = ((f.name, f.default) for f in fields(settings))
-    return ", ".join(name for name, default in defaults if isinstance(default, bool | int | float | str))
+def _turns() -> dict[str, str]:
+    """Return what a sweep can turn, and what that means: the harness's short names, then the settings of a recipe."""
+    turns = {
+        "LEG.weight": "weight of a leg; 0 leaves it out",
+        "LEG.k": "rank constant of a leg, in every regime",
+        "LEG.depth": "how many memories a leg may return",
+        "LEG.reserve": "last place at which its first memory may stand; 0 for none",
+        "k": "rank constant of all legs",
+        "depth": "depth of all legs",
+        "reserve": "0 switches the reserve off, 1 leaves it as the recipe has it",
+        "conversation": "0 switches its rules off, 1 leaves them as the recipe has them",
+    }
+    for name, row in SETTINGS.items():
+        part, dot, _ = name.partition(".")
+        if dot and _can_be_turned(row.values) and part not in _BY_LEG:
+            turns[f"{part}.FIELD"] = _fields(part)
+        elif not dot and _can_be_turned(row.values):
+            turns.setdefault(name, f"{row.meaning}: {'0 or 1' if isinstance(row.values, Switch) else row.values.words}")
+    return turns
 
 
-SETTINGS: Mapping[str, str] = {
-    "LEG.weight": "weight of a leg; 0 leaves it out",
-    "LEG.k": "rank constant of a leg, in every regime",
-    "LEG.depth": "how many memories a leg may return",
-    "LEG.reserve": "last place at which its first memory may stand; 0 for none",
-    "k": "rank constant of all legs",
-    "depth": "depth of all legs",
-    "reserve": "0 switches the reserve off, 1 leaves it as the recipe has it",
-    "prior": "0 or 1: the importance prior",
-    "prior_floor": "the factor of a memory of importance 0, in place of the bounded prior",
-    "exact_bonus": "bonus of a memory that matches word for word; 0 for none",
-    "dedup": "0 or 1: folding of equal memories",
-    "fusion": "a formula: rrf, rank-scaled, convex, tm2c2, scored",
-    "rerank": "none, composite or cross_encoder:MODEL",
-    "rerank_depth": "how many memories the reranker sees",
-    "conversation": "0 switches its rules off, 1 leaves them as the recipe has them",
-    "conversation.FIELD": _fields(ConversationSettings),
-    "lexical.FIELD": _fields(LexicalSettings),
-    "graph.FIELD": _fields(GraphSettings),
-}
+def _fields(part: str) -> str:
+    """Return what can be turned of the settings of a leg or of the rules of conversation."""
+    inside = {name.partition(".")[2]: row.values for name, row in SETTINGS.items() if name.startswith(f"{part}.")}
+    return ", ".join(name for name, values in inside.items() if _can_be_turned(values))
+
+
+def _can_be_turned(values: Values) -> bool:
+    inner = values.values if isinstance(values, OrNone) else values
+    return isinstance(inner, Number | Choice | Switch | Reranker) or (isinstance(inner, Section) and inner.optional)
+
+
+_BY_LEG = tuple(name.removesuffix(".LEG") for name in SETTINGS if name.endswith(".LEG"))
+
+TURNS: Mapping[str, str] = _turns()
 """What a sweep can turn."""
 
 OF_A_LEG = ("weight", "k", "depth", "reserve")
 """What is set leg by leg and decides what a leg can reach."""
-_WRITTEN = ("fusion", "rerank", "graph.walk", "graph.lone_names", "lexical.match")
-"""Settings whose values are names; all others take numbers."""
 
 
 def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
@@ -198,7 +205,10 @@ def _written(value: Value) -> str:
 
 
 def _values(name: str, text: str) -> list[Value]:
-    return [v.strip() for v in text.split(",")] if name in _WRITTEN else list(_numbers(text))
+    values = SETTINGS[name].values if name in SETTINGS else None
+    if isinstance(values.values if isinstance(values, OrNone) else values, Choice | Reranker):
+        return [value.strip() for value in text.split(",")]
+    return list(_numbers(text))
 
 
 def _numbers(text: str) -> list[float]:
@@ -219,30 +229,27 @@ def _numbers(text: str) -> list[float]:
 def _set(recipe: Recipe, name: str, value: Value) -> Recipe:
     """Return ``recipe`` with one setting turned; its name says which."""
     called = f"{recipe.name} {name}={_written(value)}"
-    if name in ("fusion", "rerank"):
-        return variant(recipe, name=called, **{name: None if (name, value) == ("rerank", "none") else value})
-    part, dot, field = name.partition(".")
-    if dot and part in ("lexical", "graph", "conversation") and field not in OF_A_LEG:
-        return _set_field(recipe, part, field, value, called)
-    if isinstance(value, str):
-        raise ConditionError(f"{name} takes numbers, not {value!r}.")
-    if dot and field in OF_A_LEG:
-        return _set_leg(recipe, part, field, value, called)
+    part, _, field = name.partition(".")
+    if field in OF_A_LEG:
+        return _set_leg(recipe, part, field, _number(name, value), called)
     if name in ("k", "depth"):
-        key = "rank_constants" if name == "k" else "depths"
-        return variant(recipe, name=called, **{key: {x: value if name == "k" else int(value) for x in recipe.legs}})
+        each = _number(name, value) if name == "k" else int(_number(name, value))
+        return variant(
+            recipe, name=called, **{"rank_constants" if name == "k" else "depths": dict.fromkeys(recipe.legs, each)}
+        )
     if name == "reserve":
         return variant(recipe, name=called, reserve=dict(recipe.reserve) if value else {})
-    if name == "conversation":
-        rules = rules_of(recipe) if value else None
-        return variant(recipe, name=called, conversation=rules)
-    if name in ("prior", "dedup"):
-        return variant(recipe, name=called, **{name: bool(value)})
-    if name in ("prior_floor", "exact_bonus"):
-        return variant(recipe, name=called, **{name: value})
-    if name == "rerank_depth":
-        return variant(recipe, name=called, rerank_depth=int(value))
-    raise ConditionError(f"There is no setting {name!r} to turn; there are {', '.join(SETTINGS)}.")
+    if field and f"{part}.FIELD" in TURNS:
+        return _set_field(recipe, part, field, value, called)
+    if name not in TURNS:
+        raise ConditionError(f"There is no setting {name!r} to turn; there are {', '.join(TURNS)}.")
+    return variant(recipe, name=called, **{name: _taken(name, SETTINGS[name].values, value)})
+
+
+def _number(name: str, value: Value) -> float:
+    if isinstance(value, str):
+        raise ConditionError(f"{name} takes numbers, not {value!r}.")
+    return value
 
 
 def _set_leg(recipe: Recipe, leg: str, field: str, value: float, called: str) -> Recipe:
@@ -258,23 +265,27 @@ def _set_leg(recipe: Recipe, leg: str, field: str, value: float, called: str) ->
 
 
 def _set_field(recipe: Recipe, part: str, field: str, value: Value, called: str) -> Recipe:
-    """Turn a setting of the lexical leg, the walk or the rules of conversation; semmem.config checks its range."""
+    """Turn a setting of the lexical leg, the walk or the rules of conversation; the recipe checks its range."""
     if part == "conversation" and recipe.conversation is None:
         raise ConditionError(f"{recipe.name} has no rules of conversation; switch them on first: conversation=1.")
     if part in ("lexical", "graph") and part not in recipe.legs:
         raise ConditionError(f"{recipe.name} has no leg {part!r}; it has {', '.join(recipe.legs)}.")
-    known = {f.name: f.default for f in fields(getattr(recipe, part))}
-    if field not in known:
-        raise ConditionError(f"{part} has no setting {field!r} to turn; it has {SETTINGS[part + '.FIELD']}.")
-    usual = known[field]
-    if isinstance(usual, tuple) or not isinstance(usual, bool | int | float | str):
-        raise ConditionError(f"{part}.{field} is a list and cannot be swept.")
-    if isinstance(usual, bool):
+    name = f"{part}.{field}"
+    if name not in SETTINGS:
+        raise ConditionError(f"{part} has no setting {field!r} to turn; it has {_fields(part)}.")
+    return variant(recipe, name=called, **{part: {field: _taken(name, SETTINGS[name].values, value)}})
+
+
+def _taken(name: str, values: Values, value: Value) -> Any:
+    """Return a number or word of a sweep as the setting takes it: 0 and 1 are a switch's, 3.0 is a whole number."""
+    if isinstance(values, OrNone):
+        return None if value == "none" else _taken(name, values.values, value)
+    if not _can_be_turned(values):
+        raise ConditionError(f"{name} is a list and cannot be swept.")
+    if isinstance(values, Switch | Section):
         if value not in (0, 1):
-            raise ConditionError(f"{part}.{field} is a switch: 0 or 1, not {_written(value)}.")
-        value = bool(value)
-    elif isinstance(usual, int) and isinstance(value, float):
-        if value != int(value):
-            raise ConditionError(f"{part}.{field} is a whole number, not {value:g}.")
-        value = int(value)
-    return variant(recipe, name=called, **{part: {field: value}})
+            raise ConditionError(f"{name} is a switch: 0 or 1, not {_written(value)}.")
+        return bool(value)
+    if isinstance(values, Number) and values.whole and value != int(value):
+        raise ConditionError(f"{name} is a whole number, not {_written(value)}.")
+    return int(value) if isinstance(values, Number) and values.whole else value

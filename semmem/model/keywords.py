@@ -79,7 +79,7 @@ class RecipeChanges(TypedDict, total=False):
     dedup: bool
     lexical: LexicalSettings | Mapping[str, Any]
     graph: GraphSettings | Mapping[str, Any]
-    conversation: ConversationSettings | Mapping[str, Any] | None
+    conversation: ConversationSettings | Mapping[str, Any] | bool | None
     fusion: Fusion
     regime_weights: Mapping[str, Mapping[str, float]]
     rerank: str | None

@@ -1,22 +1,38 @@
-"""How a recall searches: a recipe and the settings of its legs, as frozen dataclasses. No behaviour beyond reading."""
-
-from __future__ import annotations
+"""How a recall searches: recipes, the named ones, and variants of them. Pure."""
 
 import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, get_args
 
 from semmem.model.errors import InvalidInput, UnknownRecipe
-from semmem.model.protocols import reranker_parts
+from semmem.model.recipe_settings import (
+    Choice,
+    ConversationSettings,
+    Each,
+    Fusion,
+    GraphSettings,
+    LexicalSettings,
+    Number,
+    OneOrEach,
+    OrNone,
+    RankConstant,
+    Reranker,
+    Section,
+    Setting,
+    Switch,
+    settings_of,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from semmem.model.keywords import RecipeChanges
 
 __all__ = [
     "RECIPES",
+    "SETTINGS",
     "ConversationSettings",
     "Fusion",
     "GraphSettings",
@@ -26,101 +42,12 @@ __all__ = [
     "check",
     "recipe",
     "rules",
+    "setting",
 ]
-
-Fusion: TypeAlias = Literal["rrf", "convex", "tm2c2", "rank-scaled", "scored"]
-
-RankConstant: TypeAlias = "float | Mapping[str, float]"
-"""One rank constant, or one per regime, such as ``{"named": 0, "unnamed": 8}``."""
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalSettings:
-    """BM25 (Robertson and Zaragoza 2009, Lucene's form): ``k1``, ``b``; ``match`` any, all or auto."""
-
-    k1: float = 1.2
-    b: float = 0.5
-    match: Literal["any", "all", "auto"] = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSettings:
-    """The walk: seeds per leg, share of each restart part, channel weights, and what bounds the work.
-
-    ``lone_names`` says when a name that one memory alone mentions, and none is about, makes a question one that names
-    something: ``leading`` is where a way leads on from that memory over another name, which it shares with others.
-    ``anchor_share`` is the restart share of names that at most ``anchor_df`` memories mention; ``lower_case`` finds
-    known names that a question writes small; ``neighbour_own`` is the weight of a neighbour by the same author;
-    ``related`` is the strength of relationships; ``other_names`` links a name of the question to a subject that is
-    written another way; ``targets`` bounds what a hop carries on; ``stems`` and ``bigrams`` say whether the walk goes
-    over single words and pairs of words, beside names; ``alpha`` is the damping of ``walk="pagerank"``, the chance that
-    it goes on and does not restart; ``seeders`` are legs that are asked for seeds although they have no vote of their
-    own (recipe ``graph``).
-    """
-
-    seeds: int = 10
-    subject_share: float = 1.0
-    concept_share: float = 0.25
-    anchor_share: float = 1.0
-    anchor_df: int = 5
-    lone_names: Literal["always", "leading", "never"] = "always"
-    lower_case: bool = True
-    seed_share: float = 0.5
-    about: float = 1.0
-    co_mention: float = 2.0
-    neighbour: float = 0.5
-    neighbour_own: float = 0.25
-    related: float = 0.0
-    other_names: bool = True
-    gate: float = 2.0
-    decay: float = 0.5
-    hops: int = 1
-    beam: int = 20
-    targets: int = 100
-    fan: int = 20
-    max_df: int = 30
-    author_bonus: float = 2.0
-    stems: bool = True
-    bigrams: bool = True
-    walk: Literal["gated", "pagerank"] = "gated"
-    alpha: float = 0.5
-    seeders: tuple[str, ...] = ()
 
 
 def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType({k: _frozen(v) if isinstance(v, Mapping) else v for k, v in value.items()})
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationSettings:
-    """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
-
-    ``dialogue`` keeps what is about the author (the name out of the question, the two factors, and the walk's) for
-    authors who take turns with others: where people write notes about each other, a name is what a question is about,
-    and not who said it. ``*_lexical`` are factors of BM25, ``*_dense`` are added to the cosine. ``previous``, ``asked``
-    (a previous turn that ends in a question mark), ``before`` (``before_asked`` where the turn in between asks: what is
-    answered was said before it), ``next`` and ``own`` (a previous turn by the same author) are the weights of what
-    stands around a turn. ``collecting`` recognises questions that gather many turns ("which cities has she", "how
-    many"; English, as is what the encoder leaves out of a greeting): what they look for stands alone, so windows and
-    the walk's neighbours shrink by the two factors, and the author counts ``collecting_author_dense``. Where questions
-    are in another language, ``collecting=False`` switches that rule off.
-    """
-
-    dialogue: bool = False
-    author_lexical: float = 1.6
-    author_dense: float = 0.1
-    previous: float = 0.3
-    asked: float = 0.5
-    before: float = 0.1
-    before_asked: float = 0.1
-    next: float = 0.1
-    own: float = 0.15
-    month_lexical: float = 1.5
-    month_dense: float = 0.06
-    collecting: bool = True
-    collecting_window: float = 0.33
-    collecting_neighbour: float = 0.5
-    collecting_author_dense: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,27 +66,76 @@ class Recipe:
     """
 
     name: str
-    weights: Mapping[str, float]
-    rank_constants: Mapping[str, RankConstant]
-    depths: Mapping[str, int] = field(default_factory=lambda: {"lexical": 100, "dense": 100, "graph": 100})
-    timeouts: Mapping[str, float] = field(default_factory=lambda: {"lexical": 5.0, "dense": 10.0, "graph": 5.0})
-    reserve: Mapping[str, int] = field(default_factory=dict)
-    prior: bool = True
-    prior_floor: float | None = 0.7
-    exact_bonus: float = 0.0
-    dedup: bool = True
-    lexical: LexicalSettings = field(default_factory=LexicalSettings)
-    graph: GraphSettings = field(default_factory=GraphSettings)
-    conversation: ConversationSettings | None = field(default_factory=ConversationSettings)
-    fusion: Fusion = "rrf"
-    regime_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    rerank: str | None = None
-    rerank_depth: int = 30
-    headroom: int = 0
+    weights: Annotated[
+        Mapping[str, float],
+        Each(Number(0, 100), merge=True),
+        "what a place in the leg's list counts; 0: it is not called",
+        "leg",
+    ]
+    rank_constants: Annotated[
+        Mapping[str, RankConstant],
+        Each(OneOrEach(Number(0, 1_000_000), "regime"), merge=True),
+        "how slowly a place counts less than the one before it",
+        "leg",
+    ]
+    depths: Annotated[
+        Mapping[str, int],
+        Each(Number(0, 10_000, whole=True), merge=True),
+        "memories that the leg may return; 0: not called",
+        "leg",
+    ] = field(default_factory=lambda: {"lexical": 100, "dense": 100, "graph": 100})
+    timeouts: Annotated[
+        Mapping[str, float], Each(Number(0.001, 3600), merge=True), "seconds that the leg may take", "leg"
+    ] = field(default_factory=lambda: {"lexical": 5.0, "dense": 10.0, "graph": 5.0})
+    reserve: Annotated[
+        Mapping[str, int],
+        Each(Number(1, 10_000, whole=True)),
+        "the last place at which the leg's first memory may stand; agreed: that of what most legs put first",
+        "fusion",
+    ] = field(default_factory=dict)
+    prior: Annotated[bool, Switch(), "importance multiplies the score", "fusion"] = True
+    prior_floor: Annotated[
+        float | None,
+        OrNone(Number(0, 1)),
+        "the factor of a memory of importance 0; none: importance is worth half of the step from first to second place",
+        "fusion",
+    ] = 0.7
+    exact_bonus: Annotated[
+        float,
+        Number(0, 10),
+        "bonus of a memory that holds the question as it stands, in units of the lexical leg's first place",
+        "fusion",
+    ] = 0.0
+    dedup: Annotated[bool, Switch(), "memories with the same text count as one hit", "hits"] = True
+    lexical: Annotated[LexicalSettings, Section(LexicalSettings), "the lexical leg", "lexical"] = field(
+        default_factory=LexicalSettings
+    )
+    graph: Annotated[GraphSettings, Section(GraphSettings), "the graph leg", "graph"] = field(
+        default_factory=GraphSettings
+    )
+    conversation: Annotated[
+        ConversationSettings | None,
+        Section(ConversationSettings, optional=True),
+        "the rules for memories with an author, all of them",
+        "conversation",
+    ] = field(default_factory=ConversationSettings)
+    fusion: Annotated[Fusion, Choice(get_args(Fusion)), "the formula that fuses the lists", "fusion"] = "rrf"
+    regime_weights: Annotated[
+        Mapping[str, Mapping[str, float]],
+        Each(Each(Number(0.001, 100)), "regime"),
+        "weights that replace those of weights in a regime",
+        "fusion",
+    ] = field(default_factory=dict)
+    rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
+    rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "hits that the reranker orders anew", "hits"] = 30
+    headroom: Annotated[
+        int, Number(0, 10, whole=True), "each leg returns at least so many times the hits that are wanted", "leg"
+    ] = 0
 
     def __post_init__(self) -> None:
-        for name in ("weights", "rank_constants", "depths", "timeouts", "reserve", "regime_weights"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        for f in dataclasses.fields(self):
+            if isinstance(value := getattr(self, f.name), Mapping):
+                object.__setattr__(self, f.name, _frozen(value))
 
     @property
     def legs(self) -> tuple[str, ...]:
@@ -260,51 +236,42 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 )
 
 
-def recipe(name: str | Recipe = "default", /, **changes: Unpack[RecipeChanges]) -> Recipe:
+SETTINGS: Mapping[str, Setting] = MappingProxyType({row.name: row for row in settings_of(Recipe)})
+"""Every setting of a recipe by its dotted name, such as ``weights.LEG``, ``prior`` or ``graph.hops``."""
+
+_VALUES = values_of(Recipe)
+
+
+def setting(name: str) -> Setting | None:
+    """Return the setting of a dotted name, which may name a leg (``weights.graph``); None where there is none."""
+    key, _, leg = name.partition(".")
+    return SETTINGS.get(name) or (SETTINGS.get(f"{key}.LEG") if leg.isidentifier() else None)
+
+
+def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]") -> Recipe:
     """Return the recipe ``name``, or a variant of it.
 
     Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
-    ``reserve`` replaces it whole (``reserve={}`` switches it off). ``lexical``, ``graph`` and ``conversation`` take a
-    mapping of their own fields; ``conversation=None`` switches its rules off. A weight of 0 switches a leg off.
+    ``reserve`` and ``regime_weights`` replace it whole (``reserve={}`` switches it off). ``lexical``, ``graph`` and
+    ``conversation`` take a mapping of their own settings; ``conversation=None`` switches its rules off, and True on
+    again. A weight of 0 switches a leg off.
 
     Raises UnknownRecipe for a name that is not in ``RECIPES`` and InvalidInput for a setting that does not exist
     or is out of range.
     """
-    if isinstance(name, Recipe):
-        base = name
-    elif isinstance(name, str) and name in RECIPES:
-        base = RECIPES[name]
-    else:
+    if not isinstance(name, Recipe) and not (isinstance(name, str) and name in RECIPES):
         raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}.")
+    base = name if isinstance(name, Recipe) else RECIPES[name]
     given: dict[str, Any] = {**changes}
-    if not given:
-        if isinstance(name, Recipe):
-            check(base)
-        return base
-    known = {f.name for f in dataclasses.fields(Recipe)}
-    if unknown := sorted(set(given) - known):
-        raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    by_regime = given.get("regime_weights", {})
-    if not isinstance(by_regime, Mapping) or not all(isinstance(weights, Mapping) for weights in by_regime.values()):
-        raise InvalidInput('regime_weights must map a regime to weights, such as {"named": {"graph": 1}}.')
-    for key in ("weights", "rank_constants", "depths", "timeouts", "reserve"):
-        if key in given:
-            if not isinstance(given[key], Mapping):
-                raise InvalidInput(f'{key} must be a mapping from a leg to a number, such as {{"graph": 1}}.')
-            if key != "reserve":
-                given[key] = {**getattr(base, key), **given[key]}
-    kinds = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": ConversationSettings | None}
-    for key, kind in kinds.items():
-        if key in given and not isinstance(given[key], Mapping | kind):
-            raise InvalidInput(f"{key} must be a mapping of its settings, not {given[key]!r}.")
-        if isinstance(given.get(key), Mapping):
-            settings = rules(base) if key == "conversation" else getattr(base, key)
-            known = {f.name for f in dataclasses.fields(settings)}
-            if unknown := sorted(set(given[key]) - known):
-                raise InvalidInput(f"{key} has no setting {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-            given[key] = dataclasses.replace(settings, **given[key])
-    changed = dataclasses.replace(base, **given)
-    check(changed)
+    if unknown := sorted(set(given) - {"name", *_VALUES}):
+        raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(('name', *_VALUES)))}.")
+    for key, value in given.items():
+        if key != "name":
+            present = rules(base) if key == "conversation" else getattr(base, key)
+            given[key] = _VALUES[key].merged(key, value, present)
+    changed = dataclasses.replace(base, **given) if given else base
+    if given or isinstance(name, Recipe):
+        check(changed)
     return changed
 
 
@@ -315,53 +282,11 @@ def rules(recipe: Recipe) -> ConversationSettings:
 
 
 def check(recipe: Recipe) -> None:
-    """Raise InvalidInput, in one sentence, unless every number of ``recipe`` is in range."""
-    for leg, weight in recipe.weights.items():
-        _number(f"The weight of {leg}", weight, 0, 100)
-    for leg, constant in recipe.rank_constants.items():
-        for k in _values(constant):
-            _number(f"The rank constant of {leg}", k, 0, 1_000_000)
-    for leg, depth in recipe.depths.items():
-        _number(f"The depth of {leg}", depth, 0, 10_000, whole=True)
-    for leg, seconds in recipe.timeouts.items():
-        _number(f"The timeout of {leg} in seconds", seconds, 0.001, 3600)
-    for leg, place in recipe.reserve.items():
-        _number(f"The place that the reserve keeps for {leg}", place, 1, 10_000, whole=True)
+    """Raise InvalidInput, in one sentence, unless every setting of ``recipe`` is in range and they fit together."""
+    for name, values in _VALUES.items():
+        values.check(name, getattr(recipe, name))
     if len(set(recipe.reserve.values())) != len(recipe.reserve):
         raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
-    if recipe.prior_floor is not None:
-        _number("prior_floor", recipe.prior_floor, 0, 1)
-    _choice("fusion", recipe.fusion, get_args(Fusion))
-    if recipe.rerank is not None:
-        reranker_parts(recipe.rerank)
-    _number("rerank_depth", recipe.rerank_depth, 1, 1_000, whole=True)
-    _number("headroom", recipe.headroom, 0, 10, whole=True)
-    _number("exact_bonus", recipe.exact_bonus, 0, 10)
-    _number("lexical k1", recipe.lexical.k1, 0, 100)
-    _number("lexical b", recipe.lexical.b, 0, 1)
-    _choice("lexical match", recipe.lexical.match, ("any", "all", "auto"))
-    for name, default in dataclasses.asdict(GraphSettings()).items():
-        value = getattr(recipe.graph, name)
-        if name == "walk":
-            _choice("graph walk", value, ("gated", "pagerank"))
-        elif name == "lone_names":
-            _choice("graph lone_names", value, ("always", "leading", "never"))
-        elif name == "alpha":
-            _number("graph alpha", value, 0, 1)
-            if value == 1:
-                raise InvalidInput("graph alpha must be below 1: a walk that never restarts forgets the question.")
-        elif isinstance(default, bool):
-            _choice(f"graph {name}", value, (True, False))
-        elif isinstance(default, int | float):
-            _number(f"graph {name}", value, 0, 10_000, whole=isinstance(default, int))
-        elif isinstance(default, tuple) and not (isinstance(value, tuple) and all(isinstance(v, str) for v in value)):
-            raise InvalidInput(f"graph {name} must be a tuple of names, not {value!r}.")
-    for name, default in dataclasses.asdict(ConversationSettings()).items() if recipe.conversation else ():
-        value = getattr(recipe.conversation, name)
-        if isinstance(default, bool):
-            _choice(f"conversation {name}", value, (True, False))
-        else:
-            _number(f"conversation {name}", value, 0, 100)
     if not recipe.legs:
         raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:
@@ -378,23 +303,5 @@ def check(recipe: Recipe) -> None:
     for regime, weights in recipe.regime_weights.items():
         if regime not in regimes:
             raise InvalidInput(f"regime_weights has a regime {regime!r} that no rank constant names.")
-        for leg, weight in weights.items():
-            if leg not in recipe.weights:
-                raise InvalidInput(f"regime_weights has a leg {leg!r} that has no weight of its own.")
-            _number(f"The weight of {leg} in regime {regime}", weight, 0.001, 100)
-
-
-def _number(what: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
-    kind = int if whole else int | float
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
-        sort = "a whole number" if whole else "a number"
-        raise InvalidInput(f"{what} must be {sort} from {low:g} to {high:g}, not {value!r}.")
-
-
-def _choice(what: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise InvalidInput(f"{what} must be one of {', '.join(map(str, choices))}, not {value!r}.")
-
-
-def _values(constant: RankConstant) -> tuple[float, ...]:
-    return tuple(constant.values()) if isinstance(constant, Mapping) else (constant,)
+        if strange := [leg for leg in weights if leg not in recipe.weights]:
+            raise InvalidInput(f"regime_weights has a leg {strange[0]!r} that has no weight of its own.")

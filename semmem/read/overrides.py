@@ -6,22 +6,16 @@ Both write the changes that ``semmem.recipe`` takes. In a store each is a settin
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
-from semmem.model.recipe import ConversationSettings, GraphSettings, LexicalSettings, Recipe, recipe, rules
+from semmem.model.recipe import SETTINGS, Recipe, recipe, setting
 
 __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", "tailored", "value_of"]
 
-_BY_LEG = ("weights", "rank_constants", "depths", "timeouts")
-_BY_FIELD = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": ConversationSettings}
-_WHOLE = tuple(
-    sorted({f.name for f in dataclasses.fields(Recipe)} - {"name", "lexical", "graph", *_BY_LEG})
-)  # conversation among them: false switches its rules off
 _NONE_USED = "none of its settings is used: "
 _KEPT = 64
 """Tailored recipes a process keeps; a namespace has one at a time."""
@@ -30,24 +24,10 @@ _KEPT = 64
 def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
     """Return ``base``, or the recipe that ``table`` names, with the table's changes: those that ``recipe`` takes.
 
-    Lists become tuples; ``conversation`` may be true or false. Raises InvalidInput or UnknownRecipe.
+    Raises InvalidInput or UnknownRecipe.
     """
-    changes = {key: value for key, value in table.items() if key != "name"}
     chosen = recipe(table["name"]) if "name" in table else base
-    if isinstance(graph := changes.get("graph"), Mapping):
-        changes["graph"] = {key: tuple(value) if isinstance(value, list) else value for key, value in graph.items()}
-    for key in _BY_FIELD:
-        switch = key == "conversation" and (changes.get(key) is None or isinstance(changes[key], bool))
-        if key in changes and not switch and not isinstance(changes[key], Mapping):
-            raise InvalidInput(f"{key} must be a table of its own settings, not {changes[key]!r}.")
-    if isinstance(changes.get("conversation"), bool):
-        changes["conversation"] = rules(chosen) if changes["conversation"] else None
-    regimes = changes.get("regime_weights", {})
-    if not (isinstance(regimes, Mapping) and all(isinstance(weights, Mapping) for weights in regimes.values())):
-        raise InvalidInput("regime_weights must map a regime to a table of weights by leg.")
-    for key in ("prior", "dedup"):
-        if key in changes and not isinstance(changes[key], bool):
-            raise InvalidInput(f"{key} must be true or false, not {changes[key]!r}.")
+    changes: dict[str, Any] = {key: value for key, value in table.items() if key != "name"}
     return recipe(chosen, **changes)
 
 
@@ -66,28 +46,36 @@ def recipe_of(settings: Settings) -> Recipe:
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changes as ``recipe`` takes them as settings with dotted names; a name that is dotted already stays."""
-    found: dict[str, Any] = {}
+    """Return changes as ``recipe`` takes them as settings with dotted names; a name that is dotted already stays.
+
+    Raises InvalidInput for a name that no setting has.
+    """
+    named: dict[str, Any] = {}
     for key, value in changes.items():
-        if key in (*_BY_LEG, *_BY_FIELD) and isinstance(value, Mapping):
-            found |= {f"{key}.{inner}": of_inner for inner, of_inner in value.items()}
-        else:
-            found[key] = value
-    for name in found:
-        if (wrong := _unknown(name)) is not None:
-            raise InvalidInput(wrong)
-    return found
+        named |= _split(key, value)
+    for name in named:
+        if not _known(name):
+            raise InvalidInput(_unknown(name))
+    return named
 
 
 def settings_in(plan: Recipe) -> dict[str, Any]:
     """Return every setting of a recipe by its dotted name, as plain values."""
-    found: dict[str, Any] = {"recipe": plan.name}
+    named: dict[str, Any] = {"recipe": plan.name}
     for key, value in plan.as_dict().items():
-        if key in (*_BY_LEG, *_BY_FIELD) and isinstance(value, Mapping):
-            found |= {f"{key}.{inner}": of_inner for inner, of_inner in value.items()}
-        elif key != "name":
-            found[key] = value
-    return found
+        if key != "name":
+            named |= _split(key, value)
+    return named
+
+
+def _split(key: str, value: Any) -> dict[str, Any]:
+    """Return a mapping whose entries are settings by themselves as these, and anything else as it is."""
+    parts = any(name.startswith(f"{key}.") for name in SETTINGS)
+    return (
+        {f"{key}.{inner}": own for inner, own in value.items()}
+        if parts and isinstance(value, Mapping)
+        else {key: value}
+    )
 
 
 def value_of(text: str) -> Any:
@@ -118,17 +106,18 @@ def changed(
     return found
 
 
-def _unknown(name: str) -> str | None:
+def _known(name: str) -> bool:
+    return name == "recipe" or setting(name) is not None
+
+
+def _unknown(name: str) -> str:
+    """Return the sentence about a setting that there is not, with those that there are."""
     key, dot, inner = name.partition(".")
-    if key in _BY_LEG and inner.isidentifier():
-        return None
-    if key in _BY_FIELD and dot:
-        fields = [f.name for f in dataclasses.fields(_BY_FIELD[key])]
-        return None if inner in fields else f"{key} has no setting {inner!r}; it has {', '.join(sorted(fields))}."
-    if not dot and key in ("recipe", *_WHOLE):
-        return None
-    forms = [*(f"{key}.LEG" for key in _BY_LEG), *(f"{key}.NAME" for key in _BY_FIELD), "recipe", *_WHOLE]
-    return f"There is no search setting {name!r}; there are {', '.join(forms)}."
+    parts = [known.partition(".") for known in SETTINGS]
+    if dot and (others := sorted(of for at, _, of in parts if at == key and of not in ("", "LEG"))):
+        return f"{key} has no setting {inner!r}; it has {', '.join(others)}."
+    forms = dict.fromkeys(f"{at}.{'LEG' if of == 'LEG' else 'NAME'}" if of else at for at, _, of in parts)
+    return f"There is no search setting {name!r}; there are {', '.join(['recipe', *forms])}."
 
 
 def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | None = None) -> tuple[Recipe, str | None]:
@@ -137,7 +126,7 @@ def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | No
     A name that is not known is left out alone. Where the rest do not make a recipe together, none of them counts: half
     of what was set would be a recipe that nobody chose.
     """
-    known = {name: value for name, value in settings.items() if _unknown(name) is None}
+    known = {name: value for name, value in settings.items() if _known(name)}
     left = sorted(set(settings) - set(known))
     table: dict[str, Any] = {}
     for name, value in sorted(known.items()):
@@ -177,7 +166,7 @@ def fitted(
         wrong = f"the namespaces {', '.join(namespaces)} have different search settings, so none of them is used"
         return base, {}, f"{wrong}; ask them one by one, or pass a recipe"
     plan, wrong_one = _apply(base, settings, legs)
-    used = {name: value for name, value in settings.items() if plan is not base and _unknown(name) is None}
+    used = {name: value for name, value in settings.items() if plan is not base and _known(name)}
     where = "namespace " + namespaces[0] if not others else "namespaces " + ", ".join(namespaces)
     return plan, used, f"{where}: {wrong_one}" if wrong_one else None
 

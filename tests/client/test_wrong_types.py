@@ -15,11 +15,17 @@ any_: Any = semmem
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: any_.recipe("default", graph=5), "graph must be a mapping of its settings, not 5"),
-        (lambda: any_.recipe("default", lexical="x"), "lexical must be a mapping of its settings, not 'x'"),
-        (lambda: any_.recipe("default", conversation=3), "conversation must be a mapping of its settings, not 3"),
-        (lambda: any_.recipe("default", regime_weights=3), "regime_weights must map a regime to weights"),
-        (lambda: any_.recipe("default", regime_weights={"named": 3}), "regime_weights must map a regime to weights"),
+        (lambda: any_.recipe("default", graph=5), "graph must be a table of settings, not 5"),
+        (lambda: any_.recipe("default", lexical="x"), "lexical must be a table of settings, not 'x'"),
+        (
+            lambda: any_.recipe("default", conversation=3),
+            "conversation must be true, false, or a table of settings, not 3",
+        ),
+        (
+            lambda: any_.recipe("default", regime_weights=3),
+            "regime_weights must be a mapping from the name of a regime",
+        ),
+        (lambda: any_.recipe("default", regime_weights={"named": 3}), "regime_weights.named must be a mapping from"),
         (lambda: any_.reach("defualt"), "There is no recipe named 'defualt'"),
         (lambda: any_.reach("default", "10"), "The cut-off k must be 1 or more, not '10'"),
         (lambda: any_.connect("sqlite::memory:", legs=5), "legs must be a mapping from a name to what makes the leg"),

@@ -41,7 +41,9 @@ def settings(door: Door) -> None:
 @command(names, "set", "url", "namespace")
 def set_(
     door: Door,
-    name: Annotated[str, typer.Argument(help="Such as weights.graph, rank_constants.dense, lexical.k1 or recipe.")],
+    name: Annotated[
+        str, typer.Argument(help="Such as weights.graph, lexical.k1 or recipe; `semmem settings -n N` has all.")
+    ],
     value: Annotated[str, typer.Argument(help="A number, true, false, null, a word, or JSON.")],
 ) -> None:
     """Change how one namespace is searched, in every process from its next recall on."""
@@ -94,7 +96,7 @@ def _masked(value: Any) -> Any:
 
 def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
     """Return every search setting of a namespace with its source, and what of its own cannot be used."""
-    from semmem.model.recipe import RECIPES
+    from semmem.model.recipe import RECIPES, setting
     from semmem.read.overrides import settings_in
 
     plan, own, wrong = mem.searched_by(namespace=namespace)
@@ -103,7 +105,8 @@ def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
     rows = []
     for name, value in settings_in(plan).items():
         source = f"namespace {namespace}" if name in own else "recipe" if value == plain.get(name) else whence
-        rows.append({"name": name, "value": value, "source": source})
+        meaning = row.meaning if (row := setting(name)) else "the name of the recipe"
+        rows.append({"name": name, "value": value, "source": source, "meaning": meaning})
     return {"search": rows, "unused": wrong}
 
 
@@ -118,11 +121,9 @@ def _show(door: Door, told: dict[str, Any]) -> None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for title, style in (("name", "bold"), ("value", "cyan"), ("from", "")):
             table.add_column(title, style=style, overflow="fold", no_wrap=title == "name")
-        if "meaning" in rows[0]:
-            table.add_column("meaning", style="dim")
+        table.add_column("meaning", style="dim")
         for row in rows:
-            cells = [row["name"], _shown(row["value"]), _short(row["source"])]
-            table.add_row(*map(Shown, [*cells, row["meaning"]] if "meaning" in row else cells))
+            table.add_row(*map(Shown, (row["name"], _shown(row["value"]), _short(row["source"]), row["meaning"])))
         door.out.print(table)
         if rows is told["settings"]:
             files = ", ".join(map(_short, told["files"])) or "none"

@@ -1,0 +1,384 @@
+"""The settings of a recipe: what values each one takes, and what it means. Pure.
+
+A setting is one line of a dataclass: ``name: Annotated[type, values, "meaning"] = default``. Checks, dotted names, the
+command ``semmem settings``, the sweeps of ``eval`` and the tables of the documentation read these lines.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from reprlib import repr as brief
+from typing import Annotated, Any, Literal, TypeAlias
+
+from semmem.model.errors import InvalidInput
+from semmem.model.protocols import RERANKERS, reranker_parts
+
+__all__ = [
+    "Choice",
+    "ConversationSettings",
+    "Each",
+    "Fusion",
+    "GraphSettings",
+    "LexicalSettings",
+    "Names",
+    "Number",
+    "OneOrEach",
+    "OrNone",
+    "RankConstant",
+    "Reranker",
+    "Section",
+    "Setting",
+    "Switch",
+    "Values",
+    "settings_of",
+    "values_of",
+]
+
+Fusion: TypeAlias = Literal["rrf", "convex", "tm2c2", "rank-scaled", "scored"]
+
+RankConstant: TypeAlias = float | Mapping[str, float]
+"""One rank constant, or one for each regime, such as ``{"named": 0, "unnamed": 8}``."""
+
+
+class Values:
+    """The values that a setting takes. ``words`` says which, to follow "must be"."""
+
+    @property
+    def words(self) -> str:
+        """Which values, in words."""
+        return "a value"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is one of them."""
+        raise NotImplementedError
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput, with the setting's name in the sentence, unless ``value`` is one of them."""
+        if not self.accepts(value):
+            raise InvalidInput(f"{name} must be {self.words}, not {brief(value)}.")
+
+    def merged(self, name: str, value: Any, present: Any) -> Any:
+        """Return what the setting is after it was set to ``value``; ``present`` is what it was. Raises InvalidInput."""
+        self.check(name, value)
+        return value
+
+    def rows(self, name: str, whose: str, meaning: str) -> "Iterator[Setting]":
+        """Yield the settings that people set by themselves, with their dotted names."""
+        yield Setting(name, whose, self, meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Values):
+    """Numbers from ``low`` to ``high``, both among them, but for ``high`` where ``below``."""
+
+    low: float
+    high: float
+    whole: bool = False
+    below: bool = False
+
+    @property
+    def words(self) -> str:
+        """What kind of number, and its ends."""
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} from {self.low:.10g} to {'below ' if self.below else ''}{self.high:.10g}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is a number in range; true and false are none."""
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            return False
+        return self.low <= value <= self.high and not (self.below and value == self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Values):
+    """One of a few words."""
+
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The words."""
+        return f"one of {', '.join(self.names)}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is one of the words."""
+        return isinstance(value, str) and value in self.names
+
+
+class Switch(Values):
+    """On or off."""
+
+    @property
+    def words(self) -> str:
+        """The two of them."""
+        return "true or false"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is true or false, and no number that counts as one."""
+        return isinstance(value, bool)
+
+
+class Names(Values):
+    """A list of names; a recipe keeps it as a tuple."""
+
+    @property
+    def words(self) -> str:
+        """What the list is of."""
+        return "a list of names"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is a list or tuple of strings."""
+        return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+    def merged(self, name: str, value: Any, present: Any) -> tuple[str, ...]:
+        """Return the list as a tuple, in place of the present one. Raises InvalidInput."""
+        self.check(name, value)
+        return tuple(value)
+
+
+class Reranker(Values):
+    """The name of a reranker; nothing is loaded."""
+
+    @property
+    def words(self) -> str:
+        """The names that there are."""
+        return " or ".join(RERANKERS)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput for a reranker that there is not."""
+        reranker_parts(value)
+
+
+@dataclass(frozen=True, slots=True)
+class OrNone(Values):
+    """Other values, or None."""
+
+    values: Values
+
+    @property
+    def words(self) -> str:
+        """The other values, or none."""
+        return f"{self.values.words}, or none"
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput unless ``value`` is None or one of the others."""
+        if value is not None:
+            self.values.check(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Each(Values):
+    """A mapping from the name of a ``key`` (leg, regime) to values.
+
+    Set anew it takes the place of the present mapping, or is put over it (``merge``).
+    """
+
+    values: Values
+    key: str = "leg"
+    merge: bool = False
+
+    @property
+    def words(self) -> str:
+        """What is mapped to what."""
+        return f"a mapping from the name of a {self.key} to {self.values.words}"
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether ``value`` is a mapping of names."""
+        return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput, with the name of the leg or regime, unless each value is one of them."""
+        Values.check(self, name, value)
+        for key, inner in value.items():
+            self.values.check(f"{name}.{key}", inner)
+
+    def merged(self, name: str, value: Any, present: Any) -> Mapping[str, Any]:
+        """Return the mapping, put over the present one where ``merge``. Raises InvalidInput."""
+        self.check(name, value)
+        return {**present, **value} if self.merge else value
+
+    def rows(self, name: str, whose: str, meaning: str) -> "Iterator[Setting]":
+        """Yield one setting ``NAME.LEG`` where each leg's is set by itself."""
+        if self.merge:
+            yield Setting(f"{name}.{self.key.upper()}", whose, self.values, meaning)
+        else:
+            yield Setting(name, whose, self, meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrEach(Values):
+    """One value, or a mapping from the name of a ``key`` to values."""
+
+    values: Values
+    key: str
+
+    @property
+    def words(self) -> str:
+        """One value, or one for each."""
+        return f"{self.values.words}, or one for each {self.key}"
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput unless ``value``, or each in it, is one of the values."""
+        (Each(self.values, self.key) if isinstance(value, Mapping) else self.values).check(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Section(Values):
+    """A dataclass of settings of its own. ``optional``: false or None switches it off, and true on again."""
+
+    of: Any
+    optional: bool = False
+
+    @property
+    def words(self) -> str:
+        """A table of settings, or a switch."""
+        return f"{'true, false, or ' if self.optional else ''}a table of settings"
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput unless ``value`` is of the dataclass, with each of its settings in range."""
+        if value is None and self.optional:
+            return
+        if not isinstance(value, self.of):
+            raise InvalidInput(f"{name} must be {self.words}, not {brief(value)}.")
+        for inner, values in values_of(self.of).items():
+            values.check(f"{name}.{inner}", getattr(value, inner))
+
+    def merged(self, name: str, value: Any, present: Any) -> Any:
+        """Return ``present`` with the settings of a mapping changed, or the dataclass that was given.
+
+        Raises InvalidInput for a setting that it has not, and for one out of range.
+        """
+        if self.optional and (value is None or isinstance(value, bool)):
+            return present if value else None
+        if isinstance(value, Mapping):
+            values = values_of(self.of)
+            if unknown := sorted(set(value) - set(values), key=str):
+                raise InvalidInput(f"{name} has no setting {unknown[0]!r}; it has {', '.join(sorted(values))}.")
+            value = dataclasses.replace(
+                present, **{k: values[k].merged(f"{name}.{k}", v, getattr(present, k)) for k, v in value.items()}
+            )
+        self.check(name, value)
+        return value
+
+    def rows(self, name: str, whose: str, meaning: str) -> "Iterator[Setting]":
+        """Yield the switch, where there is one, and the settings of the dataclass."""
+        if self.optional:
+            yield Setting(name, whose, self, meaning)
+        yield from settings_of(self.of, f"{name}.", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its dotted name (``weights.LEG`` is one of each leg), whose it is, its values, what it means."""
+
+    name: str
+    whose: str
+    values: Values
+    meaning: str
+
+
+@cache
+def values_of(settings: Any) -> Mapping[str, Values]:
+    """Return the values that each setting of a dataclass takes, by its name; a field that is no setting is left out."""
+    return {name: values for name, (values, *_) in _lines(settings)}
+
+
+def settings_of(settings: Any, prefix: str = "", whose: str = "") -> Iterator[Setting]:
+    """Yield the settings of a dataclass, in its order. A line may say whose its setting is after what it means."""
+    for name, (values, meaning, *own) in _lines(settings):
+        yield from values.rows(prefix + name, *own or [whose], meaning)
+
+
+def _lines(settings: Any) -> "Iterator[tuple[str, tuple[Any, ...]]]":
+    """Yield the name of each setting of a dataclass with what its line says: values, meaning, and perhaps whose."""
+    for field in dataclasses.fields(settings):
+        if line := getattr(field.type, "__metadata__", None):
+            yield field.name, line
+
+
+_SHARE = Number(0, 10_000)
+_COUNT = Number(0, 10_000, whole=True)
+_FACTOR = Number(0, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSettings:
+    """BM25 (Robertson and Zaragoza 2009, in Lucene's form)."""
+
+    k1: Annotated[float, Number(0, 100), "how much a word counts that a text repeats; 0: once is enough"] = 1.2
+    b: Annotated[float, Number(0, 1), "how much a long text is held against a memory; 0: not at all"] = 0.5
+    match: Annotated[
+        Literal["any", "all", "auto"],
+        Choice(("any", "all", "auto")),
+        "which words of the question a memory must hold; auto: all where ten memories have them, else any",
+    ] = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """The walk over the graph: where it starts, along which edges it goes, and what bounds the work.
+
+    It restarts at what the question names and at the first memories of the other legs. ``seeders`` are legs that are
+    asked for seeds although they have no vote of their own (recipe ``graph``).
+    """
+
+    seeds: Annotated[int, _COUNT, "first memories of each other leg at which the walk starts"] = 10
+    subject_share: Annotated[float, _SHARE, "share of the restart on memories about what the question names"] = 1.0
+    concept_share: Annotated[float, _SHARE, "share of the restart on memories with concepts of the question"] = 0.25
+    anchor_share: Annotated[float, _SHARE, "share of the restart on memories with rare names of the question"] = 1.0
+    anchor_df: Annotated[int, _COUNT, "a name is rare when at most so many memories mention it"] = 5
+    lone_names: Annotated[
+        Literal["always", "leading", "never"],
+        Choice(("always", "leading", "never")),
+        "when a name that one memory alone mentions makes the question a named one; leading: where that memory shares "
+        "another name with others",
+    ] = "always"
+    lower_case: Annotated[bool, Switch(), "find known names that the question writes without capitals"] = True
+    seed_share: Annotated[float, _SHARE, "share of the restart on the seeds"] = 0.5
+    about: Annotated[float, _SHARE, "weight of edges to memories about what a memory mentions"] = 1.0
+    co_mention: Annotated[float, _SHARE, "weight of edges to memories that mention the same"] = 2.0
+    neighbour: Annotated[float, _SHARE, "weight of edges to the previous and next memory of the session"] = 0.5
+    neighbour_own: Annotated[float, _SHARE, "the same, for a neighbour by the same author"] = 0.25
+    related: Annotated[float, _SHARE, "weight of edges over relationships; 0: they are not read"] = 0.0
+    other_names: Annotated[bool, Switch(), "link a name to a subject whose title is written another way"] = True
+    gate: Annotated[float, _SHARE, "how much likeness to the question's vector lets mass through; 0: no gate"] = 2.0
+    decay: Annotated[float, _SHARE, "factor of the mass at each hop"] = 0.5
+    hops: Annotated[int, _COUNT, "steps of the walk"] = 1
+    beam: Annotated[int, _COUNT, "memories that a hop starts from"] = 20
+    targets: Annotated[int, _COUNT, "memories whose mass a hop carries on"] = 100
+    fan: Annotated[int, _COUNT, "concepts of one memory that the walk goes over"] = 20
+    max_df: Annotated[int, _COUNT, "a concept that more memories mention carries nothing"] = 30
+    author_bonus: Annotated[float, _SHARE, "factor of memories by the author whom the question names"] = 2.0
+    stems: Annotated[bool, Switch(), "walk over single words too, beside names"] = True
+    bigrams: Annotated[bool, Switch(), "walk over pairs of words too, beside names"] = True
+    walk: Annotated[
+        Literal["gated", "pagerank"], Choice(("gated", "pagerank")), "the gated walk, or pure personalised PageRank"
+    ] = "gated"
+    alpha: Annotated[float, Number(0, 1, below=True), "damping of PageRank: the chance that it does not restart"] = 0.5
+    seeders: Annotated[tuple[str, ...], Names(), "legs asked for seeds although they have no vote"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSettings:
+    """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
+
+    Questions that collect are recognised in English ("which cities has she", "how many"), as is what the encoder leaves
+    out of a greeting; where questions are in another language, ``collecting=False`` switches that rule off.
+    """
+
+    dialogue: Annotated[bool, Switch(), "rules about the author act only on authors who take turns with others"] = False
+    author_lexical: Annotated[float, _FACTOR, "factor of BM25 for memories by the author named"] = 1.6
+    author_dense: Annotated[float, _FACTOR, "added to the cosine of memories by the author named"] = 0.1
+    previous: Annotated[float, _FACTOR, "what the previous turn adds to a turn"] = 0.3
+    asked: Annotated[float, _FACTOR, "what the previous turn adds when it ends in a question mark"] = 0.5
+    before: Annotated[float, _FACTOR, "what the turn before the previous one adds"] = 0.1
+    before_asked: Annotated[float, _FACTOR, "what that turn adds where the one in between asks"] = 0.1
+    next: Annotated[float, _FACTOR, "what the next turn adds"] = 0.1
+    own: Annotated[float, _FACTOR, "the most that a previous turn by the same author adds"] = 0.15
+    month_lexical: Annotated[float, _FACTOR, "factor of BM25 for memories of the month named, or the next"] = 1.5
+    month_dense: Annotated[float, _FACTOR, "added to the cosine of memories of the month named, or the next"] = 0.06
+    collecting: Annotated[bool, Switch(), "recognise questions whose answer is gathered from many turns"] = True
+    collecting_window: Annotated[float, _FACTOR, "factor, in such a question, of what other turns add"] = 0.33
+    collecting_neighbour: Annotated[float, _FACTOR, "factor, in such a question, of graph.neighbour"] = 0.5
+    collecting_author_dense: Annotated[float, _FACTOR, "author_dense of such a question"] = 0.2
