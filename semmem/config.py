@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     idle_stop_s: float = Field(3600.0, gt=0, description="Idle seconds after which the embedded server stops.")
     start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the server, recovery included.")
     backup_before_migration: bool = Field(True, description="Back a store up before its schema is migrated.")
+    personal_namespace: str = Field("personal", description="Read by agents beside the project's; empty: none.")
 
     recipe: str | dict[str, Any] | None = Field(None, description="Search settings: a recipe's name, or a table.")
     config: Path | None = Field(None, description="File of settings to read, and no other; empty reads none.")

@@ -43,6 +43,7 @@ OURS = {
     "semmem.doors.graph_files._STYLE": "our own page",
     "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
     "semmem.doors.http.keys._NAME": "an option of the command line",
+    "semmem.doors.project": "the files of git of a folder that the client works in",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.config": "a file of settings",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",

@@ -36,7 +36,7 @@ from semmem.stores import open_store
 from semmem.write.ingest import Ingest
 from semmem.write.relink import Upkeep
 
-__all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warn_of_barred_legs"]
+__all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warm_up", "warn_of_barred_legs"]
 
 
 def connect(
@@ -329,6 +329,16 @@ def legs_of(store: Store, language: str) -> dict[str, Leg]:
     legs: tuple[Leg, ...] = (Lexical(store, language), Dense(store), Graph(store, language))
     absent = {leg.name: absence(store, leg.name) for leg in legs if lacking(store, leg.name) is not None}
     return {leg.name: Absent(leg.name, absent[leg.name]) if leg.name in absent else leg for leg in legs}
+
+
+def warm_up(mem: Semmem) -> None:
+    """Load the embedding model of ``mem``, if it has one, before the first text or question needs it.
+
+    For a server, which can do so while it waits. Raises EmbedderUnavailable where the model cannot be loaded.
+    """
+    embedder = mem._encoder.found()
+    if not isinstance(embedder, str):
+        embedder.embed(["ready"])
 
 
 def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:

@@ -61,6 +61,7 @@ class SettingValues(TypedDict, total=False):
     idle_stop_s: float
     start_timeout_s: float
     backup_before_migration: bool
+    personal_namespace: str
     config: str | PathLike[str] | None
 
 

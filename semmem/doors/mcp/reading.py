@@ -1,0 +1,243 @@
+"""The tools that only read: memory_recall, memory_get, memory_list, memory_explain; and search and fetch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from semmem.doors.mcp.schemas import (
+    FILTERS,
+    HIT,
+    ID,
+    LIMIT,
+    MEMORY,
+    NAMESPACE,
+    NAMESPACES,
+    QUERY,
+    RECIPE,
+    Schema,
+    array,
+    integer,
+    number,
+    string,
+    structure,
+)
+from semmem.doors.mcp.tools import Call, Tool, as_values, uri_of
+from semmem.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from semmem.model.types import Hit
+
+__all__ = ["PREFIX", "TOOLS", "memory_at"]
+
+PREFIX = "semmem://memory/"
+
+_LONG = 2_000
+"""Characters of a text; of a longer one a hit shows the best passage."""
+
+_MOST = 1_000
+_TITLE = 80
+
+
+def recall(call: Call) -> dict[str, Any]:
+    """Answer memory_recall."""
+    named = call.arguments.get("namespace")
+    found = call.memory.recall(
+        call.arguments["query"],
+        namespace=call.scope.namespaces if named is None else named,
+        **call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe", "min_confidence"),
+    )
+    return {
+        "hits": [_hit(hit) for hit in found],
+        "total": found.total,
+        "total_is_exact": found.total_is_exact,
+        "confidence": found.confidence,
+        "withheld": found.withheld,
+        "degraded": dict(found.degraded),
+        "regime": found.regime,
+        "recipe": found.recipe.name,
+    }
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    long = len(hit.text) > _LONG
+    values: dict[str, Any] = {
+        "id": hit.id,
+        "namespace": hit.namespace,
+        "rank": hit.rank,
+        "score": hit.score,
+        "components": dict(hit.components),
+        **as_values(hit.memory),
+    }
+    if long:
+        values |= {"text": hit.passage.text[:_LONG], "cut": True, "snippet": hit.snippet[:_LONG]}
+    if hit.superseded_by is not None:
+        values["superseded_by"] = hit.superseded_by
+    if hit.duplicates:
+        values["duplicates"] = list(hit.duplicates)
+    return values
+
+
+def get(call: Call) -> dict[str, Any]:
+    """Answer memory_get."""
+    id = call.arguments["id"]
+    return {"memory": as_values(call.memory.get(id, namespace=call.home(id)))}
+
+
+def list_(call: Call) -> dict[str, Any]:
+    """Answer memory_list."""
+    limit = call.present("limit").get("limit", 100)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
+        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit!r}; cursor gives the next page.")
+    page = call.memory.list(namespace=call.namespace, limit=limit, **call.present("filters", "cursor"))
+    return {"memories": [as_values(memory) for memory in page], "cursor": page.cursor}
+
+
+def explain(call: Call) -> dict[str, Any]:
+    """Answer memory_explain."""
+    id = call.arguments["id"]
+    home = call.home(id)
+    among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
+    found = call.memory.recall(call.arguments["query"], namespace=among, **call.present("limit", "recipe"))
+    why = found.explain(id, home)
+    return {"explanation": why.as_dict(), "in_words": str(why)}
+
+
+def search(call: Call) -> dict[str, Any]:
+    """Answer search, in the shape of ChatGPT's connectors."""
+    found = call.memory.recall(call.arguments["query"], namespace=call.scope.namespaces)
+    return {
+        "results": [
+            {
+                "id": uri_of(hit.memory),
+                "title": hit.title or _first(hit.text),
+                "text": hit.snippet or hit.passage.text[:_LONG],
+                "url": _url(hit.source, uri_of(hit.memory)),
+            }
+            for hit in found
+        ]
+    }
+
+
+def fetch(call: Call) -> dict[str, Any]:
+    """Answer fetch, in the shape of ChatGPT's connectors."""
+    given = call.arguments["id"]
+    memory = memory_at(call, given)
+    return {
+        "id": uri_of(memory),
+        "title": memory.title or _first(memory.text),
+        "text": memory.text,
+        "url": _url(memory.source, uri_of(memory)),
+        "metadata": {name: value for name, value in as_values(memory).items() if name not in ("text", "title", "uri")},
+    }
+
+
+def memory_at(call: Call, given: Any) -> Any:
+    """Return the memory of a resource's URI, or of an id in the scope. Raises NotFound, InvalidInput."""
+    if not isinstance(given, str) or not given.startswith(PREFIX):
+        return call.memory.get(given, namespace=call.home(given))
+    namespace, slash, id = given.removeprefix(PREFIX).partition("/")
+    if not namespace or not slash or not id:
+        raise InvalidInput(f"A memory's resource is {PREFIX}NAMESPACE/ID, both percent-encoded, not {given!r}.")
+    return call.memory.get(unquote(id), namespace=unquote(namespace))
+
+
+def _first(words: str) -> str:
+    line = " ".join(words[: 4 * _TITLE].split())
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+
+
+def _url(source: str | None, uri: str) -> str:
+    return source if source and source.startswith(("http://", "https://")) else uri
+
+
+_CONNECTED: dict[str, Schema] = {name: {"type": "string"} for name in ("id", "title", "text", "url")}
+
+TOOLS = (
+    Tool(
+        "memory_recall",
+        "Recall memories",
+        "Find what is remembered about a question: earlier decisions, preferences, names, how things are done here. "
+        "Call it before you answer or begin a task that may have a history. Ask in plain words, one question a call. "
+        "The hits come best first, with the text; an empty list means that nothing is remembered.",
+        recall,
+        {
+            "query": QUERY,
+            "namespace": NAMESPACES,
+            "limit": LIMIT,
+            "offset": integer("How many hits to pass over first.", minimum=0, default=0),
+            "filters": FILTERS,
+            "exclude": array({"type": "string"}, "Ids to leave out."),
+            "sort_by": {"type": "string", "enum": ["relevance", "importance", "created", "updated"]},
+            "recipe": RECIPE,
+            "min_confidence": number("Return no hit where the confidence is below this.", minimum=0, maximum=1),
+        },
+        ("query",),
+        {
+            "hits": array(HIT),
+            "total": integer("How many memories a leg matched."),
+            "total_is_exact": {"type": "boolean"},
+            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
+            "withheld": integer("Hits not returned, for the confidence is below min_confidence."),
+            "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
+            "regime": {"type": "string"},
+            "recipe": {"type": "string"},
+        },
+    ),
+    Tool(
+        "memory_get",
+        "Get one memory",
+        "Return one memory whole, by its id. Use it where memory_recall showed only a passage of a long text.",
+        get,
+        {"id": ID, "namespace": NAMESPACE},
+        ("id",),
+        {"memory": MEMORY},
+    ),
+    Tool(
+        "memory_list",
+        "List memories",
+        "Return a page of memories, newest first, without a question: to look around, or to work through all of them. "
+        "To find something, memory_recall is better.",
+        list_,
+        {
+            "namespace": NAMESPACE,
+            "filters": FILTERS,
+            "limit": integer("How many memories a page.", minimum=1, maximum=_MOST, default=100),
+            "cursor": string("The cursor of the page before."),
+        },
+        (),
+        {"memories": array(MEMORY), "cursor": {"type": ["string", "null"]}},
+    ),
+    Tool(
+        "memory_explain",
+        "Explain a memory's rank",
+        "Say why a memory is among the hits of a question, or why not, and what would let it in. Use it when a recall "
+        "misses a memory that you know is there.",
+        explain,
+        {"id": ID, "query": QUERY, "namespace": NAMESPACE, "limit": LIMIT, "recipe": RECIPE},
+        ("id", "query"),
+        {"explanation": {"type": "object"}, "in_words": {"type": "string"}},
+    ),
+    Tool(
+        "search",
+        "Search memories",
+        "Find memories for a question; fetch then returns one of them whole. For clients that know these two tools "
+        "only: memory_recall does more.",
+        search,
+        {"query": QUERY},
+        ("query",),
+        {"results": array(structure(_CONNECTED, ("id", "title", "url")))},
+        bare=True,
+    ),
+    Tool(
+        "fetch",
+        "Fetch one memory",
+        "Return a memory that search found, whole.",
+        fetch,
+        {"id": string("The id of a result of search.")},
+        ("id",),
+        {**_CONNECTED, "metadata": {"type": "object"}},
+        bare=True,
+    ),
+)
+"""The rows of this module."""

@@ -1,0 +1,54 @@
+"""The resources: one memory by namespace and id, and the counts of the store."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from semmem.doors.mcp.reading import PREFIX, memory_at
+from semmem.doors.mcp.tools import Call, as_values
+from semmem.model.errors import NotFound
+from semmem.model.plain import plain
+
+__all__ = ["RESOURCES", "STATS", "TEMPLATES", "contents"]
+
+STATS = "semmem://stats"
+
+_JSON = "application/json"
+
+RESOURCES: tuple[dict[str, Any], ...] = (
+    {
+        "uri": STATS,
+        "name": "stats",
+        "title": "What is stored",
+        "description": "Counts of the store and of this project's namespace, and where a recall looks.",
+        "mime_type": _JSON,
+    },
+)
+"""The resources that have one address."""
+
+TEMPLATES: tuple[dict[str, Any], ...] = (
+    {
+        "uri_template": f"{PREFIX}{{namespace}}/{{id}}",
+        "name": "memory",
+        "title": "One memory",
+        "description": "A memory as it is stored; namespace and id are percent-encoded. The tools give it as `uri`.",
+        "mime_type": _JSON,
+    },
+)
+"""The resources that are many."""
+
+
+def contents(call: Call, uri: str) -> str:
+    """Return the JSON of the resource ``uri``. Raises NotFound, InvalidInput."""
+    if uri == STATS:
+        values = {
+            "store": plain(call.memory.stats()),
+            "namespace": plain(call.memory.stats(namespace=call.scope.namespace)),
+            "scope": call.scope.as_dict(),
+        }
+    elif uri.startswith(PREFIX):
+        values = as_values(memory_at(call, uri))
+    else:
+        raise NotFound(f"There is no resource {uri!r}; there are {STATS} and {PREFIX}NAMESPACE/ID.")
+    return json.dumps(values, ensure_ascii=False)

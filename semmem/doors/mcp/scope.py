@@ -1,0 +1,79 @@
+"""The scope of a call: in which namespace it writes, in which ones it looks, and which agent it is made by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semmem.doors.project import Project, folder_of, project_of
+
+__all__ = ["Agent", "Scope", "agent_of", "scope_of", "with_agent"]
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The client that calls, as it calls itself: its name and version, None where it says neither."""
+
+    name: str | None = None
+    version: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {"name": self.name, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The namespace that a call writes in, those that a recall looks in, and where the first comes from."""
+
+    namespace: str = DEFAULT
+    namespaces: tuple[str, ...] = (DEFAULT,)
+    origin: str = "neither a root of the client nor a git repository"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {"namespace": self.namespace, "recalled": list(self.namespaces), "from": self.origin}
+
+
+def scope_of(*, named: str | None, roots: Sequence[str] | None, folder: Path | None, personal: str | None) -> Scope:
+    """Return the scope of a client.
+
+    ``named`` is a namespace that the server was started with, and wins. Otherwise it is the project of the first of the
+    client's ``roots`` that is one (URIs; recall reads those of the others too), else the git repository of ``folder``,
+    else ``default``. ``personal`` is the namespace of what holds in every project, read beside it.
+    """
+    if named is not None:
+        found: list[Project] = [Project(named, "the option --namespace")]
+    else:
+        found = [project for root in roots or () if (project := _rooted(root)) is not None]
+        if not found and folder is not None and (here := project_of(folder, repository_only=True)) is not None:
+            found = [here]
+    if not found:
+        return Scope(DEFAULT, _each(DEFAULT, personal))
+    return Scope(found[0].namespace, _each(*(one.namespace for one in found), personal), found[0].origin)
+
+
+def _rooted(uri: str) -> Project | None:
+    folder = folder_of(uri)
+    project = None if folder is None else project_of(folder)
+    return None if project is None else Project(project.namespace, f"a root of the client: {project.origin}")
+
+
+def _each(*names: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def agent_of(information: Any) -> Agent:
+    """Return the agent that ``clientInfo`` names."""
+    name, version = getattr(information, "name", None), getattr(information, "version", None)
+    return Agent(str(name)[:200] if name else None, str(version)[:200] if version else None)
+
+
+def with_agent(metadata: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any]:
+    """Return the metadata of a new memory with the name of the agent that writes it, unless it says one itself."""
+    given = dict(metadata or {})
+    return given if agent.name is None or "agent" in given else {**given, "agent": agent.name}

@@ -1,0 +1,35 @@
+"""The MCP server over standard input and output, for one client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from semmem.doors.mcp.opening import Opening
+from semmem.doors.mcp.server import Handlers, server_of
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from semmem.client.memory import Semmem
+
+__all__ = ["run"]
+
+
+def run(opener: Callable[[], Semmem], *, named: str | None, personal: str | None) -> None:
+    """Serve until the client closes its end; ``opener`` opens the store, behind the first answers."""
+    opening = Opening(opener)
+    handlers = Handlers(opening, named=named, folder=Path.cwd(), personal=personal)
+    try:
+        anyio.run(_serve, server_of(handlers, personal=personal))
+    finally:
+        opening.close()
+
+
+async def _serve(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())

@@ -1,0 +1,162 @@
+"""What a tool is: a row of a table, with schemas and the function that answers; and how a call is answered."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from semmem.doors import wire
+from semmem.doors.mcp.schemas import Schema
+from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.plain import plain
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+    from semmem.doors.mcp.scope import Agent, Scope
+    from semmem.model.types import Memory
+
+__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "uri_of"]
+
+_log = logging.getLogger(__name__)
+
+_ABSENT: tuple[Any, ...] = (None, "", [], {}, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: the open store, the arguments as they came, whose scope it has and who makes it."""
+
+    memory: Semmem
+    arguments: Mapping[str, Any]
+    scope: Scope
+    agent: Agent
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Return the arguments of these names that were given, with what they are."""
+        return {name: self.arguments[name] for name in names if name in self.arguments}
+
+    def present(self, *names: str) -> dict[str, Any]:
+        """Return the arguments of these names that were given and are not null."""
+        return {name: value for name, value in self.given(*names).items() if value is not None}
+
+    @property
+    def namespace(self) -> Any:
+        """The namespace that was named, else that of the scope."""
+        named = self.arguments.get("namespace")
+        return self.scope.namespace if named is None else named
+
+    def home(self, id: Any) -> str:
+        """Return the namespace that holds the memory ``id``: the one that was named, or the first of the scope.
+
+        Raises NotFound, which says where it was looked for, and InvalidInput for an id that is no string.
+        """
+        named = self.arguments.get("namespace")
+        if named is not None or len(self.scope.namespaces) == 1:
+            return self.memory.get(id, namespace=self.namespace).namespace
+        for namespace in self.scope.namespaces:
+            try:
+                return self.memory.get(id, namespace=namespace).namespace
+            except NotFound:
+                continue
+        looked = " or ".join(repr(name) for name in self.scope.namespaces)
+        raise NotFound(
+            f"There is no memory {id!r} in namespace {looked}; memory_recall and memory_list give ids, and `namespace` "
+            "says where to look for one of another namespace."
+        )
+
+
+Run = Callable[[Call], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One row of the table: what is told of a tool, and the function that answers a call of it.
+
+    ``arguments`` and ``result`` are properties of JSON Schemas. ``reads``, ``destroys`` and ``repeatable`` become the
+    annotations. ``bare``: its answer is all that it returns, with the scope in ``_meta`` alone. ``text`` gives the text
+    of an answer that is not the JSON of it.
+    """
+
+    name: str
+    title: str
+    description: str
+    run: Run
+    arguments: Mapping[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    result: Mapping[str, Schema] = field(default_factory=dict)
+    reads: bool = True
+    destroys: bool = False
+    repeatable: bool = True
+    bare: bool = False
+    text: Callable[[dict[str, Any]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answered: values for programs, the same as text for models, and the scope for ``_meta``."""
+
+    text: str
+    values: dict[str, Any] | None
+    meta: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+
+
+def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, Any]) -> Answer:
+    """Run ``tool``; what goes wrong is an answer too, with the class, the code and a sentence that says what to do.
+
+    ``call`` opens the store, so it is made after the names of the arguments were checked.
+    """
+    try:
+        _check(tool, arguments)
+        made = call()
+        values = plain(tool.run(made))
+        who = {"scope": made.scope.as_dict(), "agent": made.agent.as_dict()}
+    except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
+        return answer_error(error)
+    if not tool.bare:
+        values = {**values, **who}
+    return Answer(_json(values) if tool.text is None else tool.text(values), values, who)
+
+
+def answer_error(error: BaseException) -> Answer:
+    """Return an error as a tool's answer."""
+    if isinstance(error, SemmemError):
+        sentence = " ".join(str(error).split())
+    else:
+        _log.error("A tool failed.", exc_info=error)
+        sentence = (
+            f"{type(error).__name__}: {' '.join(str(error).split()) or 'no reason given'}; the server's log has more."
+        )
+    told = {"class": type(error).__name__, "code": wire.answer(error).mcp_code, "message": sentence}
+    return Answer(_json({"error": told}), None, failed=True)
+
+
+def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for an argument that the tool does not take, or one that it needs and has not got."""
+    takes = ", ".join(tool.arguments) or "none"
+    for name in arguments:
+        if name not in tool.arguments:
+            raise InvalidInput(f"{tool.name} has no argument {name!r}; it takes {takes}.")
+    for name in tool.required:
+        if arguments.get(name) is None:
+            raise InvalidInput(f"{tool.name} needs {name}; it takes {takes}.")
+
+
+def as_values(memory: Memory) -> dict[str, Any]:
+    """Return a memory as the tools show it: without fields that have no value, and with its resource."""
+    values = plain(memory.as_dict())
+    values.pop("parent_id", None)
+    return {**{name: value for name, value in values.items() if value not in _ABSENT}, "uri": uri_of(memory)}
+
+
+def uri_of(memory: Memory) -> str:
+    """Return the URI of the resource of ``memory``."""
+    return f"semmem://memory/{quote(memory.namespace, safe='')}/{quote(memory.id, safe='')}"
+
+
+def _json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False)

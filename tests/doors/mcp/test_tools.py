@@ -1,0 +1,347 @@
+"""The tools and resources of the MCP server, through the SDK's own client, which checks every result by its schema."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+import semmem
+from semmem.doors.mcp import server
+from semmem.doors.mcp.opening import Opening
+from semmem.doors.mcp.server import TOOLS, Handlers, server_of
+from semmem.embedders.hashing import Hashing
+from tests.doors.mcp.clients import ask, in_memory, refusal
+from tests.doors.test_project import repository
+
+pytestmark = pytest.mark.anyio
+
+BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
+"""The handshake of the protocols until 2025, and the envelopes of the newer ones."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path}/notes.db"
+
+
+@BOTH
+async def test_every_tool_says_what_it_takes_gives_and_does(url: str, mode: str) -> None:
+    async with in_memory(url, mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    hints = {}
+    for name, tool in tools.items():
+        assert tool.title
+        assert tool.description
+        assert tool.input_schema["additionalProperties"] is False
+        assert all(tool.input_schema["properties"][one] for one in tool.input_schema["required"])
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+        told = tool.annotations
+        assert told is not None
+        assert told.open_world_hint is False
+        hints[name] = (told.read_only_hint, told.destructive_hint, told.idempotent_hint)
+    reads = (True, False, True)
+    assert hints == {
+        "memory_remember": (False, False, False),
+        "memory_recall": reads,
+        "memory_get": reads,
+        "memory_list": reads,
+        "memory_update": (False, True, True),
+        "memory_forget": (False, True, True),
+        "memory_explain": reads,
+        "search": reads,
+        "fetch": reads,
+    }
+
+
+async def test_the_instructions_name_tools_that_there_are_and_the_personal_namespace(url: str) -> None:
+    async with in_memory(url, mode="legacy") as client:
+        told = client.instructions
+    assert told is not None
+    assert '"personal"' in told
+    named = {word.strip(".,:") for word in told.split() if word.startswith("memory_")}
+    assert named <= {tool.name for tool in TOOLS}
+    assert len(named) >= 6
+
+
+@BOTH
+async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
+    async with in_memory(url, mode=mode) as client:
+        stored = (await ask(client, "memory_remember", text="The Kestrel is our logger.", title="Kestrel"))["memory"]
+        assert (stored["namespace"], stored["version"], stored["metadata"]) == ("default", 1, {"agent": "tester"})
+        found = await ask(client, "memory_recall", query="what is the Kestrel?")
+        (hit,) = found["hits"]
+        assert (hit["id"], hit["text"], hit["rank"]) == (stored["id"], "The Kestrel is our logger.", 1)
+        assert sum(hit["components"].values()) == pytest.approx(hit["score"], abs=1e-12)
+        assert (await ask(client, "memory_get", id=stored["id"]))["memory"] == stored
+        changed = await ask(client, "memory_update", id=stored["id"], text="The Kestrel was our logger.", title=None)
+        assert (changed["memory"]["version"], "title" in changed["memory"]) == (2, False)
+        (listed,) = (await ask(client, "memory_list"))["memories"]
+        assert listed == changed["memory"]
+        why = await ask(client, "memory_explain", id=stored["id"], query="what is the Kestrel?")
+        assert why["explanation"]["returned"] is True
+        assert why["in_words"].startswith(stored["id"])
+        assert (await ask(client, "memory_forget", id=stored["id"], dry_run=True))["forgotten"] == 1
+        assert (await ask(client, "memory_forget", id=stored["id"]))["forgotten"] == 1
+        assert (await ask(client, "memory_recall", query="what is the Kestrel?"))["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind", "code", "sentence"),
+    [
+        ("memory_recall", {"query": " "}, "InvalidInput", -32602, "The query is empty;"),
+        ("memory_recall", {}, "InvalidInput", -32602, "memory_recall needs query; it takes query, namespace, limit"),
+        ("memory_recall", {"query": "x", "top_k": 3}, "InvalidInput", -32602, "memory_recall has no argument 'top_k'"),
+        ("memory_recall", {"query": "x", "limit": 1001}, "InvalidInput", -32602, "limit must be from 1 to 1000"),
+        ("memory_recall", {"query": "x", "limit": "5"}, "InvalidInput", -32602, "limit must be from 1 to 1000"),
+        ("memory_recall", {"query": "x", "recipe": "no"}, "UnknownRecipe", -32602, "There is no recipe"),
+        ("memory_recall", {"query": "x", "filters": {"a": 1}}, "InvalidInput", -32602, "'a' is not a filter; use"),
+        ("memory_recall", {"query": "x", "namespace": []}, "InvalidInput", -32602, "namespace must be a name"),
+        ("memory_list", {"limit": 1001}, "InvalidInput", -32602, "limit must be from 1 to 1000, not 1001;"),
+        ("memory_list", {"cursor": "?"}, "InvalidInput", -32602, "cursor"),
+        ("memory_remember", {"text": ""}, "InvalidInput", -32602, "The text is empty"),
+        ("memory_remember", {"text": "x", "importance": 2}, "InvalidInput", -32602, "importance must be a number from"),
+        ("memory_remember", {"text": "x", "metadata": 3}, "InvalidInput", -32602, "metadata must be a mapping"),
+        ("memory_remember", {"text": "other", "id": "known"}, "Conflict", -32009, "known"),
+        (
+            "memory_get",
+            {"id": "nowhere"},
+            "NotFound",
+            -32002,
+            "in namespace 'default' or 'personal'; memory_recall and",
+        ),
+        ("memory_get", {"id": "nowhere", "namespace": "x"}, "NotFound", -32002, "in namespace 'x'"),
+        ("memory_get", {"id": 3}, "InvalidInput", -32602, "id must be a string"),
+        ("memory_update", {"id": "nowhere", "text": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
+        ("memory_update", {"id": "known", "text": "x", "expected_version": 9}, "Conflict", -32009, "version"),
+        ("memory_forget", {}, "InvalidInput", -32602, "Say what to forget"),
+        ("memory_forget", {"id": "nowhere"}, "NotFound", -32002, "There is no memory 'nowhere'"),
+        ("memory_explain", {"id": "nowhere", "query": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
+        ("fetch", {"id": "semmem://memory/x"}, "InvalidInput", -32602, "A memory's resource is semmem://memory/"),
+        ("fetch", {"id": "semmem://memory/x/y"}, "NotFound", -32002, "There is no memory 'y' in namespace 'x'"),
+    ],
+)
+async def test_what_cannot_be_done_is_an_error_of_the_tool_that_says_what_to_do(
+    url: str, tool: str, arguments: dict[str, Any], kind: str, code: int, sentence: str
+) -> None:
+    async with in_memory(url) as client:
+        await ask(client, "memory_remember", text="The key hangs behind the radio.", id="known")
+        error = await refusal(client, tool, **arguments)
+        assert (error["class"], error["code"]) == (kind, code)
+        assert sentence in error["message"]
+        (left,) = (await ask(client, "memory_list"))["memories"]
+        assert left["version"] == 1
+
+
+@BOTH
+async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(url: str, mode: str) -> None:
+    async with in_memory(url, mode=mode) as client:
+        with pytest.raises(MCPError, match="There is no tool 'memory_recal'; there are memory_remember, memory_recall"):
+            await client.call_tool("memory_recal", {"query": "x"})
+
+
+async def test_a_store_that_cannot_be_opened_is_told_by_the_call_that_needs_it(tmp_path: Path) -> None:
+    async with in_memory(f"sqlite:{tmp_path}/no/such/folder/notes.db") as client:
+        assert len((await client.list_tools()).tools) == 9
+        error = await refusal(client, "memory_recall", query="where is the key?")
+        assert "folder" in error["message"]
+        assert error["class"] in ("InvalidInput", "StoreUnavailable")
+
+
+async def test_what_nobody_foresaw_is_an_error_of_the_tool_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the\ndisk is on fire")
+
+    monkeypatch.setattr(semmem.Semmem, "list", broken)
+    async with in_memory(url) as client:
+        error = await refusal(client, "memory_list")
+    assert error == {
+        "class": "RuntimeError",
+        "code": -32603,
+        "message": "RuntimeError: the disk is on fire; the server's log has more.",
+    }
+
+
+async def test_a_thousand_hits_are_returned_where_a_thousand_are_asked_for(url: str) -> None:
+    with semmem.connect(url) as mem:
+        mem.remember_many({"text": f"The logger wrote line {n}."} for n in range(1_010))
+    async with in_memory(url) as client:
+        found = await ask(client, "memory_recall", query="logger", limit=1_000)
+        assert len(found["hits"]) == 1_000
+        page = await ask(client, "memory_list", limit=1_000)
+        assert len(page["memories"]) == 1_000
+        rest = await ask(client, "memory_list", limit=1_000, cursor=page["cursor"])
+        assert (len(rest["memories"]), rest["cursor"]) == (10, None)
+
+
+async def test_a_hit_of_a_long_text_shows_the_passage_and_get_shows_it_all(url: str) -> None:
+    whole = "\n\n".join([*["The sea was calm that day, and nothing else happened."] * 200, "The Kestrel sank at noon."])
+    async with in_memory(url) as client:
+        stored = (await ask(client, "memory_remember", text=whole))["memory"]
+        (hit,) = (await ask(client, "memory_recall", query="when did the Kestrel sink?"))["hits"]
+        assert hit["cut"] is True
+        assert len(hit["text"]) <= 2_000
+        assert "The Kestrel sank at noon." in hit["text"]
+        assert (await ask(client, "memory_get", id=stored["id"]))["memory"]["text"] == whole
+
+
+async def test_search_and_fetch_have_the_shape_of_a_connector(url: str) -> None:
+    async with in_memory(url) as client:
+        text, source = "The Kestrel is our logger.", "https://example.org/kestrel"
+        await ask(client, "memory_remember", text=text, title="Kestrel", source=source, id="a/b", namespace="personal")
+        found = await ask(client, "search", query="Kestrel")
+        (result,) = found["results"]
+        uri = "semmem://memory/personal/a%2Fb"
+        assert list(found) == ["results"]
+        assert result == {"id": uri, "title": "Kestrel", "text": text, "url": source}
+        fetched = await ask(client, "fetch", id=uri)
+        assert {key: fetched[key] for key in ("id", "title", "text", "url")} == result
+        assert fetched["metadata"]["namespace"] == "personal"
+        untitled = (await ask(client, "memory_remember", text="Gulls " * 50))["memory"]
+        shown = await ask(client, "fetch", id=untitled["id"])
+        assert (len(shown["title"]), shown["url"]) == (80, untitled["uri"])
+
+
+@BOTH
+async def test_a_memory_and_the_counts_are_resources(url: str, mode: str) -> None:
+    async with in_memory(url, mode=mode) as client:
+        stored = (await ask(client, "memory_remember", text="Grün ist die Heide.", id="é 1"))["memory"]
+        (stats,) = (await client.list_resources()).resources
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert (str(stats.uri), template.uri_template) == ("semmem://stats", "semmem://memory/{namespace}/{id}")
+        (read,) = (await client.read_resource(stored["uri"])).contents
+        assert json.loads(read.text) == stored  # type: ignore[union-attr]  # it is text
+        (counts,) = (await client.read_resource("semmem://stats")).contents
+        told = json.loads(counts.text)  # type: ignore[union-attr]
+        assert (told["store"]["memories"], told["scope"]["namespace"]) == (1, "default")
+        for uri, part in (("semmem://memory/default/no", "There is no memory 'no'"), ("semmem://x", "semmem://stats")):
+            with pytest.raises(MCPError, match=part) as caught:
+                await client.read_resource(uri)
+            assert caught.value.error.code == -32002
+
+
+@BOTH
+async def test_the_namespace_is_that_of_the_clients_root_and_recall_reads_the_personal_one_too(
+    tmp_path: Path, url: str, mode: str
+) -> None:
+    mine = repository(tmp_path / "mine", {"origin": "https://example.org/ada/mine"}).as_uri()
+    other = repository(tmp_path / "other", {"origin": "https://example.org/ada/other"}).as_uri()
+    async with in_memory(url, mode=mode, roots=[mine]) as client:
+        told = await ask(client, "memory_remember", text="The build needs make.", id="build")
+        assert told["memory"]["namespace"] == "example.org/ada/mine"
+        assert told["scope"] == {
+            "namespace": "example.org/ada/mine",
+            "recalled": ["example.org/ada/mine", "personal"],
+            "from": "a root of the client: the remote of the git repository mine",
+        }
+        await ask(client, "memory_remember", text="Ada likes short builds.", id="taste", namespace="personal")
+        found = await ask(client, "memory_recall", query="build builds")
+        assert {hit["id"] for hit in found["hits"]} == {"build", "taste"}
+        assert (await ask(client, "memory_get", id="taste"))["memory"]["namespace"] == "personal"
+    async with in_memory(url, mode=mode, roots=[other]) as client:
+        found = await ask(client, "memory_recall", query="build builds")
+        assert [hit["id"] for hit in found["hits"]] == ["taste"]
+        await refusal(client, "memory_get", id="build")
+    async with in_memory(url, mode=mode, roots=[other, mine]) as client:
+        found = await ask(client, "memory_recall", query="build builds")
+        assert {hit["id"] for hit in found["hits"]} == {"build", "taste"}
+        assert found["scope"]["namespace"] == "example.org/ada/other"
+
+
+async def test_without_roots_it_is_the_repository_of_the_folder_and_without_one_the_default(
+    tmp_path: Path, url: str
+) -> None:
+    inside = repository(tmp_path / "inside", {"origin": "https://example.org/ada/inside"})
+    async with in_memory(url, folder=inside) as client:
+        assert (await ask(client, "memory_list"))["scope"]["namespace"] == "example.org/ada/inside"
+    (tmp_path / "outside").mkdir()
+    async with in_memory(url, folder=tmp_path / "outside", personal=None) as client:
+        scope = (await ask(client, "memory_list"))["scope"]
+        assert (scope["namespace"], scope["recalled"]) == ("default", ["default"])
+    async with in_memory(url, folder=inside, roots=[inside.as_uri()], named="team") as client:
+        assert (await ask(client, "memory_list"))["scope"]["recalled"] == ["team", "personal"]
+
+
+async def test_roots_that_are_no_folders_of_this_machine_are_passed_over(url: str) -> None:
+    async with in_memory(url, mode="legacy", roots=["file://elsewhere/srv/x"]) as client:
+        assert (await ask(client, "memory_list"))["scope"]["namespace"] == "default"
+
+
+async def test_every_answer_names_the_agent_and_a_memory_the_one_that_wrote_it(url: str) -> None:
+    async with in_memory(url, agent="first") as client:
+        told = await ask(client, "memory_remember", text="Tests run with make.", id="tests", metadata={"a": 1})
+        assert told["agent"] == {"name": "first", "version": "1.2"}
+        assert told["memory"]["metadata"] == {"a": 1, "agent": "first"}
+    async with in_memory(url, agent="second") as client:
+        again = await ask(client, "memory_remember", text="Tests run with make.", id="tests", metadata={"a": 1})
+        assert again["agent"]["name"] == "second"
+        assert (again["memory"]["metadata"]["agent"], again["memory"]["version"]) == ("first", 1)
+        changed = await ask(client, "memory_update", id="tests", metadata={"a": 2})
+        assert changed["memory"]["metadata"] == {"a": 2, "agent": "second"}
+        assert (await refusal(client, "memory_remember", text="Other.", id="tests"))["class"] == "Conflict"
+
+
+async def test_nothing_is_opened_before_a_call_needs_it(url: str, tmp_path: Path) -> None:
+    async with in_memory(url, prepare=False) as client:
+        await client.list_tools()
+        await client.list_resources()
+        await client.list_resource_templates()
+        assert not (tmp_path / "notes.db").exists()
+        await ask(client, "memory_list")
+        assert (tmp_path / "notes.db").exists()
+
+
+async def test_behind_the_list_of_tools_the_store_is_opened_and_the_model_loaded(store_url: str) -> None:
+    loaded = threading.Event()
+
+    class Watched(Hashing):
+        def embed(self, texts: Any) -> Any:
+            loaded.set()
+            return super().embed(texts)
+
+    opening = Opening(lambda: semmem.connect(store_url, embedder=Watched(), pool_size=2))
+    try:
+        async with Client(server_of(Handlers(opening))) as client:
+            assert not loaded.is_set()
+            await client.list_tools()
+            assert await anyio.to_thread.run_sync(loaded.wait, 60)
+    finally:
+        opening.close()
+
+
+async def test_a_model_that_cannot_be_loaded_leaves_the_other_legs(store_url: str, tmp_path: Path) -> None:
+    opening = Opening(lambda: semmem.connect(store_url, model=str(tmp_path / "no"), pool_size=4))
+    try:
+        async with Client(server_of(Handlers(opening))) as client:
+            await client.list_tools()
+            stored = await ask(client, "memory_remember", text="The key hangs behind the radio.")
+            assert stored["memory"]["namespace"] == "default"
+            assert len((await ask(client, "memory_recall", query="where is the key?"))["hits"]) == 1
+    finally:
+        opening.close()
+
+
+def test_a_store_that_is_closed_is_not_opened_again() -> None:
+    opening = Opening(lambda: pytest.fail("it was opened"))
+    opening.close()
+    with pytest.raises(semmem.StoreClosed, match="This server is being stopped"):
+        opening.memory()
+
+
+def test_the_tools_are_rows_of_one_table() -> None:
+    assert len({tool.name for tool in server.TOOLS}) == len(server.TOOLS)
+    for tool in server.TOOLS:
+        assert set(tool.required) <= set(tool.arguments)
