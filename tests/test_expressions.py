@@ -38,6 +38,8 @@ Shape = tuple[str, str, str]
 
 OURS = {
     "semmem.doors.cli.app: 'No such option: -[\\\\d.]'": "a message of the library that reads the options",
+    "semmem.doors.cli.app._NOT_WHOLE": "a message of the library that reads the options",
+    "semmem.doors.cli.app._NO_NUMBER": "a message of the library that reads the options",
     "semmem.doors.cli.app._PHRASES": "a message of the library that reads the options",
     "semmem.doors.graph_files._SCRIPT": "our own page",
     "semmem.doors.graph_files._STYLE": "our own page",

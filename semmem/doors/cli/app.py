@@ -66,12 +66,11 @@ _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kin
 """The parent of typer's errors about options and arguments, which has no public name."""
 
 
-_PHRASES = re.compile(r"(?<=: )Value error, |, unable to parse string as an? \w+")
-_IN_OUR_WORDS = {
-    "Input should be a valid integer": "it must be a whole number",
-    "Input should be a valid number": "it must be a number",
-}
-"""How the library that reads the options says what is wrong, and how we do."""
+_PHRASES = re.compile(r"(?<=: )Value error, |, unable to parse string as an? \w+| \(env var: 'None'\)")
+_NOT_WHOLE = re.compile(r"Input should be a valid integer|(?<=: )'.*' is not a valid integer")
+_NO_NUMBER = re.compile(r"Input should be a valid number|(?<=: )'.*' is not a valid float")
+_IN_OUR_WORDS = {_NOT_WHOLE: "it must be a whole number", _NO_NUMBER: "it must be a number"}
+"""How the libraries that read the options say what is wrong, in their older and newer versions, and how we do."""
 
 
 def run(args: list[str] | None = None) -> int:
@@ -103,7 +102,7 @@ def _tell_usage(error: Any, *, json: bool) -> None:
     path = where.command_path if where is not None else "semmem"
     message = _PHRASES.sub("", error.format_message().strip())
     for phrase, ours in _IN_OUR_WORDS.items():
-        message = message.replace(phrase, ours)
+        message = phrase.sub(ours, message)
     end = "" if message.endswith((".", "?")) else "."
     if re.match(r"No such option: -[\d.]", message):
         end += " A negative number stands behind two dashes: -- -1."
