@@ -34,6 +34,7 @@ from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.stores import open_store
 from semmem.write.ingest import Ingest
+from semmem.write.messages import message_items
 from semmem.write.relink import Upkeep
 
 __all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warm_up", "warn_of_barred_legs"]
@@ -173,6 +174,29 @@ class Semmem(Keeping):
         return self._ingest.remember_many(
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
         )
+
+    def remember_messages(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        session: str,
+        namespace: str = "default",
+        position: int | None = None,
+    ) -> IngestReport:
+        """Store the messages of a chat, ``[{"role": …, "content": …}, …]``, as turns of ``session``.
+
+        Without ``position`` they are put behind the last turn that the session has: for an agent that passes what is
+        new. With the ``position`` of the first one they are known by session and position, and what is stored already
+        is left alone: for an agent that passes the whole chat each time, ``position=0``. ``name`` is the author, else
+        ``role``; messages without text are left out. One transaction. Raises InvalidInput for what is no message,
+        Conflict for a position that holds another text.
+        """
+        first = position
+        if first is None:
+            newest = self.list(namespace=namespace, filters={"sessions": [session]}, limit=1000)
+            first = max((one.position + 1 for one in newest if one.position is not None), default=0)
+        items = message_items(messages, session=session, first=first, named=position is not None)
+        return self.remember_many(items, namespace=namespace, batch_size=max(1, len(items)))
 
     def update(
         self, id: str, *, namespace: str = "default", expected_version: int | None = None, **changes: Any

@@ -1,0 +1,52 @@
+"""A retriever for LangChain: ``retriever.invoke("…")`` gives documents, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from semmem.model.errors import MissingExtra
+from semmem.model.types import Hit
+
+try:
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+except ImportError as error:
+    raise MissingExtra("LangChain's retriever needs: pip install 'semmem[langchain]'") from error
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["SemmemRetriever"]
+
+
+class SemmemRetriever(BaseRetriever):
+    """Recall as a LangChain retriever.
+
+    ``memory`` is a Semmem; ``namespace``, ``limit``, ``recipe`` and ``filters`` are those of ``recall``. A document's
+    metadata are the fields of the memory (its own metadata among them), ``score``, ``components`` and ``rank``.
+    """
+
+    memory: Any
+    namespace: str | Sequence[str] = "default"
+    limit: int = 10
+    recipe: Any = None
+    filters: Mapping[str, Any] | None = None
+
+    def __init__(self, memory: Semmem, **settings: Any) -> None:
+        super().__init__(**{**settings, "memory": memory})
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        found = self.memory.recall(
+            query, namespace=self.namespace, limit=self.limit, recipe=self.recipe, filters=self.filters
+        )
+        return [_document(hit) for hit in found]
+
+
+def _document(hit: Hit) -> Document:
+    fields = hit.memory.as_dict()
+    text = fields.pop("text")
+    known = {name: value for name, value in fields.items() if value not in (None, [], {}) and name != "metadata"}
+    ranked = {"score": hit.score, "components": dict(hit.components), "rank": hit.rank}
+    return Document(id=hit.memory.id, page_content=text, metadata={**hit.memory.metadata, **known, **ranked})

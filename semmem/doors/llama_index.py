@@ -1,0 +1,59 @@
+"""A retriever for LlamaIndex: ``retriever.retrieve("…")`` gives nodes with scores, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from semmem.model.errors import MissingExtra
+from semmem.model.recipe import Recipe
+
+try:
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+except ImportError as error:
+    raise MissingExtra("LlamaIndex's retriever needs: pip install 'semmem[llama-index]'") from error
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["SemmemRetriever"]
+
+
+class SemmemRetriever(BaseRetriever):
+    """Recall as a LlamaIndex retriever; the arguments after ``memory`` are those of ``recall``."""
+
+    def __init__(
+        self,
+        memory: Semmem,
+        *,
+        namespace: str | Sequence[str] = "default",
+        limit: int = 10,
+        recipe: str | Recipe | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._memory = memory
+        self._namespace = namespace
+        self._limit = limit
+        self._recipe = recipe
+        self._filters = filters
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = self._memory.recall(
+            query_bundle.query_str,
+            namespace=self._namespace,
+            limit=self._limit,
+            recipe=self._recipe,
+            filters=self._filters,
+        )
+        nodes = []
+        for hit in found:
+            fields = hit.memory.as_dict()
+            text = fields.pop("text")
+            known = {
+                name: value for name, value in fields.items() if value not in (None, [], {}, ()) and name != "metadata"
+            }
+            node = TextNode(id_=hit.memory.id, text=text, metadata={**hit.memory.metadata, **known})
+            nodes.append(NodeWithScore(node=node, score=hit.score))
+        return nodes

@@ -1,0 +1,129 @@
+"""The ``Session`` of OpenAI's Agents SDK over a namespace: a chat that is kept, and can be recalled from.
+
+The protocol is that of https://openai.github.io/openai-agents-python/sessions/ ; an object needs no import of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from semmem.importers import RowError, plain_text
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.types import Memory
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["SemmemSession"]
+
+_SOURCE = "openai-agents"
+_PAGE = 1000
+_TICK = timedelta(microseconds=1)
+
+
+class SemmemSession:
+    """One session of the Agents SDK: ``Runner.run(agent, "…", session=SemmemSession("chat-7", memory))``.
+
+    Every item is a memory of ``namespace`` in the session ``session_id``: its text is what was said, or the call of a
+    tool in words, and the item itself is kept in its metadata as it was, so that ``get_items`` gives it back equal.
+    """
+
+    session_settings: Any = None
+
+    def __init__(self, session_id: str, memory: Semmem, *, namespace: str = "default") -> None:
+        if not isinstance(session_id, str) or not session_id.strip():
+            raise InvalidInput(f"session_id must be a name, not {session_id!r}.")
+        self.session_id = session_id
+        self._memory = memory
+        self.namespace = namespace
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the last ``limit`` items, or all, oldest first."""
+        wanted = limit if limit is not None else getattr(self.session_settings, "limit", None)
+        if wanted is not None and wanted <= 0:
+            return []
+        turns = await asyncio.to_thread(self._turns, wanted)
+        return [json.loads(turn.metadata["item"]) for turn in turns]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Append items; all of them or none."""
+        if items:
+            await asyncio.to_thread(self._add, list(items))
+
+    async def pop_item(self) -> Any | None:
+        """Remove the last item and return it, None where there is none."""
+        return await asyncio.to_thread(self._pop)
+
+    async def clear_session(self) -> None:
+        """Remove every item of the session."""
+        await asyncio.to_thread(self._memory.forget, namespace=self.namespace, filters=self._filters)
+
+    @property
+    def _filters(self) -> dict[str, Any]:
+        return {"sessions": [self.session_id], "metadata": {"source": _SOURCE}}
+
+    def _turns(self, limit: int | None) -> list[Memory]:
+        """Return the last turns, oldest first."""
+        turns: list[Memory] = []
+        cursor = None
+        while limit is None or len(turns) < limit:
+            page = self._memory.list(
+                namespace=self.namespace,
+                filters=self._filters,
+                limit=_PAGE if limit is None else min(_PAGE, limit - len(turns)),
+                cursor=cursor,
+            )
+            turns += page
+            if (cursor := page.cursor) is None:
+                break
+        return sorted(turns, key=lambda turn: (turn.position or 0, turn.created_at or datetime.min.replace(tzinfo=UTC)))
+
+    def _add(self, items: list[Any]) -> None:
+        last = self._turns(1)
+        position = (last[0].position or 0) + 1 if last else 0
+        now = datetime.now(UTC)
+        if last and last[0].created_at is not None:
+            now = max(now, last[0].created_at + _TICK)  # the newest is listed first, and is the last turn
+        self._memory.remember_many(
+            [
+                {
+                    "text": _words(item),
+                    "author": str(item.get("name") or item.get("role") or item.get("type") or "item"),
+                    "session": self.session_id,
+                    "position": position + number,
+                    "created_at": now + number * _TICK,
+                    "metadata": {"source": _SOURCE, "item": json.dumps(item, ensure_ascii=False)},
+                }
+                for number, item in enumerate(items)
+            ],
+            namespace=self.namespace,
+            batch_size=len(items),
+        )
+
+    def _pop(self) -> Any | None:
+        while turns := self._turns(1):
+            try:
+                self._memory.forget(turns[0].id, namespace=self.namespace)
+            except NotFound:  # another process has taken it
+                continue
+            return json.loads(turns[0].metadata["item"])
+        return None
+
+
+def _words(item: Any) -> str:
+    """Return what an item says: its text, else the call of a tool or its output, else the item as JSON."""
+    if not isinstance(item, Mapping):
+        raise InvalidInput(f"An item of a session must be a mapping, not {type(item).__name__}.")
+    try:
+        return plain_text(item.get("content"))
+    except RowError:
+        pass
+    if isinstance(item.get("name"), str) and "arguments" in item:
+        return f"{item['name']}({item['arguments']})"
+    if isinstance(item.get("output"), str) and item["output"].strip():
+        return str(item["output"])
+    return json.dumps(item, ensure_ascii=False)

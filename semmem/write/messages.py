@@ -1,0 +1,45 @@
+"""Messages of a chat, as the APIs of models have them, as the items that ``remember_many`` takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from semmem.importers import RowError, plain_text
+from semmem.model.errors import InvalidInput
+
+__all__ = ["message_items"]
+
+
+def message_items(
+    messages: Iterable[Mapping[str, Any]], *, session: str, first: int, named: bool
+) -> list[dict[str, Any]]:
+    """Return one item a message that holds text; the first message has the position ``first`` in its session.
+
+    A message has ``content``, a string or parts of which those with text are taken, and ``role``; ``name`` is its
+    author rather than the role, and ``created_at`` its time. A message without text (a call of a tool) keeps its
+    position and is left out. ``named`` gives each item the id SESSION:POSITION. Raises InvalidInput for what is no
+    message.
+    """
+    if not isinstance(session, str) or not session.strip():
+        raise InvalidInput(f"session must be a name, not {session!r}.")
+    if isinstance(first, bool) or not isinstance(first, int) or first < 0:
+        raise InvalidInput(f"position must be a whole number from 0, not {first!r}.")
+    if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
+        raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}.")
+    items = []
+    for position, message in enumerate(messages, first):
+        author = (message.get("name") or message.get("role")) if isinstance(message, Mapping) else None
+        if author is None:
+            raise InvalidInput(f"Message {position - first + 1} must be a mapping with 'role' and 'content'.")
+        try:
+            text = plain_text(message.get("content"))
+        except RowError:
+            continue
+        item = {"text": text, "author": str(author), "session": session, "position": position}
+        if named:
+            item["id"] = f"{session}:{position}"
+        if message.get("created_at") is not None:
+            item["created_at"] = message["created_at"]
+        items.append(item)
+    return items

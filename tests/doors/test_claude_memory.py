@@ -1,0 +1,151 @@
+"""Anthropic's memory tool over a namespace: the commands, what they refuse, and their own runner's class."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import semmem
+from semmem.doors.claude_memory import MemoryFiles, memory_tool
+
+
+@pytest.fixture
+def mem() -> Iterator[semmem.Semmem]:
+    with semmem.connect("sqlite::memory:") as opened:
+        yield opened
+
+
+@pytest.fixture
+def files(mem: semmem.Semmem) -> MemoryFiles:
+    return MemoryFiles(mem)
+
+
+def refused(files: MemoryFiles, **command: object) -> str:
+    answer, wrong = files.run(command)
+    assert wrong
+    return answer
+
+
+def test_a_file_is_created_viewed_edited_renamed_and_deleted(files: MemoryFiles) -> None:
+    path = "/memories/notes/ferry.md"
+    assert files.run({"command": "create", "path": path, "file_text": "Leaves at nine.\nPier 4.\n"}) == (
+        f"File created successfully at: {path}",
+        False,
+    )
+    assert (
+        files.view(path) == f"Here's the content of {path} with line numbers:\n     1\tLeaves at nine.\n     2\tPier 4."
+    )
+    assert files.view(path, [2, -1]).endswith("numbers:\n     2\tPier 4.")
+    assert files.str_replace(path, "nine", "ten").endswith(
+        "(with line numbers):\n     1\tLeaves at ten.\n     2\tPier 4.\n     3\t"
+    )
+    assert files.insert(path, 1, "Not on Sundays.\n") == f"The file {path} has been edited."
+    assert files.view(path).split("\n")[1:] == ["     1\tLeaves at ten.", "     2\tNot on Sundays.", "     3\tPier 4."]
+    assert files.rename(path, "/memories/boat.md") == f"Successfully renamed {path} to /memories/boat.md"
+    assert files.view("/memories").split("\n")[1:] == ["39B\t/memories", "39B\t/memories/boat.md"]
+    assert files.delete("/memories/boat.md") == "Successfully deleted /memories/boat.md"
+    assert files.view("/memories").split("\n")[1:] == ["0B\t/memories"]
+
+
+def test_what_is_in_a_file_can_be_recalled(files: MemoryFiles, mem: semmem.Semmem) -> None:
+    files.create("/memories/a.md", "The ferry to Porto leaves at nine.")
+    assert [hit.memory.id for hit in mem.recall("ferry", namespace="claude")] == ["/memories/a.md"]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "  \n\n"])
+def test_a_file_without_words_is_kept_as_it_is(files: MemoryFiles, text: str) -> None:
+    files.create("/memories/a.md", text)
+    assert files.view("/memories").split("\n")[1] == f"{len(text)}B\t/memories"
+    files.insert("/memories/a.md", 0, "Now it has one.")
+    assert "     1\tNow it has one." in files.view("/memories/a.md")
+
+
+def test_a_folder_is_shown_two_levels_deep_with_sizes(files: MemoryFiles) -> None:
+    for path in ("/memories/a.md", "/memories/x/b.md", "/memories/x/y/c.md", "/memories/x/y/z/d.md"):
+        files.create(path, "12345")
+    assert files.view("/memories").split("\n")[1:] == [
+        "20B\t/memories", "5B\t/memories/a.md", "15B\t/memories/x/", "5B\t/memories/x/b.md", "10B\t/memories/x/y/",
+    ]  # fmt: skip
+    assert files.delete("/memories/x/y") == "Successfully deleted /memories/x/y"
+    assert files.rename("/memories/x", "/memories/z") == "Successfully renamed /memories/x to /memories/z"
+    assert files.view("/memories").split("\n")[1:] == [
+        "10B\t/memories", "5B\t/memories/a.md", "5B\t/memories/z/", "5B\t/memories/z/b.md",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ({"command": "view", "path": "/etc/passwd"}, "Path must start with /memories, got: /etc/passwd"),
+        ({"command": "view", "path": "/memories/../etc"}, "would escape /memories"),
+        ({"command": "view", "path": "/memories/%2e%2e/etc"}, "would escape /memories"),
+        ({"command": "view", "path": "/memoriesx"}, "must start with /memories"),
+        ({"command": "view", "path": "/memories/no.md"}, "The path /memories/no.md does not exist"),
+        ({"command": "view", "path": "/memories/a.md", "view_range": [3, 9]}, "outside the file, which has 2 lines"),
+        ({"command": "view", "path": "/memories/a.md", "view_range": [1]}, "must be two line numbers"),
+        ({"command": "create", "path": "/memories", "file_text": "x"}, "name a file in it"),
+        ({"command": "create", "path": "/memories/a.md", "file_text": "x"}, "File /memories/a.md already exists"),
+        ({"command": "create", "path": "/memories/d", "file_text": "x"}, "File /memories/d already exists"),
+        ({"command": "str_replace", "path": "/memories/no.md", "old_str": "a", "new_str": "b"}, "does not exist"),
+        ({"command": "str_replace", "path": "/memories/a.md", "old_str": "two", "new_str": "b"}, "did not appear"),
+        ({"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "b"}, "in lines: 1, 2."),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": 3, "insert_text": "x"}, "[0, 2]"),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": -1, "insert_text": "x"}, "[0, 2]"),
+        ({"command": "delete", "path": "/memories"}, "Cannot delete the /memories directory itself"),
+        ({"command": "delete", "path": "/memories/no"}, "The path /memories/no does not exist"),
+        ({"command": "rename", "old_path": "/memories/no", "new_path": "/memories/b"}, "does not exist"),
+        ({"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/d/b"}, "already exists"),
+        ({"command": "rename", "old_path": "/memories/d", "new_path": "/memories/d/e"}, "cannot go into itself"),
+        ({"command": "dance"}, "The memory tool knows view, create, str_replace, insert, delete, rename."),
+        ({"command": "view", "colour": "red"}, "does not take these arguments: colour."),
+        ({}, "The memory tool knows"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_answered_with_a_sentence_and_changes_nothing(
+    files: MemoryFiles, mem: semmem.Semmem, command: dict[str, object], sentence: str
+) -> None:
+    files.create("/memories/a.md", "one\none\n")
+    files.create("/memories/d/b", "three")
+    before = list(mem.export(namespace="claude"))
+    answer = refused(files, **command)
+    assert answer.startswith("Error: ")
+    assert sentence in answer
+    assert list(mem.export(namespace="claude")) == before
+
+
+def test_edits_of_several_at_once_are_all_there(files: MemoryFiles, mem: semmem.Semmem) -> None:
+    files.create("/memories/a.md", "begin\n")
+    answers: list[tuple[str, bool]] = []
+
+    def edit(number: int) -> None:
+        answers.append(
+            files.run(
+                {"command": "insert", "path": "/memories/a.md", "insert_line": 1, "insert_text": f"line {number}"}
+            )
+        )
+
+    threads = [threading.Thread(target=edit, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done = [number for number, (_, wrong) in enumerate(answers) if not wrong]
+    lines = mem.get("/memories/a.md", namespace="claude").text.split("\n")
+    assert len([line for line in lines if line.startswith("line ")]) == len(done)  # none is lost, none half there
+    assert done
+
+
+def test_the_class_of_anthropics_own_runner_gives_the_same_answers(mem: semmem.Semmem) -> None:
+    pytest.importorskip("anthropic")
+    from anthropic.lib.tools import ToolError
+
+    tool = memory_tool(mem)
+    assert tool.to_dict() == {"type": "memory_20250818", "name": "memory"}
+    assert tool.call({"command": "create", "path": "/memories/a.md", "file_text": "One.\n"}).startswith("File created")
+    assert tool.call({"command": "view", "path": "/memories/a.md"}).endswith("     1\tOne.")
+    with pytest.raises(ToolError, match="does not exist"):
+        tool.call({"command": "view", "path": "/memories/no.md"})
+    assert tool.clear_all_memory() == "All memory cleared"
+    assert list(mem.list(namespace="claude")) == []
