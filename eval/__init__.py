@@ -4,5 +4,5 @@ from __future__ import annotations
 
 __all__ = ["SCHEMA"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the result files this harness writes; a reader refuses a newer one."""

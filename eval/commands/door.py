@@ -75,7 +75,7 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
         warnings.simplefilter("ignore", UserWarning)
         with semmem.connect(store, embedder="none") as looked:
             given = (looked.store.embedder() or {}).get("name", "").startswith("external:")
-        mem = semmem.connect(store, embedder=embedder if given else keeping(embedder))
+        mem = semmem.connect(store, embedder=embedder if given else keeping(embedder, RUNS / "vectors"))
     try:
         yield mem
     finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -37,6 +38,7 @@ __all__ = ["experiment"]
 def _conduct(
     plan: Plan,
     command: str,
+    line: str,
     *,
     data: Annotated[str, typer.Option(help="folder or file of a known form, or a name under SEMMEM_EVAL_DATA")],
     store: Annotated[str | None, typer.Option(help="URL of a store; default: an own one for each corpus")] = None,
@@ -55,7 +57,7 @@ def _conduct(
     from eval.experiments.ingredients import is_of_ingredients, table_of_worth
     from eval.experiments.moved import write_moved
     from eval.reports.page import write_reports
-    from eval.reports.summary import headline
+    from eval.reports.summary import headline, leg_only
 
     conditions, comparisons = plan
     corpus = load(data, format=format, sha256=sha256, **({"namespace": namespace} if namespace else {}))
@@ -75,6 +77,7 @@ def _conduct(
             metrics=metric or METRICS,
             seed=seed,
             command=command,
+            line=line,
             progress=progress,
         )
         write_moved(mem, corpus, experiment, {c.name: c for c in conditions}, folder)
@@ -87,10 +90,43 @@ def _conduct(
         if is_of_ingredients(experiment.result):
             say(table_of_worth(experiment.result))
         else:
-            table(["metric", "comparison", "verdict"], [[c["metric"], c["name"], c["sentence"]] for c in whole])
+            rows = [[c["metric"], c["name"], c["sentence"], leg_only(c)] for c in whole]
+            table(["metric", "comparison", "verdict", "leg-only (gold)"], rows)
         say(f"{summary}\n{page}")
     if strict and experiment.refused:
         raise typer.Exit(EXIT_REFUSED)
+
+
+_NOT_WRITTEN = ("out", "json_", "strict", "store")
+"""Options that change where a result goes, or that name a place of this machine."""
+
+
+def written(command: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> str:
+    """Return the command line that asks for what was given; what is as usual is left out, paths are of a clone."""
+    words, options = ["python", "-m", "eval", command], list[str]()
+    for name, parameter in parameters.items():
+        value = given[name]
+        if name in _NOT_WRITTEN or value is None or value == parameter.default:
+            continue
+        if name == "data":
+            value = in_a_clone(value)
+        flag = f"--{name.replace('_', '-')}"
+        if parameter.default is parameter.empty and isinstance(value, list):
+            words += value
+        elif isinstance(value, bool):
+            options.append(flag if value else flag.replace("--", "--no-", 1))
+        else:
+            options += [word for one in (value if isinstance(value, list) else [value]) for word in (flag, str(one))]
+    return shlex.join([*words, *options])
+
+
+def in_a_clone(data: str) -> str:
+    """Return the name of a data set as anybody may write it: below the repository, or below SEMMEM_EVAL_DATA."""
+    at = Path(data).resolve()
+    root = Path(__file__).resolve().parents[2]
+    if not Path(data).exists():
+        return data
+    return at.relative_to(root).as_posix() if at.is_relative_to(root) else at.name
 
 
 def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
@@ -101,7 +137,8 @@ def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
     def command(**given: Any) -> None:
         with error_line():
             plan, called = plan_of(**{name: given[name] for name in own})
-            _conduct(plan, called, **{name: given[name] for name in shared})
+            line = written(plan_of.__name__, {**own, **shared}, given)
+            _conduct(plan, called, line, **{name: given[name] for name in shared})
 
     hints = {**get_type_hints(_conduct, include_extras=True), **get_type_hints(plan_of, include_extras=True)}
     merged = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in {**own, **shared}.items()]
@@ -125,9 +162,13 @@ def run(
 def ablate(
     leg: Annotated[list[str] | None, typer.Option(help="leg to leave out; default: each of the recipe's")] = None,
     recipe: Base = "default",
+    controls: Annotated[
+        bool, typer.Option(help="of the graph: no edges, seeds only, convex without it, a random graph")
+    ] = True,
 ) -> tuple[Plan, str]:
     """Say what a leg is worth: the recipe against itself without the leg. Or say why that cannot be asked."""
-    return of_ablation(recipe, leg or ()), f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}"
+    called = f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}{'' if controls else ' without controls'}"
+    return of_ablation(recipe, leg or (), controlled=controls), called
 
 
 @app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in TURNS.items()))

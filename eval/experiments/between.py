@@ -9,7 +9,7 @@ from typing import Any
 
 from eval import SCHEMA
 from eval.statistics.comparison import ExperimentError, cutoff
-from eval.statistics.significance import family, holm
+from eval.statistics.significance import ALPHA, corrected, paired
 from eval.statistics.verdict import Standing, judge
 
 __all__ = ["between"]
@@ -28,15 +28,18 @@ def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[di
     if not shared:
         raise ExperimentError("A and B share no question; nothing can be paired.")
     rows, found = [], []
+    # a result of an older harness has no clusters beside its values
+    labels = [values_a[id].get("cluster") for id in shared]
+    of_question = labels if None not in labels else None
     for metric in metrics:
         k = cutoff(metric)
         base = [values_a[id][metric] for id in shared]
         other = [values_b[id][metric] for id in shared]
-        found.append((metric, k, family(base, {"b": other}, seed=seed)["b"]))
-    corrected = holm([at.p for _, _, at in found])
-    for (metric, k, at), p in zip(found, corrected, strict=True):
+        found.append((metric, k, paired(base, other, clusters=of_question, seed=seed, alpha=ALPHA / len(metrics))))
+    told = corrected({metric: at for metric, _, at in found})
+    for metric, k, _ in found:
         before = one["conditions"][name_a]["preflight"]["vacuous"][str(k)]
-        verdict = judge(Standing(k=k, vacuous=before), type(at)(**{**at.as_dict(), "p_holm": p}), metric=metric)
+        verdict = judge(Standing(k=k, vacuous=before), told[metric], metric=metric)
         rows.append({"metric": metric, "a": name_a, "b": name_b, **verdict.as_dict()})
     return rows
 

@@ -43,14 +43,16 @@ class ConditionError(ValueError):
 class Condition:
     """A recipe measured in an experiment. ``excluded`` is a leg that is asked and whose finds are thrown away.
 
-    That is the history's first fault: what only the leg found is dropped before fusion.
-    ``values`` are the numbers and names a sweep gave this condition, by setting.
+    That is the history's first fault: the leg's list is dropped before fusion, its votes with it.
+    ``values`` are the numbers and names a sweep gave this condition, by setting. ``rewired`` is the seed of a random
+    graph of like degrees, in which the graph leg walks instead of the one that the texts have.
     """
 
     name: str
     recipe: Recipe
     excluded: str | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
+    rewired: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -59,6 +61,7 @@ class Condition:
             "recipe": self.recipe.as_dict(),
             "excluded": self.excluded,
             "values": dict(self.values),
+            "rewired": self.rewired,
         }
 
 

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,15 @@ from eval.datasets import Corpus, Query
 from eval.experiments.conditions import Condition
 from eval.experiments.fingerprint import ASKS, fingerprint
 from eval.experiments.fusings import fused_places
+from eval.experiments.kept_vectors import KeptVectors
 from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
 from eval.experiments.live import dropping_stage, live_witnesses
+from eval.experiments.provenance import role
+from eval.experiments.rewired import rewired
 from eval.experiments.runner import ingest, place, token_counts
 from eval.reports.cost import cost, environment
 from eval.statistics.ceilings import ceilings
+from eval.statistics.clusters import clusters, described
 from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, cutoff
 from eval.statistics.linkage import linkage
 from eval.statistics.measures import Measured, Run, measure, write_qrels, write_run
@@ -69,13 +74,15 @@ def conduct(
     seed: int = 0,
     baselines: bool = True,
     command: str = "",
+    line: str = "",
     progress: Progress | None = None,
     remember: bool = True,
 ) -> Experiment:
     """Ingest, ask, fuse, measure, compare, judge; write ``result.json`` and private files under ``out``.
 
-    Interrupted, it takes up where it stopped when called again with the same ``out``. Raises ExperimentError when the
-    folder belongs to another corpus, or when the fast path and recall disagree.
+    ``line`` is the command line that asks for it. Interrupted, it takes up where it stopped when called again with
+    the same ``out``. Raises ExperimentError when the folder belongs to another corpus, or when the fast path and
+    recall disagree.
     """
     say = progress or (lambda what, done, of: None)
     private = out / "private"
@@ -112,8 +119,10 @@ def conduct(
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "command": command,
-        "corpus": corpus.describe(),
-        "environment": environment(mem, seed),
+        "line": line,
+        "corpus": corpus.describe() | {"standing": role(corpus)},
+        "draws": described(headline),
+        "environment": environment(mem, seed) | {"vectors": origin(mem, corpus)},
         "metrics": list(metrics),
         "seed": seed,
         "fast path agreed with recall on": checked,
@@ -126,19 +135,24 @@ def conduct(
     }
     for name, condition in by_name.items():
         own = lists[name].asked
+        before = preflight(condition, scored, own, sizes)
+        if not all(before["witness holds"].values()):
+            raise ExperimentError(
+                f"A witness of reach under {name} does not come out of the fusion as the arithmetic says; nothing of "
+                "this run can be trusted. Please report the recipe."
+            )
         result["conditions"][name] = {
             **condition.as_dict(),
-            "preflight": preflight(condition, scored, own, sizes)
+            "preflight": before
             | {"live witness": [one for (holder, _), of in seen.items() if holder == name for one in of]},
             "measures": _means(measured[name]),
             "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
             "ceilings": {str(k): ceilings(condition.recipe, headline, own, k).as_dict() for k in (5, 10) if detailed},
         }
     dropped = {at: stage for at, of in seen.items() if (stage := dropping_stage(of))}
-    for metric in metrics:
-        result["comparisons"] += compare(
-            comparisons, metric, by_name, runs, measured, lists, scored, sizes, seed=seed, dropped=dropped
-        )
+    result["comparisons"] = compare(
+        comparisons, metrics, by_name, runs, measured, lists, scored, sizes, seed=seed, dropped=dropped
+    )
     experiment = Experiment(result, runs, measured, lists, comparisons)
     _write(out, experiment, corpus)
     return experiment
@@ -188,7 +202,7 @@ def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], l
 
     Raises ExperimentError at the first list that differs: then every number of the experiment is in doubt.
     """
-    plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None]
+    plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None and c.rewired is None]
     spread = plain if len(plain) <= 4 else [plain[0], plain[len(plain) // 2], plain[-2], plain[-1]]
     step = max(1, len(corpus.queries) // SAMPLE)
     agreed = 0
@@ -249,25 +263,41 @@ def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
 
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
-    recipes = {c.name: c.recipe for c in conditions}
     code = fingerprint(*ASKS)
     out: dict[str, Lists] = {}
     shared: dict[Any, Any] = {}
-    for names in grouped(recipes):
-        members = [recipes[name] for name in names]
-        wide = asking(members)
-        # Lists belong to the code that made them: another version of semmem asks anew.
-        about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
-        asked, found = ask_all(
-            mem,
-            corpus.queries,
-            members,
-            cache=private / f"lists-{about}.jsonl",
-            progress=lambda done, of: say("asking", done, of),
-            shared=shared,
-        )
-        out |= {name: Lists(asked, found) for name in names}
+    for graph in dict.fromkeys(c.rewired for c in conditions):
+        recipes = {c.name: c.recipe for c in conditions if c.rewired == graph}
+        for names in grouped(recipes):
+            members = [recipes[name] for name in names]
+            wide = asking(members)
+            # Lists belong to the code that made them: another version of semmem asks anew.
+            about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
+            about += "" if graph is None else f"-random{graph}"
+            with rewired(mem, graph):
+                asked, found = ask_all(
+                    mem,
+                    corpus.queries,
+                    members,
+                    cache=private / f"lists-{about}.jsonl",
+                    progress=lambda done, of: say("asking", done, of),
+                    shared=shared,
+                )
+            out |= {name: Lists(asked, found) for name in names}
     return out
+
+
+def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
+    """Return where the vectors of a run are from: model, commits, sha256 of those stored and of those made."""
+    total = sha256()
+    for namespace, of in sorted(mem.hashes().items()):
+        if namespace in corpus.namespaces:
+            total.update(f"{namespace}\0{of.vector}\0".encode())
+    found = mem._encoder.found()
+    stored = {"stored sha256": total.hexdigest()}
+    if isinstance(found, KeptVectors):
+        return stored | found.origin()
+    return stored | {"model": None if isinstance(found, str) else found.name}
 
 
 def _means(measured: Measured) -> dict[str, dict[str, float]]:
@@ -301,9 +331,11 @@ def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
     for name, run in experiment.runs.items():
         safe = "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
         write_run(private / f"{safe}.run", run, corpus.queries, name)
+    labels = clusters(corpus.queries)
     with (private / "per-question.jsonl").open("w", encoding="utf-8") as lines:
         for name, measured in experiment.measured.items():
             for i, id in enumerate(measured.ids):
                 values = {m: float(v[i]) for m, v in measured.values.items()}
-                row = {"condition": name, "id": id, "stratum": measured.strata[i], "apart": measured.apart[i], **values}
+                row = {"condition": name, "id": id, "stratum": measured.strata[i], "apart": measured.apart[i]}
+                row |= {"cluster": labels[id], **values}
                 lines.write(json.dumps(row) + "\n")

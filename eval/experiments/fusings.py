@@ -17,7 +17,7 @@ from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe
 from semmem.read.candidates import fold
 
-__all__ = ["FUSIONS", "Places", "fused_places", "regime_of"]
+__all__ = ["FUSIONS", "Places", "fused_places", "regime_of", "unfolded"]
 
 FUSIONS = ("rrf", "rank-scaled", "convex", "tm2c2", "scored")
 """The formulas a recipe can name."""
@@ -45,9 +45,28 @@ def fused_places(
     ``excluded`` names a leg whose own finds are dropped, with its votes, before fusion: only the other legs' lists
     are left, as when that leg's memories were never in the base set. A reranker is not run here.
     """
+    return _folded(_ranked(recipe, asked, found, excluded), found, recipe.dedup, limit)
+
+
+def unfolded(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], k: int, *, excluded: str | None = None) -> int:
+    """Return how many of the fused list are looked at until ``k`` are shown, at least ``k``.
+
+    Equal contents and further parts of a memory are folded away, so more than ``k`` may be.
+    """
+    ranked = _ranked(recipe, asked, found, excluded)
+    kept = fold(ranked, _heads(ranked, found), dedup=recipe.dedup, fold_parts=True)
+    if len(kept) < k:
+        return max(k, len(ranked))
+    place = {fused.key: number for number, fused in enumerate(ranked, start=1)}
+    return max(k, place[kept[k - 1][0].key])
+
+
+def _ranked(
+    recipe: Recipe, asked: Asked, found: Mapping[Key, Found], excluded: str | None
+) -> list[Fused[tuple[str, int, str]]]:
     regime = regime_of(recipe, asked)
     scored = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
-    ranked = rank_as(
+    return rank_as(
         recipe.fusion,
         {leg: [(*key, _SPACE) for key, _ in pairs] for leg, pairs in scored.items()},
         {leg: [score for _, score in pairs] for leg, pairs in scored.items()},
@@ -61,14 +80,18 @@ def fused_places(
         exact_bonus=recipe.exact_bonus,
         reserve=recipe.reserve,
     )
-    return _folded(ranked, found, recipe.dedup, limit)
 
 
 def _folded(ranked: list[Fused[tuple[str, int, str]]], found: Mapping[Key, Found], dedup: bool, limit: int) -> Places:
-    # fold reads nothing of a head but its content, which is what was kept of it
-    heads = cast("Mapping[tuple[str, int, str], Head]", {f.key: found[f.key[0], f.key[1]] for f in ranked})
-    kept = fold(ranked, heads, dedup=dedup, fold_parts=True)[:limit]
+    kept = fold(ranked, _heads(ranked, found), dedup=dedup, fold_parts=True)[:limit]
     return Places(
         places=tuple((f.key[0], *(id for id, _, _ in same)) if same else f.key[0] for f, same in kept),
         components=tuple(f.components for f, _ in kept),
     )
+
+
+def _heads(
+    ranked: list[Fused[tuple[str, int, str]]], found: Mapping[Key, Found]
+) -> Mapping[tuple[str, int, str], Head]:
+    # fold reads nothing of a head but its content, which is what was kept of it
+    return cast("Mapping[tuple[str, int, str], Head]", {f.key: found[f.key[0], f.key[1]] for f in ranked})

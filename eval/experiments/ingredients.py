@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval.experiments.conditions import Condition, ConditionError, ablations, named, turned
+from eval.experiments.controls import with_controls
 from eval.statistics.comparison import Comparison
-from eval.statistics.verdict import REFUSED
+from eval.statistics.verdict import REFUSED, interval
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
 
@@ -126,6 +127,7 @@ def of_ingredients(recipe: str, only: Sequence[str] = ()) -> tuple[list[Conditio
         conditions.append(point)
         ends = (base.name, point.name) if ingredient.added else (point.name, base.name)
         comparisons.append(Comparison(f"{'+ ' if ingredient.added else ''}{ingredient.name}", *ends))
+    conditions, comparisons = with_controls(conditions, comparisons)
     if only:
         comparisons = [c for c in comparisons if any(word in c.name for word in only)]
         if not comparisons:
@@ -172,7 +174,7 @@ def table_of_worth(result: Mapping[str, Any], group: str = "headline") -> str:
     """Return one Markdown table: an ingredient a row, a metric a column, difference with its paired interval.
 
     Above 0 the ingredient is worth having; a difference in bold is one after Holm's correction over the table. A
-    refused comparison has no number in any column, and says why in the last.
+    comparison that is not evaluable has no number in any column, and says why in the last.
     """
     metrics = list(result["metrics"])
     rows: dict[str, dict[str, Any]] = {}
@@ -196,4 +198,5 @@ def _worth(comparison: Mapping[str, Any]) -> str:
     if at is None:
         return ""
     mark = "**" if comparison["verdict"] in ("helps", "hurts") else ""
-    return f"{mark}{at['delta']:+.3f}{mark} [{at['low']:+.3f}, {at['high']:+.3f}], {at['p_holm']:.3f}"
+    p = "" if at["p_holm"] is None else f", {at['p_holm']:.3f}"
+    return f"{mark}{at['delta']:+.3f}{mark}{interval(at)}{p if at['low'] is not None else ''}"

@@ -1,32 +1,55 @@
-"""An embedder that computes the vector of a question once, however many recipes ask it."""
+"""An embedder that computes the vector of a text once, however many recipes, stores and runs ask for it.
+
+Kept vectors lie in a file of their own a model (its fingerprint is in the name), each beside the commit at which it was
+made: a result says where its vectors are from, and what they hash to.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import sqlite3
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from eval.experiments.provenance import COMMIT
 from semmem.config import Settings
 from semmem.embedders import load
 from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from semmem.model.protocols import Embedder
 
 __all__ = ["KeptVectors", "keeping"]
 
-_MOST = 20_000
+_AT_ONCE = 500
+_LARGEST = 200_000
 
 
 class KeptVectors:
-    """Passes everything on to ``embedder`` and keeps the vectors of texts that came alone: questions, not memories."""
+    """Passes on to ``embedder`` the texts that it has no vector of yet; ``file`` is where vectors outlive the process.
 
-    def __init__(self, embedder: Embedder) -> None:
+    Without a file they are kept in memory alone.
+    """
+
+    def __init__(self, embedder: Embedder, file: Path | None = None) -> None:
         self._embedder = embedder
-        self._kept: dict[str, NDArray[np.float32]] = {}
         self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
+        self._lock = Lock()
+        self._used: dict[bytes, tuple[bytes, str]] = {}
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(file or ":memory:", timeout=60, check_same_thread=False, isolation_level=None)
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS kept (text BLOB PRIMARY KEY, vector BLOB, made TEXT) WITHOUT ROWID"
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -39,24 +62,60 @@ class KeptVectors:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), dimensions)."""
-        if len(texts) != 1:
-            return self._embedder.embed(texts)
-        found = self._kept.get(texts[0])
-        if found is None:
-            found = self._embedder.embed(texts)
-            if len(self._kept) < _MOST:
-                self._kept[texts[0]] = found
-        return found.copy()
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        with self._lock:
+            found = self._found(dict.fromkeys(keys))
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+            if new:
+                made = np.ascontiguousarray(self._embedder.embed(list(new.values())), dtype=np.float32)
+                rows = [(key, vector.tobytes(), COMMIT or "") for key, vector in zip(new, made, strict=True)]
+                self._db.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", rows)
+                found |= {key: (vector, commit) for key, vector, commit in rows}
+            if len(self._used) < _LARGEST:
+                self._used |= found
+        if not keys:
+            return np.zeros((0, self.dimensions), dtype=np.float32)
+        return np.stack([np.frombuffer(found[key][0], dtype=np.float32) for key in keys])
+
+    def _found(self, keys: dict[bytes, None]) -> dict[bytes, tuple[bytes, str]]:
+        found = {key: self._used[key] for key in keys if key in self._used}
+        wanted = [key for key in keys if key not in found]
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(f"SELECT text, vector, made FROM kept WHERE text IN ({marks})", some)  # noqa: S608
+            found |= {key: (vector, commit) for key, vector, commit in rows}
+        return found
+
+    def origin(self) -> dict[str, Any]:
+        """Return what model made the vectors used so far, at which commits, how many, and what they hash to."""
+        with self._lock:
+            total = hashlib.sha256()
+            for key in sorted(self._used):
+                total.update(key + self._used[key][0])
+            made = Counter(commit for _, commit in self._used.values())
+        return {
+            "model": self.name,
+            "fingerprint": self.fingerprint,
+            "used": len(self._used),
+            "made at": dict(sorted(made.items())),
+            "sha256": total.hexdigest(),
+        }
 
 
-def keeping(name: str | None) -> Embedder | str | None:
+def keeping(name: str | None, folder: Path | None = None) -> Embedder | str | None:
     """Return the embedder that semmem would find under ``name``, with its vectors kept; ``name`` where there is none.
 
-    What semmem says of an embedder that is missing is then said by semmem.
+    ``folder`` is where the files of kept vectors lie. What semmem says of an embedder that is missing is then said by
+    semmem.
     """
     if name == "none":
         return name
     try:
-        return KeptVectors(load(name or "minilm", path=Settings.load().model))
+        found = load(name or "minilm", path=Settings.load().model)
     except (EmbedderUnavailable, MissingExtra):
         return name
+    if folder is None:
+        return KeptVectors(found)
+    called = re.sub(r"[^\w.-]+", "_", f"{found.name}-{found.fingerprint[:16]}")
+    return KeptVectors(found, folder / f"{called}.sqlite")

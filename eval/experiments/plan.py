@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval.experiments.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
+from eval.experiments.controls import with_controls
 from eval.statistics.comparison import Comparison
 
 __all__ = ["of_ablation", "of_fusions", "of_history", "of_run", "of_sweep"]
@@ -21,15 +22,16 @@ def of_run(recipes: Sequence[str]) -> Plan:
     ]
 
 
-def of_ablation(recipe: str, legs: Sequence[str]) -> Plan:
-    """Compare the recipe to itself without each leg: above 0 is what the leg is worth."""
+def of_ablation(recipe: str, legs: Sequence[str], *, controlled: bool = True) -> Plan:
+    """Compare the recipe to itself without each leg: above 0 is what the leg is worth; the graph with its controls."""
     base = named(recipe)
     lesser = ablations(base, legs)
     names = legs or base.recipe.legs
-    return [base, *lesser], [
+    compared = [
         Comparison(f"{leg} in {base.name}", without.name, base.name, leg)
         for leg, without in zip(names, lesser, strict=True)
     ]
+    return with_controls([base, *lesser], compared) if controlled else ([base, *lesser], compared)
 
 
 def of_sweep(recipe: str, settings: Sequence[str]) -> Plan:
@@ -63,7 +65,7 @@ def of_fusions(recipe: str) -> Plan:
 def of_history(weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> Plan:
     """Replay how a graph leg was once found useless, and what was wrong with the question.
 
-    (1) the seed setting with the graph's memories excluded from the base set; (2) the exclusion lifted, w = .35 and
+    (1) the seed setting with the graph's whole list thrown away; (2) the exclusion lifted, w = .35 and
     k = 60; (3) w swept; (4) an evaluation with reach.
     """
     seed, default = named("seed"), named("default")
@@ -71,12 +73,12 @@ def of_history(weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> P
     excluded = named("seed!graph")
     swept = sweep(seed, "graph.weight=" + ",".join(f"{w:g}" for w in weights))
     comparisons = [
-        Comparison("1 seed, graph memories excluded", bare.name, excluded.name, "graph"),
+        Comparison("1 seed, graph's list thrown away", bare.name, excluded.name, "graph"),
         Comparison("2 seed, exclusion lifted", bare.name, seed.name, "graph"),
         *(Comparison(f"3 seed, {c.name}", bare.name, c.name, "graph") for c in swept),
         Comparison("4 default, with reach", without.name, default.name, "graph"),
     ]
-    return [seed, default, bare, without, excluded, *swept], comparisons
+    return with_controls([seed, default, bare, without, excluded, *swept], comparisons, only={default.name})
 
 
 def _studied(base: Condition, other: Condition) -> str | None:

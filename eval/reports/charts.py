@@ -12,7 +12,7 @@ from eval.statistics.verdict import REFUSED
 
 __all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
 
-_COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "no difference": "#5f6368"}
+_COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "no difference": "#5f6368", "described only": "#5f6368"}
 _LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
 _REACH = "what the leg can do (a cross: no verdict there)"
 _ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
@@ -49,7 +49,8 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
             axes.text(0.01, y, c["verdict"], transform=axes.get_yaxis_transform(), **words)
             continue
         at, colour = c["paired"], _COLOURS[c["verdict"]]
-        axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
+        if at["low"] is not None:
+            axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
         axes.plot([at["delta"]], [y], "o", color=colour, ms=6)
     axes.axvline(0, color="#202124", lw=0.8)
     several = len({c["name"] for c in rows}) > 1
@@ -63,6 +64,10 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     return _svg(figure, f"Differences in {metric}")
+
+
+def _end(at: Mapping[str, Any], end: str) -> float:
+    return float(at["delta"] if at[end] is None else at[end])
 
 
 def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -> str:
@@ -95,8 +100,8 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         x = [c["values"][setting] for c in judged]
         top.fill_between(
             x,
-            [c["paired"]["low"] for c in judged],
-            [c["paired"]["high"] for c in judged],
+            [_end(c["paired"], "low") for c in judged],
+            [_end(c["paired"], "high") for c in judged],
             color="#4c78a8",
             alpha=0.25,
             lw=0,

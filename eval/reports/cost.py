@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from eval.experiments.lists import Asked
+from eval.experiments.provenance import COMMIT
 
 __all__ = ["cost", "environment"]
 
@@ -67,17 +66,5 @@ def environment(mem: Any, seed: int) -> dict[str, Any]:
         "packages": versions,
         "embedder": mem.stats().embedder,
         "seed": seed,
-        "commit": _commit(),
+        "commit": COMMIT,
     }
-
-
-def _commit() -> str | None:
-    root = Path(__file__).resolve().parents[2]
-    try:
-        said = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True, text=True, timeout=10, check=False,
-        )  # fmt: skip
-    except OSError:
-        return None
-    return said.stdout.strip() or None

@@ -35,8 +35,8 @@ td{font-variant-numeric:tabular-nums}th{background:#f8f9fa}svg{max-width:100%;he
 _HOW = (
     (
         "The sentence above",
-        "The answer for the first metric over all questions. Green: helps; red: hurts; grey: no difference that these "
-        "questions can show; yellow: the question could not be asked, and no number of it is shown.",
+        "The answer for the first metric over all questions, to what was asked first. Green: helps; red: hurts; grey: "
+        "no difference that these questions can show; yellow: the question could not be asked.",
     ),
     (
         "R@10",
@@ -46,7 +46,14 @@ _HOW = (
     (
         "A difference and its interval",
         "The mean over the same questions, asked twice. The interval holds the true difference 95 times in 100, for "
-        "questions like these. Where it has 0 in it, chance alone would do.",
+        "questions like these. Where it has 0 in it, chance alone would do. Questions about one conversation are drawn "
+        "together; below six conversations there is no interval, and where no question differs there is none either.",
+    ),
+    (
+        "Over no edges, seeds only, convex, a random graph",
+        "Other explanations of what a graph brings. The walk goes nowhere; or it only votes again for what the other "
+        "legs put first; or two legs are fused better; or the edges tie what chance says. What is left over each "
+        "of them is the edges' own.",
     ),
     (
         "Minimum detectable effect",
@@ -100,7 +107,7 @@ def _how_to_read() -> str:
 
 def _tone(result: Mapping[str, Any]) -> str:
     first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
-    kinds = {c["verdict"] for c in first}
+    kinds = {c["verdict"] for c in first if not c.get("control")}
     if kinds and kinds <= set(REFUSED):
         return "refused"
     if "helps" in kinds and "hurts" not in kinds:

@@ -7,45 +7,54 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eval.experiments.ingredients import is_of_ingredients, worth
-from eval.statistics.verdict import REFUSED
+from eval.statistics.verdict import interval
 
-__all__ = ["headline", "markdown", "plain_sentence"]
+__all__ = ["headline", "leg_only", "markdown", "plain_sentence"]
 
 _SHOWN = ("R@1", "R@2", "R@5", "R@10", "R@20", "AllGold@5", "AllGold@10", "nDCG@10", "RR@10", "Success@5",
           "R<=500tok", "R<=1000tok", "R<=2000tok")  # fmt: skip
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """Return the one sentence a manager understands: first metric, all questions, largest comparison."""
+    """Return the one sentence a manager understands: first metric, all questions, the comparison asked for first.
+
+    Which one that is was settled before any number was known: the largest of several would be too large. The history
+    ends with the evaluation that had reach, and so does its headline. What was found of the others is counted.
+    """
     first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
     if not first:
         return f"{result['corpus']['name']}: measured, nothing compared."
-    judged = [c for c in first if c["verdict"] not in REFUSED]
-    if not judged:
-        return plain_sentence(first[0], result)
-    if str(result["command"]).startswith("history"):
-        # the story ends with the evaluation that had reach; what came before is why there is one
-        return plain_sentence(judged[-1], result)
-    best = max(judged, key=lambda c: (c["verdict"] != "no difference", abs(c["paired"]["delta"])))
-    sentence = plain_sentence(best, result)
+    asked = [c for c in first if not c.get("control")]
+    chosen = asked[-1] if str(result["command"]).startswith("history") else asked[0]
+    sentence = plain_sentence(chosen, result)
     if len(first) > 1:
         counts = {kind: sum(c["verdict"] == kind for c in first) for kind in dict.fromkeys(c["verdict"] for c in first)}
         sentence += f" Of {len(first)} comparisons: {', '.join(f'{n} {kind}' for kind, n in counts.items())}."
-    return sentence
+    standing = result["corpus"].get("standing")
+    return sentence + (f" ({standing[:1].upper()}{standing[1:]}.)" if standing else "")
 
 
 def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """Return one comparison in everyday words; a refused one says what could not be asked, and no number."""
+    """Return one comparison in everyday words; one that was refused says what could not be asked."""
     what = _subject(comparison, result)
     where = f"On {result['corpus']['name']}"
     if comparison["group"] != "headline":
         where += f" ({comparison['group']})"
     kind, metric = comparison["verdict"], in_words(comparison["metric"])
     if kind == "re-ranking only":
-        return f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+        said = f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+        at = comparison.get("reranking")
+        return said if at is None else f"{said} By re-ordering it changes {metric} by {at['delta']:+.3f}{interval(at)}."
     if kind == "not evaluable":
         return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
     at = comparison["paired"]
+    if kind == "described only":
+        each = ", ".join(f"{delta:+.3f}" for delta in at["each"])
+        return (
+            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} ({at['delta']:+.3f}; by "
+            f"{_UNITS.get(result.get('draws', {}).get('unit'), 'unit')}: {each}); "
+            "they are too few to say anything of others."
+        )
     if kind == "no difference":
         bound = comparison["sentence"].split(":")[0].removeprefix("no difference larger than ")
         return (
@@ -53,9 +62,10 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
             f"if there is one, it is not larger than {bound}."
         )
     verb = "raises" if kind == "helps" else "lowers"
+    spread = "" if at["low"] is None else f", 95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
     return (
         f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
-        f"({at['delta']:+.3f}, 95 % interval {at['low']:+.3f} to {at['high']:+.3f}, {at['n']} questions)."
+        f"({at['delta']:+.3f}{spread}, {at['n']} questions)."
     )
 
 
@@ -68,6 +78,7 @@ def _subject(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     return f"{other} instead of {base}"
 
 
+_UNITS = {"conversation": "conversation", "document": "cluster of documents", "question": "question"}
 _IN_WORDS = {
     "R": "the share of the wanted memories among the first {k} (R@{k})",
     "AllGold": "the share of questions with every wanted memory among the first {k} (AllGold@{k})",
@@ -75,6 +86,14 @@ _IN_WORDS = {
     "RR": "how far up the first wanted memory stands (RR@{k})",
     "Success": "the share of questions with a wanted memory among the first {k} (Success@{k})",
 }
+
+
+def leg_only(comparison: Mapping[str, Any]) -> str:
+    """Return how many memories that only the studied leg returned are in the first k, and how many of them are gold."""
+    moved = comparison["turnover"]
+    if not comparison["leg"]:
+        return ""
+    return f"{moved['leg-only']} ({moved['leg-only gold']})" if "leg-only gold" in moved else str(moved["leg-only"])
 
 
 def in_words(metric: str) -> str:
@@ -105,7 +124,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         "## What was run",
         "",
         f"{corpus['memories']} memories in {corpus['namespaces']} namespaces, {corpus['queries']} questions, "
-        f"{corpus['headline']} in the headline{'; ' + notes if notes else ''}. sha256 `{corpus['sha256']}`.",
+        f"{corpus['headline']} in the headline{'; ' + notes if notes else ''}. sha256 `{corpus['sha256']}`. "
+        f"{_standing(result)}",
         "",
         f"Python {env['python']}, {env['machine']}, embedder {env['embedder']}, seed {env['seed']}, commit "
         f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}. The fast path agreed with "
@@ -113,6 +133,20 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(parts)
+
+
+def _standing(result: Mapping[str, Any]) -> str:
+    """Return how the set stands to what was tuned, what one draw was, and what was not tuned."""
+    standing, draws = result["corpus"].get("standing"), result.get("draws")
+    if standing is None or draws is None:
+        return ""
+    said = f"Of the project: {standing}. Drawn and flipped: {draws['units']} {_UNITS[draws['unit']]}s."
+    if str(result["command"]).startswith(("fusions", "run")):
+        said += (
+            " Weights, rank constants and the walk were chosen under the formula of `default`; the others are as "
+            "published, and were not tuned."
+        )
+    return said
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
@@ -132,15 +166,14 @@ def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
     for c in comparisons:
         moved = c["turnover"]
         row = [c["name"], c["group"], c["sentence"]]
-        if c["verdict"] in REFUSED:
+        if c["verdict"] == "not evaluable" or "boosted in gold" not in moved:
             # nothing that could be read as a result stands beside a refusal
             rows.append([*row, "", "", ""])
             continue
-        leg_only = f"{moved['leg-only']} ({moved['leg-only gold']})" if c["leg"] else ""
         rows.append(
             [
                 *row,
-                leg_only,
+                leg_only(c),
                 f"{moved['boosted in']} ({moved['boosted in gold']})",
                 f"{moved['demoted out']} ({moved['demoted out gold']})",
             ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +10,10 @@ from eval.datasets import Query
 from eval.experiments.conditions import Condition
 from eval.experiments.lists import AFTER, Asked, Found, Key
 from eval.experiments.turnover import turnover
+from eval.statistics.clusters import clusters
 from eval.statistics.measures import CUTOFFS, Measured, Run
-from eval.statistics.preflight import standing
-from eval.statistics.significance import ALPHA, Paired, family, holm, paired
+from eval.statistics.preflight import Contradicted, standing
+from eval.statistics.significance import ALPHA, Paired, corrected, enough, paired
 from eval.statistics.verdict import Standing, judge, refusal
 
 __all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of", "idle"]
@@ -27,13 +27,15 @@ class ExperimentError(Exception):
 class Comparison:
     """``other`` against ``base``; above 0 means ``other`` is better. ``leg`` is what is studied, None: another setting.
 
-    For an ablation ``base`` lacks the leg and ``other`` has it, so the delta is what the leg is worth.
+    For an ablation ``base`` lacks the leg and ``other`` has it, so the delta is what the leg is worth. ``control`` is
+    what the base is, where it stands for another explanation of that delta, such as a graph without edges.
     """
 
     name: str
     base: str
     other: str
     leg: str | None = None
+    control: str | None = None
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class Lists:
 
 def compare(
     comparisons: Sequence[Comparison],
-    metric: str,
+    metrics: Sequence[str],
     conditions: Mapping[str, Condition],
     runs: Mapping[str, Run],
     measured: Mapping[str, Measured],
@@ -57,84 +59,129 @@ def compare(
     seed: int = 0,
     dropped: Mapping[tuple[str, str], str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every comparison in the headline and in every stratum; Holm runs across the comparisons of a group.
+    """Judge every comparison by every metric, in the headline and in every stratum.
 
-    A comparison that is refused takes no part in the correction and gets no statistics. ``dropped`` says, by condition
-    and leg, which stage of the real pipeline dropped the leg's witness.
+    Holm runs over all that was asked in the run: over every comparison and metric of the headline, which is the
+    question; and for a stratum over everything there is, headline and strata, because a stratum is one of many places
+    to look. A comparison that is not evaluable takes no part in it and gets no statistics. ``dropped`` says, by
+    condition and leg, which stage of the real pipeline dropped the leg's witness. Raises ExperimentError where what
+    happened is not what arithmetic said.
     """
-    k = cutoff(metric)
+    groups = {
+        group: [q for q in queries if (not q.apart if group == "headline" else q.stratum == group)]
+        for group in next(iter(measured.values())).groups
+    }
+    of_question = clusters(queries)
+    standings: dict[tuple[str, str, int], Standing] = {}
+    seen: dict[tuple[Any, ...], Any] = {}
+    for k in {cutoff(metric) for metric in metrics}:
+        for group, chosen in groups.items():
+            for c in comparisons if chosen else ():
+                standings[c.name, group, k] = _standing(
+                    c, k, conditions, runs, lists, chosen, sizes, dropped=dropped or {}, seen=seen
+                )
+    asked = [
+        (c, metric, group)
+        for metric in metrics
+        for group, chosen in groups.items()
+        for c in comparisons
+        if chosen and _evaluable(standings[c.name, group, cutoff(metric)])
+    ]
+    statistics = _statistics(asked, measured, of_question, seed)
     out = []
-    any_measured = next(iter(measured.values()))
-    for group in any_measured.groups:
-        chosen = [q for q in queries if (not q.apart if group == "headline" else q.stratum == group)]
-        if not chosen:
-            continue
-        standings: dict[str, Standing] = {}
-        asked_by_base: dict[str, list[Comparison]] = defaultdict(list)
-        for c in comparisons:
-            holder = holder_of(c, conditions)
-            standings[c.name] = standing(
-                holder,
-                c.leg,
-                k,
-                chosen,
-                lists[holder.name].asked,
-                sizes,
-                legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
-            )
-            standings[c.name] = replace(
-                standings[c.name],
-                idle=idle(conditions[c.base], conditions[c.other], lists[c.base], lists[c.other]),
-                dropped=standings[c.name].dropped or (dropped or {}).get((holder.name, c.leg or "")),
-            )
-            if refusal(standings[c.name]) is None:
-                asked_by_base[c.base].append(c)
-        paired = _paired(asked_by_base, measured, metric, group, seed)
-        for c in comparisons:
-            holder = holder_of(c, conditions)
-            verdict = judge(standings[c.name], paired.get(c.name), metric=metric)
-            moved = turnover(
-                chosen, runs[c.base], runs[c.other], k, leg=c.leg, holder=holder.recipe, asked=lists[holder.name].asked
-            )
-            if verdict.refused:
-                # How much moved is a fact; how much gold moved would be a delta by another name.
-                moved = {what: n for what, n in moved.items() if not what.endswith("gold")}
-            out.append(
-                {
-                    "name": c.name,
-                    "base": c.base,
-                    "other": c.other,
-                    "leg": c.leg,
-                    "group": group,
-                    "metric": metric,
-                    "values": dict(conditions[c.other].values),
-                    "reach": dict(standings[c.name].reach),
-                    **verdict.as_dict(),
-                    "turnover": moved,
-                }
-            )
+    for metric in metrics:
+        k = cutoff(metric)
+        for group, chosen in groups.items():
+            for c in comparisons if chosen else ():
+                at, holder = standings[c.name, group, k], holder_of(c, conditions)
+                verdict = judge(at, statistics.get((c.name, metric, group)), metric=metric)
+                moved = turnover(
+                    chosen, runs[c.base], runs[c.other], k, leg=c.leg, holder=holder.recipe,
+                    asked=lists[holder.name].asked,
+                )  # fmt: skip
+                if verdict.kind == "not evaluable":
+                    # How much moved is a fact; how much gold moved would be a delta by another name.
+                    moved = {what: n for what, n in moved.items() if not what.endswith("gold")}
+                out.append(
+                    {
+                        "name": c.name,
+                        "base": c.base,
+                        "other": c.other,
+                        "leg": c.leg,
+                        "control": c.control,
+                        "group": group,
+                        "metric": metric,
+                        "values": dict(conditions[c.other].values),
+                        "reach": dict(at.reach),
+                        **verdict.as_dict(),
+                        "turnover": moved,
+                    }
+                )
     return out
 
 
-def _paired(
-    asked: Mapping[str, Sequence[Comparison]], measured: Mapping[str, Measured], metric: str, group: str, seed: int
-) -> dict[str, Any]:
-    """Compare all evaluable comparisons of a group as one family, also where their bases differ."""
-    every = [c for some in asked.values() for c in some]
-    if not every:
-        return {}
-    if len(asked) == 1:
-        base = measured[every[0].base].of(metric, group)
-        return dict(family(base, {c.name: measured[c.other].of(metric, group) for c in every}, seed=seed))
-    alpha = ALPHA / len(every)
-    found = {
-        c.name: paired(measured[c.base].of(metric, group), measured[c.other].of(metric, group), seed=seed, alpha=alpha)
-        for c in every
-    }
-    corrected = holm([at.p for at in found.values()])
-    return {
-        name: Paired(**{**at.as_dict(), "p_holm": p}) for (name, at), p in zip(found.items(), corrected, strict=True)
-    }
+def _evaluable(at: Standing) -> bool:
+    refused = refusal(at)
+    return refused is None or refused[0] == "re-ranking only"
+
+
+def _standing(
+    c: Comparison,
+    k: int,
+    conditions: Mapping[str, Condition],
+    runs: Mapping[str, Run],
+    lists: Mapping[str, Lists],
+    chosen: Sequence[Query],
+    sizes: Mapping[str, int],
+    *,
+    dropped: Mapping[tuple[str, str], str],
+    seen: dict[tuple[Any, ...], Any],
+) -> Standing:
+    holder = holder_of(c, conditions)
+    try:
+        at = standing(
+            holder,
+            c.leg,
+            k,
+            chosen,
+            lists[holder.name].asked,
+            sizes,
+            legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
+            found=lists[holder.name].found,
+            run=runs[holder.name],
+            seen=seen,
+        )
+    except Contradicted as error:
+        raise ExperimentError(str(error)) from None
+    return replace(
+        at,
+        idle=idle(conditions[c.base], conditions[c.other], lists[c.base], lists[c.other]),
+        dropped=at.dropped or dropped.get((holder.name, c.leg or "")),
+    )
+
+
+def _statistics(
+    asked: Sequence[tuple[Comparison, str, str]],
+    measured: Mapping[str, Measured],
+    of_question: Mapping[str, str],
+    seed: int,
+) -> dict[tuple[str, str, str], Paired]:
+    """Compare what can be tested: what is of the headline as one of the headline, a stratum as one of everything."""
+    headline = [at for at in asked if at[2] == "headline"]
+    found = {}
+    for c, metric, group in asked:
+        tests = len(headline) if group == "headline" else len(asked)
+        base, other = measured[c.base], measured[c.other]
+        found[c.name, metric, group] = paired(
+            base.of(metric, group),
+            other.of(metric, group),
+            clusters=[of_question[base.ids[i]] for i in base.rows(group)],
+            seed=seed,
+            alpha=ALPHA / tests,
+            samples=enough(tests),
+        )
+    first = corrected({at: one for at, one in found.items() if at[2] == "headline"})
+    return corrected(found) | first
 
 
 def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> str | None:
@@ -145,7 +192,7 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
     met = [memory for of_space in of_other.found.values() for memory in of_space.values()]
-    if base.excluded != other.excluded:
+    if base.excluded != other.excluded or base.rewired != other.rewired:
         return None
     if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"

@@ -13,15 +13,23 @@ from typing import Any
 
 from eval.datasets import Query
 from eval.experiments.conditions import Condition
-from eval.experiments.lists import Asked
-from eval.statistics.measures import CUTOFFS
+from eval.experiments.fusings import regime_of, unfolded
+from eval.experiments.lists import Asked, Found, Key
+from eval.statistics.measures import CUTOFFS, Run
 from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
 from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
-from semmem.rank_cap.report import Reach
+from semmem.rank_cap.report import CLASSES, Reach, ReachClass
 
-__all__ = ["leg_only", "preflight", "standing", "witness_holds"]
+__all__ = ["Contradicted", "leg_only", "preflight", "standing", "witness_holds"]
+
+
+class Contradicted(Exception):
+    """What happened is not what arithmetic said; the message says where."""
+
+
+_BARRED = ("unreachable", "boost-only")
 
 ENDLESS = ("dense",)
 """Legs that return memories as long as there are any."""
@@ -41,7 +49,7 @@ def preflight(
     by_k = {k: reach(recipe, k, scope_size=smallest or None) for k in CUTOFFS}
     return {
         "smallest scope": smallest,
-        "regimes": dict(Counter(_regime(recipe, asked[q.id]) for q in queries)),
+        "regimes": dict(Counter(regime_of(recipe, asked[q.id]) for q in queries)),
         "reach": {str(k): _classes(at) for k, at in by_k.items()},
         "without reserve": {str(k): _classes(at, "class_without_reserve") for k, at in by_k.items()},
         "worst importance": {str(k): _classes(at, "class_with_prior") for k, at in by_k.items()},
@@ -64,32 +72,89 @@ def standing(
     sizes: Mapping[str, int],
     *,
     legs: Collection[str] | None = None,
+    found: Mapping[str, Mapping[Key, Found]] | None = None,
+    run: Run | None = None,
+    seen: dict[tuple[Any, ...], ReachClass] | None = None,
 ) -> Standing:
     """Return what the verdict on a comparison must know; ``holder`` is the condition that has the studied leg.
 
     ``legs`` are those that either condition calls (default: the holder's): none of them may have failed to answer.
+    ``found`` is what fusion knows of the memories, by namespace, and ``run`` what the holder returned; ``seen`` keeps
+    what was computed. Raises Contradicted where a leg that arithmetic calls boost-only for a question has a memory of
+    its own in the first ``k``.
     """
     failed = _failed(queries, asked, legs or holder.recipe.legs)
     vacuous = _share([sizes[q.namespace] <= k for q in queries if sizes.get(q.namespace)])
     if leg is None:
         return Standing(k=k, vacuous=vacuous, degraded=failed, questions=len(queries))
     recipe = holder.recipe
-    smallest = min((sizes[q.namespace] for q in queries if sizes.get(q.namespace)), default=0)
-    found = reach(recipe, k, scope_size=smallest or None)
-    met = Counter(_regime(recipe, asked[q.id]) for q in queries)
-    classes = {name: str(regime.legs[leg].class_) for name, regime in found.regimes.items() if met[name]}
+    known = found or {}
+    varied = len({memory.importance for of_space in known.values() for memory in of_space.values()}) > 1
+    strongest: dict[str, ReachClass] = {}
+    barred, entered = 0, 0
+    kept = {} if seen is None else seen
+    for query in queries:
+        this = (holder.name, leg, k, query.id)
+        if this not in kept:
+            of_space, scope = known.get(query.namespace, {}), sizes.get(query.namespace)
+            kept[this] = class_of(holder, leg, k, asked[query.id], of_space, scope, varied, kept)
+        of_leg = kept[this]
+        regime = regime_of(recipe, asked[query.id])
+        strongest[regime] = max(of_leg, strongest.get(regime, of_leg), key=CLASSES.index)
+        own = leg_only(recipe, leg, asked[query.id]) if holder.excluded != leg else set()
+        shown = {place if isinstance(place, str) else place[0] for place in (run or {}).get(query.id, ())[:k]}
+        entered += len(own & shown)
+        if of_leg in _BARRED:
+            barred += 1
+            if own & shown and recipe.rerank is None:
+                raise Contradicted(
+                    f"Question {query.id} under {holder.name}: by arithmetic {leg} is {of_leg} at k = {k}, and "
+                    f"{len(own & shown)} of the memories that only it returned are in the first {k}. One of the two is "
+                    "wrong, so nothing of this run can be trusted; please report the recipe and the lists' lengths."
+                )
     empty = _share([not asked[q.id].legs.get(leg) for q in queries])
     return Standing(
         k=k,
         leg=leg,
-        reach=classes,
+        reach=strongest,
         vacuous=vacuous,
         empty=empty,
         leg_only=sum(len(leg_only(recipe, leg, asked[q.id])) for q in queries),
+        boost_only=barred,
+        entered=None if run is None else entered,
         dropped="the base set of this condition" if holder.excluded == leg else None,
         degraded=failed,
         questions=len(queries),
     )
+
+
+def class_of(
+    holder: Condition,
+    leg: str,
+    k: int,
+    asked: Asked,
+    found: Mapping[Key, Found],
+    scope: int | None,
+    varied: bool,
+    seen: dict[tuple[Any, ...], ReachClass],
+) -> ReachClass:
+    """Return the class of ``leg`` for one question: with the lists there are, places that folding freed, importances.
+
+    Folding shows the first of equal contents and of a memory's parts, so the first ``k`` shown are the first *m* that
+    were fused, m at least k: reach is asked at m. A list that ended early holds no bar beyond its end. Where
+    importances differ (``varied``) the best of them for the leg counts. ``seen`` keeps what was computed.
+    """
+    recipe = holder.recipe
+    regime = regime_of(recipe, asked)
+    deep = unfolded(recipe, asked, found, k, excluded=holder.excluded)
+    lists = asked.rankings(recipe.depths, [other for other in recipe.legs if other != leg])
+    short = {other: len(keys) for other, keys in lists.items() if len(keys) < deep}
+    short |= {other: 0 for other in recipe.legs if other != leg and other not in lists}
+    at = (recipe.name, leg, varied, regime, deep, scope, tuple(sorted(short.items())))
+    if at not in seen:
+        its = reach(recipe, deep, scope_size=scope, base_sizes=short).regimes[regime].legs[leg]
+        seen[at] = its.class_with_best_prior if recipe.prior and varied else its.class_
+    return seen[at]
 
 
 def _failed(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collection[str]) -> str | None:
@@ -133,10 +198,6 @@ def witness_holds(recipe: Recipe, at: Reach) -> bool:
                 if (seen.memory in [f.key for f in ranked[: at.k]]) != seen.enters:
                     return False
     return True
-
-
-def _regime(recipe: Recipe, asked: Asked) -> str:
-    return asked.regime if asked.regime in recipe.regimes else recipe.regimes[-1]
 
 
 def _classes(at: Reach, field: str = "class_") -> dict[str, dict[str, str]]:

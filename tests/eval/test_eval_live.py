@@ -64,7 +64,9 @@ def test_a_store_that_cannot_be_written_to_is_not_probed_and_says_so() -> None:
 def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url: str, tmp_path: Path) -> None:
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:
-        result = conduct(mem, corpus, *of_ablation("default", ["graph"]), out=tmp_path / "a", baselines=False).result
+        result = conduct(
+            mem, corpus, *of_ablation("default", ["graph"], controlled=False), out=tmp_path / "a", baselines=False
+        ).result
         assert [c["verdict"] for c in result["comparisons"]] != ["not evaluable"] * len(result["comparisons"])
         said = markdown(result)
         rows = [line for line in said.splitlines() if line.startswith("| default | graph | named | 10 |")]
@@ -84,7 +86,9 @@ def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url:
             return [Dropped(one) for one in honest(**given)]
 
         mem.probe = broken  # type: ignore[method-assign, assignment]
-        result = conduct(mem, corpus, *of_ablation("default", ["graph"]), out=tmp_path / "a", baselines=False).result
+        result = conduct(
+            mem, corpus, *of_ablation("default", ["graph"], controlled=False), out=tmp_path / "a", baselines=False
+        ).result
     first = result["comparisons"][0]
     assert first["verdict"] == "not evaluable"
     assert first["sentence"] == (

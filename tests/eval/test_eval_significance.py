@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from eval.statistics.significance import (
     Paired,
+    corrected,
+    enough,
     family,
     holm,
     minimum_detectable,
@@ -29,8 +31,82 @@ def test_the_difference_and_its_wins_ties_and_losses() -> None:
 
 
 def test_values_that_differ_by_rounding_only_are_tied() -> None:
-    at = paired([0.1 + 0.2], [0.3])
-    assert (at.tied, at.delta, at.p) == (1, 0.0, 1.0)
+    at = paired([0.1 + 0.2] * 6, [0.3] * 6)
+    assert (at.tied, at.delta, at.p) == (6, 0.0, 1.0)
+
+
+def test_an_interval_without_width_is_none() -> None:
+    at = paired([0.5] * 40, [0.5] * 40)
+    # nobody differs; rule of three: sqrt(3/40) = .27386; 2.80158 * that / sqrt(40)
+    assert (at.delta, at.low, at.high, at.p) == (0.0, None, None, 1.0)
+    assert at.mde == pytest.approx(0.121312, abs=1e-5)
+    same = paired([0.25] * 40, [0.5] * 40)
+    assert (same.delta, same.low, same.high) == (0.25, None, None)
+
+
+def test_below_six_units_there_is_neither_interval_nor_p_value() -> None:
+    five, six = paired([0.0] * 5, [1.0] * 5), paired([0.0] * 6, [1.0, 1.0, 1.0, 1.0, 1.0, 0.5])
+    # of 2^5 arrangements of signs two are as extreme: .0625 at best; of 2^6, .03125
+    assert (five.low, five.high, five.p, five.p_holm, five.mde, five.tested) == (None, None, None, None, None, False)
+    assert (five.delta, five.units, five.each) == (1.0, 5, (1.0, 1.0, 1.0, 1.0, 1.0))
+    assert six.tested
+    assert six.p == pytest.approx(2 / 64, abs=0.006)
+    assert six.low is not None
+
+
+def test_the_questions_of_one_conversation_are_drawn_together() -> None:
+    rng = np.random.default_rng(2)
+    base = np.zeros(400)
+    each = np.repeat(rng.choice([-0.5, 0.5], 8), 50)  # what one question of a conversation gains, all of them gain
+    labels = [f"c{i}" for i in range(8) for _ in range(50)]
+    alone, together = paired(base, each), paired(base, each, clusters=labels)
+    assert (alone.units, together.units) == (400, 8)
+    assert alone.low is not None
+    assert together.low is not None
+    # eight draws, not four hundred: the interval is about sqrt(50) = 7.07 times as wide
+    width = (together.high - together.low) / (alone.high - alone.low)  # type: ignore[operator]
+    assert 5.5 < width < 8.5
+    assert together.mde / alone.mde == pytest.approx(math.sqrt(50 * 399 / 400 * 8 / 7), rel=1e-6)  # type: ignore[operator]
+    assert together.p > 5 * alone.p  # type: ignore[operator]
+
+
+def test_clusters_of_one_question_each_change_nothing() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.random(30), rng.random(30)
+    assert paired(a, b, clusters=list(range(30)), seed=3) == paired(a, b, seed=3)
+
+
+def test_a_cluster_counts_by_its_questions_and_not_as_one_of_them() -> None:
+    # two clusters of 1 and 3 questions: the mean is over four questions, (1 + 0 + 0 + 0) / 4
+    at = paired([0, 0, 0, 0], [1, 0, 0, 0], clusters=["a", "b", "b", "b"])
+    assert (at.delta, at.each) == (0.25, (1.0, 0.0))
+    with pytest.raises(ValueError, match="one label a question: 1 labels, 2 questions"):
+        paired([0, 0], [1, 1], clusters=["a"])
+
+
+def test_holm_leaves_out_what_was_not_tested() -> None:
+    few, many = paired([0.0] * 3, [1.0] * 3), paired([0.0] * 9, [1.0] * 8 + [0.5])
+    told = corrected({"few": few, "many": many})
+    assert told["few"].p_holm is None
+    assert told["many"].p_holm == many.p  # one test, so nothing to correct for
+
+
+def test_draws_are_enough_for_the_least_p_of_a_large_family() -> None:
+    assert (enough(1), enough(200), enough(800)) == (10_000, 10_000, 40_000)
+    assert 800 / (enough(800) + 1) < 0.05
+
+
+def test_the_effect_that_a_family_could_have_shown_is_larger_than_that_of_one_test() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.random(60)
+    others = {name: base + rng.choice([-0.5, 0.0, 0.5], 60) for name in "abcd"}
+    one, of_four = paired(base, others["a"]), family(base, others)["a"]
+    # z of 1 - .05/8 is 2.4977, of 1 - .05/2 1.95996, of the power .84162: 3.33932 / 2.80158
+    assert of_four.mde / one.mde == pytest.approx(3.33932 / 2.80158, rel=1e-4)  # type: ignore[operator]
+
+
+def test_p_is_never_zero() -> None:
+    assert permutation_p(np.ones(64), samples=99) == 1 / 100
 
 
 def test_holm_by_hand() -> None:
@@ -106,14 +182,14 @@ def test_swapping_the_conditions_turns_the_sign_and_nothing_else(base: list[floa
     assert there.delta == pytest.approx(-back.delta)
     assert (there.won, there.tied, there.lost) == (back.lost, back.tied, back.won)
     assert there.p == back.p
-    assert there.mde == pytest.approx(back.mde)
+    assert there.mde == (None if back.mde is None else pytest.approx(back.mde))
 
 
 @given(st.lists(st.floats(0.0001, 1.0), min_size=1, max_size=12))
 def test_a_corrected_p_is_never_below_the_raw_one_and_keeps_the_order(p_values: list[float]) -> None:
-    corrected = holm(p_values)
-    assert all(c >= p for c, p in zip(corrected, p_values, strict=True))
-    by_raw = [c for _, c in sorted(zip(p_values, corrected, strict=True))]
+    adjusted = holm(p_values)
+    assert all(c >= p for c, p in zip(adjusted, p_values, strict=True))
+    by_raw = [c for _, c in sorted(zip(p_values, adjusted, strict=True))]
     assert by_raw == sorted(by_raw)
 
 

@@ -1,0 +1,50 @@
+"""Where a result comes from: the commit of the code that ran, and how the corpus stands to what was tuned.
+
+The commit is asked when this module is imported, with the code that will run, and not when the result is written.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from eval.datasets import KNOWN_SHA256, Corpus
+
+__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "role"]
+
+ROOT = Path(__file__).resolve().parents[2]
+TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
+"""Sets on which settings of the recipes were chosen."""
+KEPT_APART = {"agentnotes_c": "kept apart, looked at twice"}
+OURS = ("harbour", "toy")
+"""Sets in this repository, written for it: no setting was chosen on them, and nobody else has written them."""
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout, with ``-dirty`` where files differ from it; None where git does not tell."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            capture_output=True, text=True, timeout=10, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.strip() or None
+
+
+COMMIT = _commit()
+
+
+def clean(commit: str | None) -> bool:
+    """Tell whether a result of this commit can be made again: it is known, and no file differed from it."""
+    return commit is not None and not commit.endswith("-dirty")
+
+
+def role(corpus: Corpus) -> str:
+    """Return how a corpus stands to what was tuned, by its bytes where they are known, else by its name."""
+    name = next((n for n, sha in KNOWN_SHA256.items() if sha == corpus.sha256), corpus.name).removesuffix(".json")
+    if name in TUNED_ON:
+        return "tuning set"
+    if name in OURS:
+        return "written for this project, not tuned on"
+    return KEPT_APART.get(name, "not known to this project")

@@ -1,0 +1,101 @@
+"""Where a result comes from: its command, its commit, its vectors, and how its set stands to what was tuned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eval.commands.experiments import in_a_clone
+from eval.datasets import KNOWN_SHA256, load
+from eval.experiments.kept_vectors import KeptVectors, keeping
+from eval.experiments.provenance import COMMIT, clean, role
+from semmem.embedders import load as load_embedder
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Counting:
+    """The hashing embedder, and how many texts it was asked for."""
+
+    def __init__(self) -> None:
+        self.inner = load_embedder("hashing", path=None)
+        self.name, self.dimensions, self.max_tokens = self.inner.name, self.inner.dimensions, self.inner.max_tokens
+        self.fingerprint = self.inner.fingerprint
+        self.asked: list[str] = []
+
+    def count_tokens(self, text: str) -> int:
+        return self.inner.count_tokens(text)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.asked += texts
+        return self.inner.embed(texts)
+
+
+def test_a_vector_is_made_once_and_outlives_the_process(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    made = KeptVectors(first, tmp_path / "v.sqlite").embed(["a boat", "a pier", "a boat"])
+    assert first.asked == ["a boat", "a pier"]
+    kept = KeptVectors(second, tmp_path / "v.sqlite")
+    again = kept.embed(["a pier", "a boat", "a gull"])
+    assert np.array_equal(again[:2], made[[1, 0]])
+    assert np.array_equal(again[2:], first.inner.embed(["a gull"]))
+    assert second.asked == ["a gull"]
+    assert kept.embed([]).shape == (0, kept.dimensions)
+
+
+def test_the_vectors_used_say_who_made_them_when_and_what_they_hash_to(tmp_path: Path) -> None:
+    one, other = (KeptVectors(Counting(), tmp_path / f"{n}.sqlite") for n in ("a", "b"))
+    one.embed(["a boat"])
+    one.embed(["a pier"])
+    other.embed(["a pier", "a boat"])
+    told = one.origin()
+    assert told == other.origin()  # whatever the order in which they were asked for
+    assert (told["used"], told["made at"]) == (2, {COMMIT or "": 2})
+    assert re.fullmatch(r"[0-9a-f]{64}", told["sha256"])
+    other.embed(["a gull"])
+    assert other.origin()["sha256"] != told["sha256"]
+
+
+def test_kept_vectors_of_two_models_lie_in_two_files(tmp_path: Path) -> None:
+    assert isinstance(keeping("hashing", tmp_path), KeptVectors)
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith("hashing")
+    assert keeping("none", tmp_path) == "none"
+
+
+def test_the_commit_is_asked_with_the_code_and_a_dirty_tree_is_not_clean() -> None:
+    assert COMMIT is None or re.fullmatch(r"[0-9a-f]{12}(-dirty)?", COMMIT)
+    assert clean("60a65d7aaaaa")
+    assert not clean("60a65d7aaaaa-dirty")
+    assert not clean(None)
+
+
+def test_a_set_is_told_by_its_bytes_and_a_copy_of_another_name_does_not_hide_it() -> None:
+    toy = load(ROOT / "eval" / "data" / "toy")
+    assert role(toy) == "written for this project, not tuned on"
+    assert role(replace(toy, name="mine")) == "not known to this project"
+    assert role(replace(toy, name="mine", sha256=KNOWN_SHA256["musique100"])) == "tuning set"
+    assert role(replace(toy, name="agentnotes_c")) == "kept apart, looked at twice"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (str(ROOT / "eval" / "data" / "toy"), "eval/data/toy"),
+        ("musique100", "musique100"),
+        (str(ROOT / "tests"), "tests"),
+    ],
+)
+def test_a_command_names_data_as_anybody_may_write_it(given: str, written: str) -> None:
+    assert in_a_clone(given) == written
+
+
+def test_a_command_names_a_set_of_ones_own_without_the_place_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert in_a_clone(str(tmp_path / "mine")) == "mine"

@@ -1,0 +1,278 @@
+"""What is known of a comparison before its numbers: reach with the lists there are, and what contradicts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from eval.cli import app
+from eval.datasets import Query
+from eval.experiments.conditions import Condition, named
+from eval.experiments.fusings import fused_places, unfolded
+from eval.experiments.lists import Asked, Found, Key
+from eval.statistics.clusters import clusters, described, unit
+from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, idle
+from eval.statistics.measures import Measured
+from eval.statistics.preflight import Contradicted, preflight, standing, witness_holds
+from semmem.model.recipe import recipe
+from semmem.rank_cap import reach
+
+TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
+SEED = Condition("seed", recipe("seed", prior=False))
+
+
+def question(id: str = "q", namespace: str = "n", gold: Sequence[str] = ("g0",), **more: Any) -> Query:
+    return Query(id, "?", namespace, tuple(gold), **more)
+
+
+def keys(prefix: str, count: int, part: int = 0) -> list[tuple[Key, float]]:
+    return [((f"{prefix}{i}", part), float(count - i)) for i in range(count)]
+
+
+def asked(lexical: int = 40, dense: int = 40, graph: int = 40, id: str = "q") -> Asked:
+    """Return lists in which no memory is found twice."""
+    return Asked(id, "any", {"lexical": keys("l", lexical), "dense": keys("d", dense), "graph": keys("g", graph)})
+
+
+def known(*lists: Asked, importance: Mapping[str, float] | None = None) -> dict[Key, Found]:
+    all_keys = {key for one in lists for pairs in one.legs.values() for key, _ in pairs}
+    return {key: Found((importance or {}).get(key[0], 0.5), f"{key[0]} {key[1]}") for key in all_keys}
+
+
+def judged(lists: Asked, found: Mapping[Key, Found], holder: Condition = SEED, k: int = 10, **more: Any) -> Any:
+    run = {lists.id: fused_places(holder.recipe, lists, found).places}
+    return standing(
+        holder, "graph", k, [question()], {lists.id: lists}, {"n": 500}, found={"n": found}, run=run, **more
+    )
+
+
+def test_with_long_lists_the_lightly_weighted_graph_is_boost_only_and_nothing_of_it_enters() -> None:
+    lists = asked()
+    at = judged(lists, known(lists))
+    assert (at.reach, at.boost_only, at.entered, at.leg_only) == ({"any": "boost-only"}, 1, 0, 40)
+
+
+def test_a_list_that_ended_early_holds_no_bar_beyond_its_end() -> None:
+    # 4 + 4 memories of the text legs leave places 9 and 10 to whatever comes
+    lists = asked(lexical=4, dense=4)
+    at = judged(lists, known(lists))
+    assert at.reach == {"any": "guaranteed"}
+    assert (at.boost_only, at.entered) == (0, 2)
+
+
+def test_parts_of_one_memory_free_places_for_what_only_the_graph_found() -> None:
+    # sixteen parts of two memories stand first; folded, they leave eight places, and the audit saw them filled
+    parts = [((f"l{i % 2}", i + 1), 40.0 - i) for i in range(40)]
+    lists = Asked("q", "any", {"lexical": parts, "dense": parts, "graph": keys("g", 12)})
+    found = known(lists)
+    assert unfolded(SEED.recipe, lists, found, 10) == 48
+    at = judged(lists, found)
+    assert at.entered == 8
+    assert at.reach == {"any": "possible"}
+
+
+def test_copies_of_one_text_free_places_too() -> None:
+    lists = asked()
+    same = {key: Found(0.5, "copy" if key[0][0] in "ld" else found.content) for key, found in known(lists).items()}
+    at = judged(lists, same)
+    assert at.entered == 9
+    assert at.reach["any"] != "boost-only"
+
+
+def test_where_importances_differ_the_best_one_for_the_leg_counts() -> None:
+    # .75/61 is below 1/70 by 14 %; a prior of .7 to 1 can make up for that
+    heavier = Condition("seed .75", recipe("seed", weights={"graph": 0.75}))
+    lists = asked()
+    assert judged(lists, known(lists), heavier).reach == {"any": "boost-only"}
+    assert judged(lists, known(lists, importance={"g0": 1.0}), heavier).reach == {"any": "possible"}
+
+
+def test_only_regimes_that_a_question_is_in_are_judged() -> None:
+    default = named("default-0.1")
+    lists = Asked("q", "unnamed", asked().legs)
+    at = judged(lists, known(lists), default)
+    assert set(at.reach) == {"unnamed"}
+
+
+def test_a_boost_only_leg_with_a_memory_of_its_own_in_the_first_k_stops_the_run() -> None:
+    lists = asked()
+    run = {"q": ("g7", *(f"l{i}" for i in range(9)))}
+    with pytest.raises(Contradicted, match=r"boost-only at k = 10, and 1 of the memories that only it returned"):
+        standing(SEED, "graph", 10, [question()], {"q": lists}, {"n": 500}, found={"n": known(lists)}, run=run)
+
+
+def test_a_leg_that_is_empty_for_most_questions_is_so_end_to_end() -> None:
+    lists = {str(i): asked(graph=5 if i == 0 else 0, id=str(i)) for i in range(4)}
+    queries = [question(id) for id in lists]
+    at = standing(SEED, "graph", 10, queries, lists, {"n": 500}, found={"n": known(*lists.values())})
+    assert at.empty == 0.75
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def measured(ids: Sequence[str], values: Sequence[float], strata: Sequence[str], apart: Sequence[bool]) -> Measured:
+    each = np.array(values, dtype=float)
+    return Measured(tuple(ids), tuple(strata), tuple(apart), {"R@10": each, "R@5": each})
+
+
+def compared(
+    differences: Mapping[str, Sequence[float]],
+    *,
+    strata: Sequence[str] | None = None,
+    metrics: Sequence[str] = ("R@10",),
+) -> list[dict[str, Any]]:
+    """Compare conditions whose values differ from their own base as ``differences`` says; every base is another one."""
+    count = len(next(iter(differences.values())))
+    ids = [f"q{i}" for i in range(count)]
+    kinds = list(strata or ["all"] * count)
+    queries = [
+        question(id, gold=(f"gold {id}",), stratum=s, apart=s == "trap") for id, s in zip(ids, kinds, strict=True)
+    ]
+    aparts = [q.apart for q in queries]
+    lists = {id: asked(id=id) for id in ids}
+    conditions: dict[str, Condition] = {}
+    values: dict[str, Measured] = {}
+    comparisons = []
+    for i, (name, by_question) in enumerate(differences.items()):
+        base, other = Condition(f"base {i}", recipe("hybrid")), Condition(name, recipe("hybrid", exact_bonus=0.25))
+        conditions |= {base.name: base, other.name: other}
+        values[base.name] = measured(ids, [0.0] * count, kinds, aparts)
+        values[name] = measured(ids, by_question, kinds, aparts)
+        comparisons.append(Comparison(name, base.name, name))
+    exact = {id: Asked(id, "any", one.legs, exact=(("l0", 0),)) for id, one in lists.items()}
+    of_lists = Lists(exact, {"n": known(*lists.values())})
+    return compare(
+        comparisons, metrics, conditions, {n: {} for n in conditions}, values, dict.fromkeys(conditions, of_lists),
+        queries, {"n": 500},
+    )  # fmt: skip
+
+
+GAIN = [1.0] * 9 + [0.0] * 21
+
+
+def test_holm_runs_over_all_comparisons_of_a_run_whatever_their_bases() -> None:
+    (alone,) = [c for c in compared({"a": GAIN}) if c["group"] == "headline"]
+    rows = [c for c in compared({"a": GAIN, "b": GAIN, "c": GAIN}) if c["group"] == "headline"]
+    # nine wins of thirty: 2/2^9 = .0039; of three such, the least is three times that
+    assert alone["paired"]["p_holm"] == alone["paired"]["p"] == pytest.approx(2 / 512, abs=0.002)
+    assert [c["paired"]["p_holm"] for c in rows] == pytest.approx([3 * alone["paired"]["p"]] * 3)
+
+
+def test_holm_runs_over_the_metrics_of_a_run_too() -> None:
+    rows = [c for c in compared({"a": GAIN}, metrics=("R@10", "R@5")) if c["group"] == "headline"]
+    assert [c["metric"] for c in rows] == ["R@10", "R@5"]
+    assert [c["paired"]["p_holm"] for c in rows] == pytest.approx([2 * c["paired"]["p"] for c in rows])
+
+
+def test_the_effect_that_could_have_been_shown_is_that_of_the_family() -> None:
+    (alone,) = [c for c in compared({"a": GAIN}) if c["group"] == "headline"]
+    first = next(c for c in compared({"a": GAIN, "b": GAIN, "c": GAIN}) if c["group"] == "headline")
+    # z of 1 - .05/6 is 2.39398, of 1 - .05/2 1.95996, of the power .84162: 3.23560 / 2.80158
+    assert first["paired"]["mde"] / alone["paired"]["mde"] == pytest.approx(3.23560 / 2.80158, rel=1e-4)
+
+
+def test_a_stratum_is_corrected_over_everything_that_was_looked_at() -> None:
+    kinds = ["one"] * 15 + ["two"] * 15
+    rows = {c["group"]: c["paired"] for c in compared({"a": GAIN}, strata=kinds)}
+    assert rows["headline"]["p_holm"] == rows["headline"]["p"]  # the question that was asked, the only one
+    # headline and two strata: the first of three, and the last of them the p that is largest
+    assert rows["one"]["p_holm"] == pytest.approx(3 * rows["one"]["p"], rel=0.5)
+    assert rows["one"]["p_holm"] > 2 * rows["one"]["p"]
+    assert rows["two"]["p_holm"] == 1.0
+
+
+def test_questions_apart_are_not_in_the_headline() -> None:
+    kinds = ["all"] * 20 + ["trap"] * 10
+    rows = {c["group"]: c["paired"]["n"] for c in compared({"a": GAIN}, strata=kinds)}
+    assert rows == {"headline": 20, "all": 20, "trap": 10}
+
+
+def test_a_prior_over_equal_importances_can_do_nothing_and_one_over_others_can() -> None:
+    base, other = Condition("a", recipe("hybrid")), Condition("b", recipe("hybrid", prior=False))
+    floor = Condition("c", recipe("hybrid", prior_floor=0.2))
+    lists = asked()
+    equal, unequal = (Lists({"q": lists}, {"n": known(lists, importance=i)}) for i in ({}, {"l0": 0.9}))
+    for changed in (other, floor):
+        assert str(idle(base, changed, equal, equal)).startswith("every memory has the same importance")
+        assert idle(base, changed, unequal, unequal) is None
+
+
+def test_a_contradiction_is_an_error_of_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = asked()
+    of_lists = Lists({"q": lists}, {"n": known(lists)})
+    conditions = {"seed": SEED, "seed~graph": Condition("seed~graph", recipe("hybrid", name="x"))}
+    values = dict.fromkeys(conditions, measured(["q"], [0.0], ["all"], [False]))
+    runs = {"seed": {"q": ("g3", "l0")}, "seed~graph": {"q": ("l0",)}}
+    with pytest.raises(ExperimentError, match="nothing of this run can be trusted"):
+        compare(
+            [Comparison("graph", "seed~graph", "seed", "graph")], ["R@10"], conditions, runs, values,
+            dict.fromkeys(conditions, of_lists), [question()], {"n": 500},
+        )  # fmt: skip
+
+
+def test_a_witness_that_the_fusion_contradicts_is_seen() -> None:
+    plan = recipe("seed")
+    at = reach(plan, 10)
+    assert witness_holds(plan, at)
+    # the arithmetic of k = 10 sent through a list that is cut at 1: what should enter at place 10 does not
+    leg = at.regimes["any"].legs["dense"]
+    assert leg.witness is not None
+    turned = {**leg.witness.rankings, "dense": tuple(reversed(leg.witness.rankings["dense"]))}
+    object.__setattr__(leg.witness, "rankings", turned)
+    object.__setattr__(leg.witness, "enters", False)
+    assert not witness_holds(plan, at)
+
+
+def test_reach_in_the_report_is_for_the_smallest_scope_a_question_has() -> None:
+    queries = [question("a", "small"), question("b", "large")]
+    lists = {"a": asked(id="a"), "b": asked(id="b")}
+    said = preflight(named("seed"), queries, lists, {"small": 8, "large": 500})
+    assert said["smallest scope"] == 8
+    # no ten memories in scope: whatever a leg returns is among the first ten
+    assert said["reach"]["10"]["any"]["graph"] == "guaranteed"
+    assert preflight(named("seed"), queries[1:], lists, {"large": 500})["reach"]["10"]["any"]["graph"] == "boost-only"
+
+
+# --- what one draw is -------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_is_one_draw_where_there_are_several() -> None:
+    queries = [question("a", "x"), question("b", "x", ("other",)), question("c", "y", ("third",))]
+    assert clusters(queries) == {"a": "x", "b": "x", "c": "y"}
+    assert described(queries) == {"unit": "conversation", "units": 2, "questions": 3}
+
+
+def test_questions_that_share_a_gold_memory_are_one_draw() -> None:
+    queries = [
+        question("a", gold=("1", "2")), question("b", gold=("2", "3")),
+        question("c", gold=("3",)), question("d", gold=("4",)),
+    ]  # fmt: skip
+    of = clusters(queries)
+    assert of["a"] == of["b"] == of["c"] != of["d"]
+    assert unit(queries) == "document"
+    assert unit([question("a", gold=("1",)), question("b", gold=("2",))]) == "question"
+
+
+# --- the case of the audit --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The leg:UserWarning")
+def test_the_harness_says_what_its_own_result_says(store_url: str, tmp_path: Path) -> None:
+    """A boost-only recipe without the dense leg: 29 memories of the graph alone stood beside "can never bring in"."""
+    given = ["--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path)]
+    more = ["--recipe", "seed~dense", "--leg", "graph", "--metric", "R@10", "--no-controls"]
+    assert CliRunner().invoke(app, ["ablate", *given, *more], catch_exceptions=False).exit_code == 0
+    result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    for c in result["comparisons"]:
+        assert (c["verdict"] == "re-ranking only") <= (c["turnover"]["leg-only"] == 0), c["group"]
+    whole = next(c for c in result["comparisons"] if c["group"] == "headline")
+    assert whole["turnover"]["leg-only"] > 0
+    assert whole["reach"]["any"] in ("possible", "guaranteed")
+    assert "boost-only for" in " ".join(whole["notes"])
