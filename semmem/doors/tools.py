@@ -1,0 +1,96 @@
+"""Tools for the APIs of OpenAI and Anthropic: the schemas that a request carries, and the function that runs a call.
+
+They are the tools of the MCP server: same names, arguments, answers and errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from semmem.doors.mcp.reading import TOOLS as READING
+from semmem.doors.mcp.scope import Agent, Scope
+from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
+from semmem.doors.mcp.writing import TOOLS as WRITING
+from semmem.model.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["Api", "run_call", "tool_schemas"]
+
+Api = Literal["openai", "openai-chat", "anthropic"]
+
+_TOOLS = {tool.name: tool for tool in (*WRITING, *READING) if tool.name.startswith("memory_")}
+
+
+def tool_schemas(api: Api = "openai", *, only: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Return what the field ``tools`` of a request takes.
+
+    ``openai`` is the Responses API, ``openai-chat`` Chat Completions (and every endpoint that speaks it),
+    ``anthropic`` the Messages API. ``only`` names the tools, else it is all of them. Raises InvalidInput for an unknown
+    name.
+    """
+    for name in only or ():
+        _tool(name)
+    chosen = [tool for tool in _TOOLS.values() if only is None or tool.name in only]
+    match api:
+        case "openai":
+            return [{"type": "function", **_described(tool), "parameters": _schema(tool)} for tool in chosen]
+        case "openai-chat":
+            return [
+                {"type": "function", "function": {**_described(tool), "parameters": _schema(tool)}} for tool in chosen
+            ]
+        case "anthropic":
+            return [{**_described(tool), "input_schema": _schema(tool)} for tool in chosen]
+    raise InvalidInput(f"api must be 'openai', 'openai-chat' or 'anthropic', not {api!r}.")
+
+
+def run_call(
+    memory: Semmem,
+    name: str,
+    arguments: str | Mapping[str, Any] | None,
+    *,
+    namespace: str = "default",
+    agent: str | None = None,
+) -> tuple[str, bool]:
+    """Run one call of a tool as the model made it, and return (what to send back, whether it is an error).
+
+    ``arguments`` are a mapping, or the JSON that OpenAI's APIs send. ``namespace`` is where it writes and looks unless
+    the call names another; ``agent`` is noted with what is remembered. Never raises for what a model may do wrong: the
+    answer then is JSON with a sentence that says what to do.
+    """
+    try:
+        tool = _tool(name)
+        given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
+        if not isinstance(given, dict):
+            raise InvalidInput(f"The arguments of {name} must be an object, not {type(given).__name__}.")
+    except json.JSONDecodeError as error:
+        wrong = answer_error(InvalidInput(f"The arguments of {name} are not JSON: {error}."))
+        return wrong.text, True
+    except (InvalidInput, NotFound) as error:
+        return answer_error(error).text, True
+    scope = Scope(namespace, (namespace,), "the program that runs the call")
+    answer = answer_call(tool, lambda: Call(memory, given, scope, Agent(agent)), given)
+    return answer.text, answer.failed
+
+
+def _tool(name: str) -> Tool:
+    tool = _TOOLS.get(name)
+    if tool is None:
+        raise NotFound(f"There is no tool {name!r}; there are {', '.join(_TOOLS)}.")
+    return tool
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description}
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(tool.arguments),
+        "required": list(tool.required),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,90 @@
+"""Tools for the APIs of OpenAI and Anthropic: schemas in their forms, and calls that answer whatever a model sends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.doors.tools import Api, run_call, tool_schemas
+
+
+@pytest.fixture
+def mem() -> Iterator[semmem.Semmem]:
+    with semmem.connect("sqlite::memory:") as opened:
+        yield opened
+
+
+def test_each_api_has_its_form() -> None:
+    only = ["memory_recall"]
+    (responses,), (chat,), (messages,) = (
+        tool_schemas(api, only=only)
+        for api in ("openai", "openai-chat", "anthropic")  # type: ignore[arg-type]
+    )
+    schema = responses["parameters"]
+    assert (schema["required"], schema["additionalProperties"]) == (["query"], False)
+    assert (responses["type"], responses["name"]) == ("function", "memory_recall")
+    assert chat == {"type": "function", "function": {k: v for k, v in responses.items() if k != "type"}}
+    assert messages == {
+        "name": "memory_recall", "description": responses["description"], "input_schema": schema,
+    }  # fmt: skip
+    names = [tool["name"] for tool in tool_schemas("anthropic")]
+    assert {"memory_remember", "memory_recall", "memory_get", "memory_list", "memory_update", "memory_forget"} <= set(
+        names
+    )
+
+
+def test_the_forms_are_those_that_the_packages_of_the_two_check() -> None:
+    anthropic = pytest.importorskip("anthropic.types")
+    openai = pytest.importorskip("openai.types.responses")
+    from pydantic import TypeAdapter
+
+    TypeAdapter(list[anthropic.ToolParam]).validate_python(tool_schemas("anthropic"))
+    for tool in tool_schemas("openai"):
+        openai.FunctionTool(**tool, strict=False)
+
+
+def test_a_model_remembers_recalls_changes_and_forgets(mem: semmem.Semmem) -> None:
+    said, wrong = run_call(mem, "memory_remember", '{"text": "The ferry leaves at nine."}', namespace="p", agent="tug")
+    assert not wrong
+    (memory,) = mem.list(namespace="p")
+    assert memory.metadata == {"agent": "tug"}
+    said, wrong = run_call(mem, "memory_recall", {"query": "ferry"}, namespace="p")
+    assert (wrong, [hit["id"] for hit in json.loads(said)["hits"]]) == (False, [memory.id])
+    assert run_call(mem, "memory_update", {"id": memory.id, "text": "It leaves at ten."}, namespace="p")[1] is False
+    assert mem.get(memory.id, namespace="p").text == "It leaves at ten."
+    assert run_call(mem, "memory_forget", {"id": memory.id}, namespace="p")[1] is False
+    assert list(mem.list(namespace="p")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("memory_dance", "{}", "There is no tool 'memory_dance'; there are memory_"),
+        ("memory_recall", "{", "The arguments of memory_recall are not JSON"),
+        ("memory_recall", "[1]", "must be an object, not list"),
+        ("memory_recall", None, "memory_recall needs query"),
+        ("memory_recall", {"query": "x", "colour": 1}, "memory_recall has no argument 'colour'"),
+        ("memory_recall", {"query": ""}, "The query is empty"),
+        ("memory_get", {"id": "no"}, "There is no memory 'no'"),
+        ("memory_remember", {"text": " "}, "The text is empty"),
+    ],
+)
+def test_what_a_model_does_wrong_is_answered_with_what_to_do(
+    mem: semmem.Semmem, name: str, arguments: Any, sentence: str
+) -> None:
+    said, wrong = run_call(mem, name, arguments)
+    assert wrong
+    assert sentence in json.loads(said)["error"]["message"]
+
+
+def test_an_unknown_api_or_tool_is_refused() -> None:
+    unknown: Any = "gemini"
+    with pytest.raises(semmem.InvalidInput, match="api must be 'openai', 'openai-chat' or 'anthropic'"):
+        tool_schemas(unknown)
+    with pytest.raises(semmem.NotFound, match="no tool 'x'"):
+        tool_schemas("openai", only=["x"])
+    assert Api.__args__ == ("openai", "openai-chat", "anthropic")  # type: ignore[attr-defined]
