@@ -10,16 +10,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.config import Settings
 from semmem.embedders import vector_key
 from semmem.model.errors import InvalidInput
 from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
-from semmem.model.store import Store
+from semmem.model.store import Store, VectorStore
 from semmem.model.types import Filters, Memory
 from semmem.stores import open_store, parse_url
 from semmem.text.passages import embedded_text
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
 
 __all__ = ["backup", "check", "copy", "exported", "hashes", "restore"]
 
@@ -51,14 +54,14 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
     try:
         target = _open(to_url, chosen)
         try:
-            return copy_store(source, target, progress=progress)
+            return copy_store(_postgres(source, "copy"), _postgres(target, "copy"), progress=progress)
         finally:
             target.close()
     finally:
         source.close()
 
 
-def backup(store: Any, file: str | os.PathLike[str], *, force: bool, progress: Progress) -> BackupReport:
+def backup(store: Store, file: str | os.PathLike[str], *, force: bool, progress: Progress) -> BackupReport:
     """Write all of ``store`` into one file; see semmem.stores.postgres.backup."""
     from semmem.stores.postgres.backup import backup as back_up
 
@@ -70,7 +73,7 @@ def backup(store: Any, file: str | os.PathLike[str], *, force: bool, progress: P
         raise InvalidInput(f"The backup cannot be written to {where}: {error.strerror or error}.") from error
 
 
-def restore(store: Any, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:
+def restore(store: Store, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:
     """Fill an empty store from a backup; see semmem.stores.postgres.backup."""
     from semmem.stores.postgres.backup import restore as restore_store
 
@@ -84,7 +87,7 @@ def check(file: str | os.PathLike[str]) -> None:
     backup.check(_path(file))
 
 
-def hashes(store: Any, namespace: str | None) -> Mapping[str, NamespaceHash]:
+def hashes(store: Store, namespace: str | None) -> Mapping[str, NamespaceHash]:
     """Return counts and hashes of a namespace, or of all of them, in one moment of the store."""
     from semmem.stores.postgres import tables
 
@@ -92,7 +95,7 @@ def hashes(store: Any, namespace: str | None) -> Mapping[str, NamespaceHash]:
         return tables.hashes(connection, namespace)
 
 
-def _open(url: str, chosen: Settings) -> Any:
+def _open(url: str, chosen: Settings) -> Store:
     return open_store(
         url,
         home=chosen.home,
@@ -103,9 +106,11 @@ def _open(url: str, chosen: Settings) -> Any:
     )
 
 
-def _postgres(store: Any, what: str) -> Any:
+def _postgres(store: Store, what: str) -> PostgresStore:
     """Return ``store`` if it is on PostgreSQL. Raises InvalidInput that names the other way."""
-    if hasattr(store, "lasting"):
+    from semmem.stores.postgres.store import PostgresStore
+
+    if isinstance(store, PostgresStore):
         return store
     raise InvalidInput(_OTHER_WAY.format(what))
 
@@ -135,7 +140,8 @@ def exported(
     memory, or each of its parts) to float32 bytes in base64. Pages are read one after the other: what is written
     meanwhile may be missing.
     """
-    identity = store.embedder() if vectors else None
+    held = store.vectors if vectors else None
+    identity = None if held is None else held.embedder()
     for namespace in store.namespaces() if namespaces is None else namespaces:
         cursor: str | None = None
         limit = _PAGE
@@ -143,8 +149,8 @@ def exported(
             page = store.list(namespace, filters, limit, cursor)
             for memory in page:
                 row = _row(memory)
-                if identity is not None:
-                    row |= _vectors(store, memory, str(identity["name"]), str(identity["fingerprint"]))
+                if held is not None and identity is not None:
+                    row |= _vectors(store, held, memory, str(identity["name"]), str(identity["fingerprint"]))
                 yield row
             cursor = page.cursor
             if cursor is None:
@@ -184,14 +190,14 @@ def _told(when: datetime | None) -> str | None:
     return None if when is None else when.astimezone(UTC).isoformat()
 
 
-def _vectors(store: Store, memory: Memory, name: str, fingerprint: str) -> dict[str, Any]:
-    ords = store.locate(memory.namespace, memory.id)
-    found, values = store.vectors([memory.namespace], ords)
+def _vectors(store: Store, vectors: VectorStore, memory: Memory, name: str, fingerprint: str) -> dict[str, Any]:
+    ords = store.ords_of(memory.namespace, memory.id)
+    found, values = vectors.vectors_of([memory.namespace], ords)
     if not len(found):
         return {}
     if name.startswith("external:"):
         return {"vector": [float(x) for x in values[0]]}
-    pieces = {ords[0]: memory} if len(ords) == 1 else store.memories([memory.namespace], ords)
+    pieces = {ords[0]: memory} if len(ords) == 1 else store.indexed_memories([memory.namespace], ords)
     packed = {
         vector_key(embedded_text(pieces[ord])): base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
         for ord, vector in zip(found.tolist(), values, strict=True)

@@ -74,7 +74,8 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
         # connect warns of legs that reach nothing; here that is what is being studied.
         warnings.simplefilter("ignore", UserWarning)
         with semmem.connect(store, embedder="none") as looked:
-            given = (looked.store.embedder() or {}).get("name", "").startswith("external:")
+            filler = None if looked.store.vectors is None else looked.store.vectors.embedder()
+            given = filler is not None and filler["name"].startswith("external:")
         mem = semmem.connect(store, embedder=embedder if given else keeping(embedder, RUNS / "vectors"))
     try:
         yield mem

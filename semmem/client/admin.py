@@ -28,7 +28,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
-from semmem.model.store import Store, need
+from semmem.model.store import GraphStore, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.graph_view import graph_view
 from semmem.read.overrides import changed, dotted, fitted
@@ -51,13 +51,12 @@ __all__ = ["Concepts", "Keeping"]
 class Keeping:
     """The graph and its names, rebuilding, upkeep."""
 
-    store: Any
+    store: Store
     recipe: Recipe
     settings: Settings
     _encoder: Encoder
     _upkeep: Upkeep
     _ingest: Ingest
-    _concepts: Concepts
     _legs: Legs
     _recaller: Recaller
     recall: Callable[..., Recall]
@@ -70,7 +69,6 @@ class Keeping:
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.
         """
-        need(self.store, "graph")
         where = string("namespace", namespace)
         return graph_view(
             self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
@@ -78,24 +76,24 @@ class Keeping:
 
     def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
         """Return the names that memories mention, the most mentioned first; ``like`` is a piece of a name."""
-        need(self.store, "graph")
         piece = None if like is None else string("like", like)
-        return self._concepts.list(string("namespace", namespace), piece, limit)
+        return self._concepts().list(string("namespace", namespace), piece, limit)
 
     def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
         """Take the name ``a`` for ``b`` from now on, in memories that are stored too. Raises NotFound, InvalidInput."""
-        need(self.store, "graph")
-        self._concepts.merge(string("a", a), string("b", b), string("namespace", namespace))
+        self._concepts().merge(string("a", a), string("b", b), string("namespace", namespace))
 
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
         """Let ``name`` stand by itself: merges of it and into it are undone. Raises NotFound for an unknown name."""
-        need(self.store, "graph")
-        self._concepts.split(string("name", name), string("namespace", namespace))
+        self._concepts().split(string("name", name), string("namespace", namespace))
 
     def graph_hash(self, *, namespace: str = "default") -> str:
         """Return a hash of the graph, the same whatever the order in which the memories came, after ``maintain``."""
-        found: str = self.store.graph_hash(string("namespace", namespace))
-        return found
+        return graph_of(self.store).graph_hash(string("namespace", namespace))
+
+    def _concepts(self) -> Concepts:
+        """Return who lists and corrects the names. Raises InvalidInput where no graph is kept."""
+        return Concepts(self.store, graph_of(self.store), self._upkeep, self.settings.language)
 
     def rebuild(
         self,
@@ -113,10 +111,10 @@ class Keeping:
         """
         if extract:
             return self._upkeep.reextract(progress)
-        need(self.store, "dense")
+        vectors = vectors_of(self.store)
         if embedder is not None:
-            return replace_vectors(self.store, self._encoder, embedder, progress)
-        return fill_in(self.store, self._encoder, progress)
+            return replace_vectors(vectors, self._encoder, embedder, progress)
+        return fill_in(vectors, self._encoder, progress)
 
     def register_leg(self, name: str, factory: Factory) -> None:
         """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.model.search."""
@@ -251,8 +249,9 @@ class Keeping:
 class Concepts:
     """Lists and corrects the names of a store."""
 
-    def __init__(self, store: Store, upkeep: Upkeep, language: str) -> None:
+    def __init__(self, store: Store, graph: GraphStore, upkeep: Upkeep, language: str) -> None:
         self._store = store
+        self._graph = graph
         self._upkeep = upkeep
         self._language = language
 
@@ -260,27 +259,27 @@ class Concepts:
         """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
-        corrections = self._store.moment([namespace])[1][namespace]
+        corrections = self._graph.snapshot([namespace])[1][namespace]
         aliases: dict[int, list[str]] = {}
         for key, (into, _) in corrections.into.items():
             aliases.setdefault(into, []).append(corrections.names[key])
         return [
             Concept(name, "name", df, subjects, tuple(sorted(aliases.get(key, ()))))
-            for key, name, df, subjects in self._store.concepts(namespace, like, limit)
+            for key, name, df, subjects in self._graph.concept_counts(namespace, like, limit)
         ]
 
     def merge(self, one: str, other: str, namespace: str) -> None:
         """Take the name ``one`` for ``other`` from now on, in what is stored as well."""
-        corrections = self._store.moment([namespace])[1][namespace]
+        corrections = self._graph.snapshot([namespace])[1][namespace]
         key, into = self._known(one, namespace, corrections), self._known(other, namespace, corrections)
-        if not self._store.correct(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
+        if not self._graph.record_correction(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
             raise InvalidInput(f"{one!r} and {other!r} are one concept already; nothing was changed.")
         self._upkeep.corrected(namespace)
 
     def split(self, name: str, namespace: str) -> None:
         """Let a name stand by itself: what was merged into it, or it into another, is parted again."""
-        key = self._known(name, namespace, self._store.moment([namespace])[1][namespace])
-        self._store.correct(namespace, (key, " ".join(name.split())), None)
+        key = self._known(name, namespace, self._graph.snapshot([namespace])[1][namespace])
+        self._graph.record_correction(namespace, (key, " ".join(name.split())), None)
         self._upkeep.corrected(namespace)
 
     def _known(self, name: str, namespace: str, corrections: Corrections) -> int:

@@ -9,7 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
-from semmem.client.admin import Concepts, Keeping
+from semmem.client.admin import Keeping
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
 from semmem.extractors import check as check_extractor
@@ -26,7 +26,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
-from semmem.model.store import Store, absence, lacking
+from semmem.model.store import Store, absence
 from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
@@ -96,7 +96,7 @@ class Semmem(Keeping):
 
     def __init__(
         self,
-        store: Any,
+        store: Store,
         *,
         recipe: Recipe,
         embedder: str | Embedder | None,
@@ -110,11 +110,10 @@ class Semmem(Keeping):
         self._encoder = Encoder(store, embedder or settings.embedder, settings.model)
         language = settings.language
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
-        usual = settings.extractor if "graph" in store.capabilities else "rules"
+        usual = settings.extractor if store.graph is not None else "rules"
         chosen = extractor_of(extractor or usual, settings)
         self._upkeep = Upkeep(store, chosen)
         self._ingest = Ingest(store, chosen, self._encoder.found, self._encoder.renewed, self._encoder.filled)
-        self._concepts = Concepts(store, self._upkeep, language)
         self._legs = Legs(store, legs_of(store, language), legs)
         self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)
         if embedder is not None:
@@ -262,8 +261,7 @@ class Semmem(Keeping):
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
-        memory: Memory = found[0]
-        return memory
+        return found[0]
 
     def list(
         self,
@@ -277,8 +275,7 @@ class Semmem(Keeping):
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
         after = None if cursor is None else string("cursor", cursor)
-        page: Page = self.store.list(string("namespace", namespace), checked_filters(filters), limit, after)
-        return page
+        return self.store.list(string("namespace", namespace), checked_filters(filters), limit, after)
 
     def forget(
         self,
@@ -309,12 +306,12 @@ class Semmem(Keeping):
         if id is not None:
             string("id", id)
         where = string("namespace", namespace)
-        count: int = (
+        count = (
             self.store.forget_namespace(where, dry_run=dry_run)
             if everything
             else self.store.forget(where, id, chosen, dry_run=dry_run)
         )
-        if id is not None and count == 0 and chosen and self.store.payloads([(namespace, id)]):
+        if id is not None and count == 0 and chosen and self.store.payload_hashes([(namespace, id)]):
             raise NotFound(
                 f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
             )
@@ -328,13 +325,11 @@ class Semmem(Keeping):
 
     def stats(self, *, namespace: str | None = None) -> Stats:
         """Return counts of the store, or of one namespace."""
-        counts: Stats = self.store.stats(namespace)
-        return counts
+        return self.store.stats(namespace)
 
     def namespaces(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
-        found: Sequence[Namespace] = self.store.overview()
-        return found
+        return self.store.overview()
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
@@ -349,10 +344,14 @@ class Semmem(Keeping):
 
 
 def legs_of(store: Store, language: str) -> dict[str, Leg]:
-    """Return the legs that search ``store``, by name; one whose capability it does not declare says so when asked."""
-    legs: tuple[Leg, ...] = (Lexical(store, language), Dense(store), Graph(store, language))
-    absent = {leg.name: absence(store, leg.name) for leg in legs if lacking(store, leg.name) is not None}
-    return {leg.name: Absent(leg.name, absent[leg.name]) if leg.name in absent else leg for leg in legs}
+    """Return the legs that search ``store``, by name; one that it cannot answer says so when asked."""
+    legs: dict[str, Leg] = {name: Absent(name, absence(store, name)) for name in ("dense", "graph")}
+    legs = {"lexical": Lexical(store, language), **legs}
+    if store.vectors is not None:
+        legs["dense"] = Dense(store.vectors)
+    if store.graph is not None:
+        legs["graph"] = Graph(store, store.graph, store.vectors, language)
+    return legs
 
 
 def warm_up(mem: Semmem) -> None:

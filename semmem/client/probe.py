@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
 from semmem.client.probe_stages import Probe, Probed, Stage, fate
@@ -20,7 +19,7 @@ from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
 from semmem.model.protocols import Embedder, Leg
 from semmem.model.recipe import Recipe
-from semmem.model.store import lacking
+from semmem.model.store import Store, lacking
 from semmem.model.types import Filters
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
@@ -42,7 +41,7 @@ class Prober:
 
     def __init__(
         self,
-        store: Any,
+        store: Store,
         ingest: Ingest,
         recaller: Recaller,
         legs: Mapping[str, Leg],
@@ -137,7 +136,7 @@ class Prober:
             return self._broken(of, error)
         except Exception as error:  # noqa: BLE001  # an extractor or embedder of somebody's own may raise anything
             return self._broken(of, error)
-        ords = self._store.locate(namespace, WITNESS)
+        ords = self._store.ords_of(namespace, WITNESS)
         if not ords:
             return "stored", "It was acknowledged, and the store does not have it."
         if lacking(self._store, of.leg) is not None:
@@ -146,15 +145,16 @@ class Prober:
             what = "word of the question" if of.leg == "lexical" else "name that it is about"
             return "extracted", f"The extractor {self._extractor.name} found no {what} in it."
         embedder = self._embedder()
-        if isinstance(embedder, str) or lacking(self._store, "dense") is not None:
+        vectors = self._store.vectors
+        if isinstance(embedder, str) or vectors is None:
             if of.leg == "dense" and isinstance(embedder, str):
                 return "embedded", embedder
             vector = None
         else:
-            if of.leg == "dense" and not len(self._store.vectors([namespace], list(ords))[0]):
+            if of.leg == "dense" and not len(vectors.vectors_of([namespace], list(ords))[0]):
                 return "embedded", "It was stored without a vector."
             vector = embedder.embed([of.question])[0]
-        near = {} if vector is None else self._store.similarities([namespace], list(ords), vector)
+        near = {} if vector is None or vectors is None else vectors.similarities([namespace], list(ords), vector)
         rivals = rows(of, namespace, vector, max(near.values(), default=0.0), self._language)
         self._store.write(rivals, on_conflict="abort")
         return None
@@ -178,7 +178,7 @@ class Prober:
         """Return why the leg's list has no witness: out of scope, too deep, or not found at all."""
         import numpy as np
 
-        ords = np.array(self._store.locate(namespace, WITNESS), dtype=np.int64)
+        ords = np.array(self._store.ords_of(namespace, WITNESS), dtype=np.int64)
         if not found.candidates.scope.admits(ords).any():
             return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
         deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
@@ -204,12 +204,13 @@ class Prober:
     @contextmanager
     def _unclaimed(self) -> Iterator[None]:
         """Leave a store that nobody fills with vectors to nobody afterwards: a probe does not decide who will."""
-        claimed = self._store.embedder() is not None
+        vectors = self._store.vectors
+        unclaimed = vectors is not None and vectors.embedder() is None
         try:
             yield
         finally:
-            if not claimed:
-                self._store.release_embedder()
+            if unclaimed and vectors is not None:
+                vectors.release_embedder()
 
     def _sweep(self) -> None:
         """Drop what a killed process left behind."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from semmem.concepts.rules import keys_of_other_names
 from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.model.protocols import Extractor
-from semmem.model.store import Store
+from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
 from semmem.text.passages import other_names, searched_text
 from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
@@ -54,7 +54,14 @@ class Mentions:
         return found is not None and not set(forms).isdisjoint(found.keys)
 
     def mentioning(
-        self, namespace: str, names: Mapping[int, str], keys: Collection[int], into: Corrections, *, bounded: bool
+        self,
+        graph: GraphStore,
+        namespace: str,
+        names: Mapping[int, str],
+        keys: Collection[int],
+        into: Corrections,
+        *,
+        bounded: bool,
     ) -> tuple[set[int], set[int], set[int]]:
         """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
 
@@ -97,17 +104,17 @@ class Mentions:
             suspects |= found
         if bounded:
             return sure, suspects, left
-        sure |= set(self._store.tying(namespace, keys).tolist())
+        sure |= set(graph.ords_with_relationships(namespace, keys).tolist())
         if unsure:
-            suspects |= self._spelled(namespace, spelled, into.forms(keys))
+            suspects |= self._spelled(graph, namespace, spelled, into.forms(keys))
         return sure, suspects, set()
 
-    def _spelled(self, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
+    def _spelled(self, graph: GraphStore, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
         """Return the memories whose text spells one of ``forms``, by reading all that hold one of ``words``."""
-        ords = self._store.spelled(namespace, words).tolist()
+        ords = graph.ords_with_words(namespace, words).tolist()
         found: set[int] = set()
         for start in range(0, len(ords), AT_ONCE):
-            memories = self._store.memories([namespace], ords[start : start + AT_ONCE])
+            memories = self._store.indexed_memories([namespace], ords[start : start + AT_ONCE])
             found.update(ord for ord, memory in memories.items() if self.named(memory, None, forms))
         return found
 
@@ -126,7 +133,7 @@ class Mentions:
         again = set(sorted(sure)[: self._most])
         forms = into.forms(keys)
         some = sorted(suspects)[:_MOST_SUSPECTS]
-        memories = self._store.memories([namespace], some) if some else {}
+        memories = self._store.indexed_memories([namespace], some) if some else {}
         for ord, memory in sorted(memories.items()):
             if self.named(memory, None, forms):
                 if len(again) >= self._most:

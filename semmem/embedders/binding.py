@@ -46,7 +46,7 @@ class Encoder:
             if self._found is None:
                 self._found = self._find()
             if not self._recorded and not isinstance(self._found, str):
-                recorded = self._store.embedder()
+                recorded = _recorded(self._store)
                 if recorded is not None:
                     self._use(recorded)
             return self._found
@@ -77,7 +77,7 @@ class Encoder:
 
     def renewed(self) -> bool:
         """Return whether the embedder that fills the store now is at hand, which is then used."""
-        recorded = self._store.embedder()
+        recorded = _recorded(self._store)
         with self._lock:
             for one in (self._found, self._coming):
                 if one is None or isinstance(one, str) or dict(recorded or {}) != identity(one):
@@ -122,7 +122,7 @@ class Encoder:
             return why
         chosen = wanted or self._chosen()
         if chosen is None:
-            recorded = self._store.embedder()
+            recorded = _recorded(self._store)
             if recorded is not None:
                 return self._stored(recorded)
         elif not isinstance(chosen, str):
@@ -135,6 +135,11 @@ class Encoder:
             if chosen is not None:
                 raise
             return error.message
+
+
+def _recorded(store: Store) -> Mapping[str, Any] | None:
+    """Return who fills ``store`` with vectors, None where nobody does or none are kept."""
+    return None if store.vectors is None else store.vectors.embedder()
 
 
 def _told(recorded: Mapping[str, Any]) -> str:
@@ -158,7 +163,7 @@ class QuestionVectors:
     question of a process waits for the model, which is not on the time of the legs that need it.
     """
 
-    def __init__(self, store: Any, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
         self._store = store
         self._embedder = embedder
         self._renewed = renewed
@@ -201,7 +206,7 @@ class QuestionVectors:
             raise InvalidInput("vector must be a list of numbers.") from None
         # a vector as long as the last one was seen to be right before
         fits = self._fits
-        recorded = fits[1] if fits is not None and fits[0] == vector.shape else self._store.embedder()
+        recorded = fits[1] if fits is not None and fits[0] == vector.shape else _recorded(self._store)
         if recorded is not None and vector.shape != (recorded["dimensions"],):
             raise EmbedderMismatch(
                 f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
 from semmem.model.errors import InvalidInput, LegFailed, SemmemError
@@ -18,6 +18,7 @@ from semmem.model.exchange import Question, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
+from semmem.model.store import Store
 
 __all__ = ["GROUP", "Absent", "Legs"]
 
@@ -44,7 +45,7 @@ _TAKEN = frozenset(
 class Legs(MutableMapping[str, Leg]):
     """The legs of one Semmem by name; one that is not ours is made when it is first asked."""
 
-    def __init__(self, store: Any, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
+    def __init__(self, store: Store, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
         if given is not None and not isinstance(given, Mapping):
             raise InvalidInput(
                 f"legs must be a mapping from a name to what makes the leg, such as {{'regex': Regex}}, not "

@@ -13,6 +13,7 @@ from semmem.model.filters import Within, matches, within
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Result, SimpleLeg
+from semmem.model.store import Store
 from semmem.model.types import Filters, Memory
 
 __all__ = ["Plugged", "StoreReader", "as_leg"]
@@ -27,7 +28,7 @@ _HEADROOM = 50
 class StoreReader:
     """What a leg of one's own may read of a store."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
 
     def memories(self, filters: Within) -> Iterator[Memory]:
@@ -39,7 +40,7 @@ class StoreReader:
                 yield from (memory for _, memory in rows if matches(memory, filters))
 
 
-def as_leg(name: str, made: Any, store: Any) -> Leg:
+def as_leg(name: str, made: Any, store: Store) -> Leg:
     """Return what a factory made as a leg called ``name``: one of the inner protocol as it is, a simple one adapted.
 
     They are told apart by what ``search`` takes: a simple one has a ``limit``. Raises LegFailed for anything else.
@@ -67,7 +68,7 @@ def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
 class Plugged:
     """A simple leg as a recall asks it: within scope, to the recipe's depth, under the name it was registered by."""
 
-    def __init__(self, name: str, leg: SimpleLeg, store: Any) -> None:
+    def __init__(self, name: str, leg: SimpleLeg, store: Store) -> None:
         self.name = name
         self.inner = leg
         self._store = store
@@ -125,7 +126,7 @@ class Plugged:
         admitted = ords[scope.admits(np.asarray(ords, dtype=np.int64))]
         wholes: dict[tuple[str, str], tuple[int, int]] = {}
         parts: dict[tuple[str, str], tuple[int, int]] = {}
-        for head in self._store.heads(scope.namespaces, admitted.tolist()).values():
+        for head in self._store.candidate_info(scope.namespaces, admitted.tolist()).values():
             name, place = (head.namespace, head.id), (head.part, head.ord)
             wholes[name] = min(wholes.get(name, place), place)
             parts[head.namespace, f"{head.id}#{head.part}"] = place

@@ -10,6 +10,7 @@ from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.errors import LegFailed
 from semmem.model.exchange import MOST_TURNS, Question, Ranking, Scope, Talk
 from semmem.model.recipe import ConversationSettings, Recipe
+from semmem.model.store import VectorStore
 
 __all__ = ["Dense"]
 
@@ -22,8 +23,8 @@ class Dense:
 
     name = "dense"
 
-    def __init__(self, store: Any) -> None:
-        self._store = store
+    def __init__(self, vectors: VectorStore) -> None:
+        self._vectors = vectors
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         """Return the nearest memories of each namespace, as near as they would be if it were the only one.
@@ -39,16 +40,14 @@ class Dense:
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         vector = question.vector()
         if question.talk is None or recipe.conversation is None:
-            ranking: Ranking = self._store.nearest(scope, vector, depth)
-            return ranking
+            return self._vectors.nearest(scope, vector, depth)
         return self._heard(question.talk, vector, scope, recipe.conversation, depth)
 
     def _heard(self, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int) -> Ranking:
         """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
         import numpy as np
 
-        near: Ranking
-        near, rows, held, found = self._store.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
+        near, rows, held, found = self._vectors.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
         if len(rows) > MOST_TURNS:
             return replace(near, degraded=TOO_LONG)
         turns = conversation.Turns.of(rows)

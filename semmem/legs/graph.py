@@ -31,6 +31,7 @@ from semmem.legs.graph_walk import (
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope
 from semmem.model.recipe import GraphSettings, Recipe
+from semmem.model.store import GraphStore, Store, VectorStore
 
 __all__ = [
     "Graph",
@@ -60,8 +61,12 @@ class Graph:
 
     name = "graph"
 
-    def __init__(self, store: Any, language: str = "english") -> None:
+    def __init__(
+        self, store: Store, graph: GraphStore, vectors: VectorStore | None = None, language: str = "english"
+    ) -> None:
         self._store = store
+        self._graph = graph
+        self._vectors = vectors
         self._language = language
 
     def search(self, asked: Question, scope: Scope, recipe: Recipe) -> Ranking:
@@ -97,7 +102,7 @@ class Graph:
         concepts = {text: question(text, self._language) for text in set(texts.values())}
         known = scope.corrections or {}
         links = {
-            n: link(self._store, n, concepts[t], recipe.graph, self._language, trace, known.get(n))
+            n: link(self._store, self._graph, n, concepts[t], recipe.graph, self._language, trace, known.get(n))
             for n, t in texts.items()
         }
         return links, trace
@@ -132,7 +137,7 @@ class Graph:
         if settings.lone_names == "leading":
             named = named or not links.lone.isdisjoint(walked.leading)
         if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
-            theirs = self._store.written_by([namespace], scores.ords, talk.author)
+            theirs = self._graph.by_author([namespace], scores.ords, talk.author)
             scores = Mass(
                 scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
             )
@@ -199,7 +204,7 @@ class Graph:
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
-            held, neighbours, pending = self._store.surroundings(namespace, new, neighbours=beside)
+            held, neighbours, pending = self._graph.forwards_and_neighbours(namespace, new, neighbours=beside)
             forwards = _over(held, settings)
             keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[
@@ -228,7 +233,7 @@ class Graph:
         self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: Trace
     ) -> Edges:
         """Return the edges over relationships, of which a bounded number is read."""
-        pairs = self._store.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
+        pairs = self._graph.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
         trace.ties_cut = trace.ties_cut or len(pairs) > _MOST_TIES
         pairs = pairs[:_MOST_TIES]
         ends = {end for pair in pairs for end in pair}
@@ -236,17 +241,17 @@ class Graph:
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
     def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:
-        if settings.gate <= 0 or asked.vector is None or not len(mass):
+        if settings.gate <= 0 or self._vectors is None or asked.vector is None or not len(mass):
             return mass
         try:
-            near = self._store.similarities([namespace], mass.ords, asked.vector())
+            near = self._vectors.similarities([namespace], mass.ords, asked.vector())
         except SemmemError:
             return mass  # the dense leg reports it; the walk goes on without a gate
         return gate(mass, near, settings.gate)
 
     def _names(self, *namespaces: str) -> Any:
         def names(ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
-            return {o: (h.created_at, h.id, h.part) for o, h in self._store.heads(namespaces, ords).items()}
+            return {o: (h.created_at, h.id, h.part) for o, h in self._store.candidate_info(namespaces, ords).items()}
 
         return names
 

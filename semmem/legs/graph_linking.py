@@ -18,6 +18,7 @@ from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected
 from semmem.legs.graph_walk import Mass, gather, idf
 from semmem.model.exchange import Corrections, Kind, Postings
 from semmem.model.recipe import GraphSettings
+from semmem.model.store import GraphStore, Store
 from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 
 __all__ = ["LIKE", "Links", "Trace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
@@ -66,7 +67,8 @@ class Links:
 
 
 def link(
-    store: Any,
+    store: Store,
+    graph: GraphStore,
     namespace: str,
     asked: QuestionConcepts,
     settings: GraphSettings,
@@ -79,7 +81,7 @@ def link(
     A span that no memory is about as it stands costs two or three more (``other_names``).
     """
     if corrections is None:
-        corrections = store.moment([namespace])[1][namespace]
+        corrections = graph.snapshot([namespace])[1][namespace]
     asked = corrected_question(asked, corrections)
     variants = variant_keys(asked) if settings.other_names else {}
     short = by_initials(asked) if settings.other_names else {}
@@ -94,12 +96,12 @@ def link(
     if settings.other_names:
         likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
         likely = [found for found in likely if found[0] in unlinked(asked, linked, corrections)]
-        likely += likely_subjects(store, namespace, asked, linked, shared, language, corrections)
+        likely += likely_subjects(graph, namespace, asked, linked, shared, language, corrections)
         more = store.postings([namespace], {at for _, at, _ in likely})[namespace] if likely else names
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
         _initialled(unlinked(asked, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
-    titles = store.titles([namespace], subjects.ords) if len(subjects) else {}
+    titles = graph.titles([namespace], subjects.ords) if len(subjects) else {}
     named = any(title and title_is_name(title, language=language) for title in titles.values())
     stem_df = {k: len(e) for k, e in shared.items() if k in stems}
     known = (
@@ -279,7 +281,7 @@ def unlinked(asked: QuestionConcepts, linked: set[int], corrections: Corrections
 
 
 def likely_subjects(
-    store: Any,
+    graph: GraphStore,
     namespace: str,
     asked: QuestionConcepts,
     linked: set[int],
@@ -310,7 +312,7 @@ def likely_subjects(
     ords = set().union(*near.values()) if near else set()
     if not 0 < len(ords) <= _MOST_MEMORIES:
         return []
-    about = _about(store, namespace, ords, language, corrections)
+    about = _about(graph, namespace, ords, language, corrections)
     found = []
     for span in spans:
         names = {at: name for ord in near[span] for at, name in about.get(ord, {}).items()}
@@ -326,14 +328,14 @@ def likely_subjects(
 
 
 def _about(
-    store: Any, namespace: str, ords: set[int], language: str, corrections: Corrections
+    graph: GraphStore, namespace: str, ords: set[int], language: str, corrections: Corrections
 ) -> Mapping[int, dict[int, tuple[str, ...]]]:
     """Return, for each memory, the names that its title gives as folded tokens; only those written with capitals.
 
     The name that a text opens with is left out: by its surname alone it led astray (untitled notes, R@5 -.01).
     """
     out: dict[int, dict[int, tuple[str, ...]]] = {}
-    for ord, at, weight, label in store.subject_names(namespace, sorted(ords)):
+    for ord, at, weight, label in graph.subject_names(namespace, sorted(ords)):
         if weight == _OPENING or at in corrections.apart:
             continue
         words = [word for word, _, _ in tokens(label, language)]

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Turn
 from semmem.model.recipe import Recipe
+from semmem.model.store import Store
 from semmem.text.passages import normalise, term_key, terms
 from semmem.text.tokens import tokens
 
@@ -47,7 +48,7 @@ class Lexical:
 
     name = "lexical"
 
-    def __init__(self, store: Any, language: str = "english") -> None:
+    def __init__(self, store: Store, language: str = "english") -> None:
         self._store = store
         self._language = language
 
@@ -85,7 +86,7 @@ class Lexical:
         read: dict[int, Turn] = {}
         if question.talk is not None and recipe.conversation is not None and len(ords):
             head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
-            rows = self._store.turns([namespace], head)
+            rows = self._store.session_turns([namespace], head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:

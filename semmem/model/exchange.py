@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from semmem.model.types import Filters, Memory
 
@@ -27,6 +27,7 @@ __all__ = [
     "Head",
     "Kind",
     "Kinds",
+    "Ords",
     "Postings",
     "Question",
     "Ranking",
@@ -37,6 +38,9 @@ __all__ = [
     "Turn",
     "Written",
 ]
+
+Ords: TypeAlias = "Collection[int] | NDArray[np.int64]"
+"""Numbers of memories or parts."""
 
 MOST_TURNS = 4_000
 """Turns read around the candidates of one question; of longer sessions the rules of conversation see nothing."""

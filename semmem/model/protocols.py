@@ -98,8 +98,6 @@ class Reranker(Protocol):
         ...
 
 
-_KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
-
 RERANKERS = ("composite", "cross_encoder:MODEL")
 
 

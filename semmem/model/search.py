@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from semmem.model.filters import Within
+from semmem.model.store import Store
 from semmem.model.types import Hit, Memory
 
 __all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "as_result"]
@@ -65,7 +66,7 @@ class SimpleLeg(Protocol):
 class Reader(Protocol):
     """What a leg of one's own may read: the memories of the store, as they are indexed."""
 
-    store: Any
+    store: Store
 
     def memories(self, filters: Within) -> Iterator[Memory]:
         """Yield each memory within ``filters``, one by one; of a long one its parts, which are what is indexed."""

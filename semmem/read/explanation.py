@@ -13,6 +13,7 @@ from semmem.legs.graph_walk import idf
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Head
 from semmem.model.filters import string
+from semmem.model.store import GraphStore, Store
 from semmem.read.candidates import Candidates, Cut, Key, cut
 from semmem.read.what_if import Opening
 
@@ -100,7 +101,7 @@ class Explanation:
 
 
 def explain(
-    found: Candidates, how: Cut, id: str, store: Any, namespace: str | None = None, language: str = "english"
+    found: Candidates, how: Cut, id: str, store: Store, namespace: str | None = None, language: str = "english"
 ) -> Explanation:
     """Explain the memory ``id`` of ``namespace``, or of the one namespace of the recall that has it.
 
@@ -142,13 +143,13 @@ def explain(
     )
 
 
-def _namespace(found: Candidates, id: str, store: Any, given: str | None) -> str:
+def _namespace(found: Candidates, id: str, store: Store, given: str | None) -> str:
     """Return the namespace that has ``id``: the one ``given``, or the only one of the recall."""
     string("id", id)
     asked = found.scope.namespaces
     if given is not None and string("namespace", given) not in asked:
         raise InvalidInput(f"This recall did not look into namespace {shown(given)}, only into {', '.join(asked)}.")
-    there = store.payloads([(namespace, id) for namespace in ((given,) if given is not None else asked)])
+    there = store.payload_hashes([(namespace, id) for namespace in ((given,) if given is not None else asked)])
     having = [namespace for namespace in asked if (namespace, id) in there]
     if not having:
         where = given if given is not None else ", ".join(asked)
@@ -161,9 +162,9 @@ def _namespace(found: Candidates, id: str, store: Any, given: str | None) -> str
     return having[0]
 
 
-def _heads(namespace: str, id: str, store: Any) -> dict[Key, Head]:
+def _heads(namespace: str, id: str, store: Store) -> dict[Key, Head]:
     """Return the head of each row that ``id`` is indexed under, by key."""
-    heads = store.heads([namespace], store.locate(namespace, id))
+    heads = store.candidate_info([namespace], store.ords_of(namespace, id))
     keys = {(h.id, h.part, h.namespace): h for h in sorted(heads.values(), key=lambda h: h.part)}
     if not keys:
         raise NotFound(f"The memory {shown(id)} was forgotten just now; `list` shows what is stored.")
@@ -207,12 +208,12 @@ def _leg(
     return LegExplanation(leg, rank, score, share, weight, constant, status, needs)
 
 
-def _path(found: Candidates, store: Any, target: int, language: str) -> tuple[Step, ...]:
+def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
     """Return how the graph came to the memory; nothing where the leg was not called or has no mass on it."""
     trace = found.traces.get("graph")
-    if trace is None or "graph" not in found.rankings:
+    if trace is None or store.graph is None or "graph" not in found.rankings:
         return ()
-    return ways_to(target, trace, store, found.scope.namespaces, language)
+    return ways_to(target, trace, store, store.graph, found.scope.namespaces, language)
 
 
 _BESIDE = "next in session"
@@ -259,7 +260,7 @@ def _named(id: str, part: int | None) -> str:
 
 
 def ways_to(
-    target: int, trace: Any, store: Any, namespaces: Sequence[str], language: str = "english"
+    target: int, trace: Any, store: Store, graph: GraphStore, namespaces: Sequence[str], language: str = "english"
 ) -> tuple[Step, ...]:
     """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
 
@@ -281,17 +282,17 @@ def ways_to(
     links = [link for way in shown for link in way]
     starts = [way[0].source if way else target for way in shown]
     ords = sorted({target, *starts, *(o for link in links for o in (link.source, link.target))})
-    heads = store.heads(namespaces, ords)
+    heads = store.candidate_info(namespaces, ords)
     places = {o: (h.id, h.part or None) for o, h in heads.items()}
     nowhere = ("?", None)
     first = {
         start: _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start]) for start in starts
     }
     names = {
-        **store.names(namespaces, {link.key for link in links if link.key}),
+        **graph.names(namespaces, {link.key for link in links if link.key}),
         **dict(filter(_is_key, first.values())),
     }
-    held = store.memories(namespaces, ords).values() if names else ()
+    held = store.indexed_memories(namespaces, ords).values() if names else ()
     names = written(names, (text for memory in held for text in (memory.title, memory.text)), language)
     steps = []
     for start, way in zip(starts, shown, strict=True):
@@ -309,7 +310,7 @@ def _is_key(concept: tuple[int, str]) -> bool:
     return concept[0] != 0
 
 
-def _first(start: int, trace: Any, store: Any, namespaces: Sequence[str]) -> tuple[int, str]:
+def _first(start: int, trace: Any, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
     """Return over what the question came to a memory: a name it is about, its weightiest concept, or another leg.
 
     As (key, label); key 0 is no concept.

@@ -18,6 +18,7 @@ from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Kind
 from semmem.model.recipe import GraphSettings
+from semmem.model.store import GraphStore, Store, graph_of
 from semmem.model.types import Filters, Memory
 from semmem.text.passages import passages
 from semmem.text.tokens import key, tokens
@@ -58,7 +59,7 @@ def concept_node(key: int) -> str:
 
 
 def graph_view(
-    store: Any,
+    store: Store,
     *,
     namespace: str,
     around: str | None = None,
@@ -92,18 +93,19 @@ def graph_view(
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
             raise InvalidInput(f"{name} must be a whole number from 1 to {most}, not {value!r}.")
     plan = settings or GraphSettings()
+    concepts = graph_of(store)
     if around is None:
         start, left_out = _Start({}, []), 0
         ords = _whole(store, namespace, limit)
     else:
-        start = _start(store, namespace, around, language)
-        ords, left_out = _outwards(store, namespace, start, hops - bool(start.df), limit, plan)
-    graph = _drawn(store, namespace, ords, start, limit, plan, language)
+        start = _start(store, concepts, namespace, around, language)
+        ords, left_out = _outwards(store, concepts, namespace, start, hops - bool(start.df), limit, plan)
+    graph = _drawn(store, concepts, namespace, ords, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
 
-def _whole(store: Any, namespace: str, limit: int) -> list[int]:
+def _whole(store: Store, namespace: str, limit: int) -> list[int]:
     """Return the ords of a namespace that is small enough."""
     size = store.scope((namespace,), Filters(), ()).size
     if size > limit:
@@ -111,15 +113,15 @@ def _whole(store: Any, namespace: str, limit: int) -> list[int]:
             f"Namespace {namespace!r} holds {size:,} memories and parts, more than the {limit:,} that are drawn at "
             "once: say around which name or memory, or raise limit."
         )
-    found: list[int] = store.scope((namespace,), _ALL, ()).allowed.tolist()
-    return found
+    allowed = store.scope((namespace,), _ALL, ()).allowed
+    return [] if allowed is None else allowed.tolist()
 
 
-def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
+def _start(store: Store, known: GraphStore, namespace: str, around: str, language: str) -> _Start:
     """Find a memory by its id, else a concept by its name, whole or by the names that the text holds."""
     if not isinstance(around, str) or not around.strip():
         raise InvalidInput("around must be the name of a concept or the id of a memory, not an empty one.")
-    if ords := store.locate(namespace, around):
+    if ords := store.ords_of(namespace, around):
         return _Start({}, list(ords))
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
@@ -132,7 +134,7 @@ def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
         list(asked.keys),
     ]
-    corrections = store.moment([namespace])[1][namespace]  # a name that was merged by hand leads to the other
+    corrections = known.snapshot([namespace])[1][namespace]  # a name that was merged by hand leads to the other
     forms = [[corrections.key(k) for k in form] for form in forms]
     found = store.postings([namespace], {k for form in forms for k in form})[namespace]
     by_key = dict(found.items())
@@ -153,26 +155,26 @@ def _start(store: Any, namespace: str, around: str, language: str) -> _Start:
 
 
 def _outwards(
-    store: Any, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
+    store: Store, known: GraphStore, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
 ) -> tuple[list[int], int]:
     """Return the memories reached, and how many more there were no room for."""
     import numpy as np
 
     def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
-        return {o: (h.created_at, h.id, h.part) for o, h in store.heads([namespace], ords).items()}
+        return {o: (h.created_at, h.id, h.part) for o, h in store.candidate_info([namespace], ords).items()}
 
     seen = np.unique(np.array(start.ords[:limit], dtype=np.int64))
     met = np.unique(np.array(start.ords, dtype=np.int64))
     beam = Mass(seen, np.full(len(seen), 1 / max(len(seen), 1)))
     for _ in range(hops):
-        forwards = store.forwards([namespace], beam.ords)
+        forwards = known.forwards([namespace], beam.ords)
         keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
         postings = store.postings([namespace], keys, max_df=plan.max_df, shared=True)[namespace]
         along = edges(
             forwards, postings, about=plan.about, co_mention=plan.co_mention, fan=plan.fan, max_df=plan.max_df
         )
         beside: dict[int, list[tuple[int, float]]] = {}
-        for ord, other, own in store.neighbours([namespace], beam.ords):
+        for ord, other, own in known.neighbours([namespace], beam.ords):
             beside.setdefault(ord, []).append((other, plan.neighbour_own if own else plan.neighbour))
         arrived, _ = hop(beam, along, beside)
         fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
@@ -207,14 +209,14 @@ class _Concept:
 
 
 def _concepts(
-    store: Any, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
+    store: Store, known: GraphStore, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
 ) -> tuple[dict[int, _Concept], int]:
     """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for.
 
     Beside them the number of names left out because more memories mention them than ``max_df``.
     ``ids`` maps each ord to the id of its memory; of one that was split, the part that weighs most counts.
     """
-    forwards = store.forwards([namespace], list(ids))
+    forwards = known.forwards([namespace], list(ids))
     entries = forwards.entries
     held: dict[int, dict[str, tuple[float, float]]] = {}
     kinds: dict[int, int] = {}
@@ -242,18 +244,25 @@ def _concepts(
 
 
 def _drawn(
-    store: Any, namespace: str, ords: Sequence[int], start: _Start, limit: int, plan: GraphSettings, language: str
+    store: Store,
+    known: GraphStore,
+    namespace: str,
+    ords: Sequence[int],
+    start: _Start,
+    limit: int,
+    plan: GraphSettings,
+    language: str,
 ) -> networkx.Graph:
     import networkx
 
     graph = networkx.Graph()
-    there = passages(store, [namespace], list(store.heads([namespace], ords).values()))
+    there = passages(store, [namespace], list(store.candidate_info([namespace], ords).values()))
     ids = {o: there[o][0].id for o in ords if o in there}
     asked = set() if start.df else {ids[o] for o in start.ords if o in ids}
     for ord, id in ids.items():
         if memory_node(id) not in graph:
             graph.add_node(memory_node(id), start=id in asked, **_shown(there[ord][0]))
-    concepts, too_common = _concepts(store, namespace, ids, start, plan)
+    concepts, too_common = _concepts(store, known, namespace, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
     for at in order:
@@ -262,7 +271,7 @@ def _drawn(
         same.setdefault(at if alone else frozenset(concept.held), []).append(at)
     every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
     groups = every[:limit]
-    names = store.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
+    names = known.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
     whole = {id: there[o][0] for o, id in ids.items()}
     names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
     graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)
@@ -279,10 +288,10 @@ def _drawn(
             role = "subject" if b else "mention"
             graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))
     drawn = {at for at, *_ in groups}
-    for at, other in store.relationships([namespace], drawn, _MOST_TIES * limit):
+    for at, other in known.relationships([namespace], drawn, _MOST_TIES * limit):
         if other in drawn and at != other:
             graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
-    for ord, other, by_same in store.neighbours([namespace], list(ids)):
+    for ord, other, by_same in known.neighbours([namespace], list(ids)):
         if other in ids and ids[ord] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour
             graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=BESIDE, weight=weight)

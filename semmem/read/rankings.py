@@ -16,6 +16,7 @@ from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, S
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
+from semmem.model.store import Store
 from semmem.read.candidates import Candidates
 from semmem.read.threads import Task, Threads
 
@@ -34,7 +35,7 @@ class Asking:
     ``renewed`` says, when a leg met vectors of another embedder than the question's, whether that one is at hand.
     """
 
-    def __init__(self, store: Any, legs: Mapping[str, Leg], renewed: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, legs: Mapping[str, Leg], renewed: Callable[[], bool]) -> None:
         self._store = store
         self._legs = legs
         self._renewed = renewed
@@ -59,7 +60,7 @@ class Asking:
         cancels: list[Callable[[], None]] = []
 
         def work() -> Any:
-            with self._store.held() as cancel:
+            with self._store.session() as cancel:
                 cancels.append(cancel)
                 return prepare(question, scope, recipe)
 
@@ -91,7 +92,7 @@ class Asking:
 
         def work(name: str) -> Ranking:
             try:
-                with clocks[name].running(), self._store.held() as cancels[name]:
+                with clocks[name].running(), self._store.session() as cancels[name]:
                     return self._legs[name].search(question, scope, recipe)
             finally:
                 timings[name] = clocks[name].spent()

@@ -15,6 +15,7 @@ from semmem.model.errors import EmbedderReplaced, InvalidInput
 from semmem.model.exchange import Head, Kinds, Question, Scope, Talk, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
+from semmem.model.store import Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
 from semmem.read.overrides import Tailor
@@ -33,7 +34,7 @@ class Recaller:
 
     def __init__(
         self,
-        store: Any,
+        store: Store,
         legs: Mapping[str, Leg],
         embedder: Callable[[], Embedder | str],
         language: str,
@@ -90,7 +91,7 @@ class Recaller:
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
-        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, how, settings, self._store)
+        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._store, how, settings)
         return Recall(*known, min_confidence, withheld, self._language)
 
     def candidates(
@@ -149,7 +150,7 @@ class Recaller:
         """
         rules = recipe.conversation
         places = name_candidates(query) if rules is not None else {}
-        kinds = scope.kinds if scope.kinds is not None else self._store.kinds(scope.namespaces, places)
+        kinds = scope.kinds if scope.kinds is not None else self._store.conversation_facts(scope.namespaces, places)
         vectors: dict[str, Callable[[], Any]] = {}
 
         def of(talk: Talk | None, sessions: bool) -> Question:
@@ -177,7 +178,7 @@ class Recaller:
         wanted = {o for ranking in rankings for o in ranking.ords} - set(known)
         at_hand = {o: read[o].head for o in wanted if o in read}
         missing = sorted(wanted - at_hand.keys())
-        return {**known, **at_hand, **(self._store.heads(scope.namespaces, missing) if missing else {})}
+        return {**known, **at_hand, **(self._store.candidate_info(scope.namespaces, missing) if missing else {})}
 
     def _reranked(self, found: Candidates, how: Cut, query: str, timings: dict[str, float]) -> Candidates:
         """Let the recipe's reranker, if it has one, order the head anew; where it fails, the fused order stays."""

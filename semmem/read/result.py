@@ -8,6 +8,7 @@ from reprlib import repr as brief
 from typing import Any
 
 from semmem.model.recipe import Recipe
+from semmem.model.store import Store
 from semmem.model.types import Hit
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import Reach
@@ -40,9 +41,9 @@ class Recall(Sequence[Hit]):
     timings: Mapping[str, float]
     confidence: float
     candidates: Candidates = field(repr=False)
+    _store: Store = field(repr=False)
     cut: Cut = field(default_factory=Cut)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    _store: Any = field(default=None, repr=False)
     min_confidence: float = 0.0
     withheld: int = 0
     _language: str = field(default="english", repr=False)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput
+from semmem.model.store import Store
 
 __all__ = ["Target", "check_file", "masked", "open_store", "parse_url"]
 
@@ -23,7 +24,7 @@ def open_store(
     idle_stop_s: float = 3600.0,
     start_timeout_s: float = 120.0,
     backup_before_migration: bool = True,
-) -> Any:
+) -> Store:
     """Return an open store with its schema up to date.
 
     A store of an older schema that holds memories is backed up before it is migrated: an embedded one into the folder
@@ -31,10 +32,6 @@ def open_store(
 
     Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
     """
-    from semmem.files import data_folder, expanded
-
-    pass
-
     target = parse_url(url, home=home)
     if target.kind == "sqlite":
         from semmem.stores.sqlite.store import SqliteStore

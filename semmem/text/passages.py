@@ -13,6 +13,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head, Kind
+from semmem.model.store import Store
 from semmem.model.types import Memory, Passage
 from semmem.text.tokens import is_number, key, tokens, vocabulary
 
@@ -267,14 +268,14 @@ def embedded_text(memory: Memory) -> str:
     return encoded_text(memory.title, memory.text, memory.author, names)
 
 
-def passages(store: Any, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
     """Return, by ord, the whole memory and its passage that is indexed there; what was forgotten meanwhile is left out.
 
     One look at the store, and a second one where any of ``heads`` is a part.
     """
-    rows = store.memories(namespaces, [head.ord for head in heads]) if heads else {}
+    rows = store.indexed_memories(namespaces, [head.ord for head in heads]) if heads else {}
     split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
-    wholes = store.wholes(split) if split else {}
+    wholes = store.whole_memories(split) if split else {}
     found: dict[int, tuple[Memory, Passage]] = {}
     for head in heads:
         row = rows.get(head.ord)

@@ -27,7 +27,7 @@ from semmem.model.errors import (
 )
 from semmem.model.exchange import Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
-from semmem.model.store import Store, need
+from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
@@ -110,7 +110,7 @@ class Ingest:
             raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
         end = time.monotonic() + _PATIENCE_S
         while True:
-            there = self._store.stored([(namespace, id)]).get((namespace, id))
+            there = self._store.stored_memories([(namespace, id)]).get((namespace, id))
             if there is None:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
             before = there.memory
@@ -232,12 +232,13 @@ class Ingest:
         named = {draft.name: draft for draft in drafts if draft.named and stored is None}
         stored = stored or {}
         if named and policy.partial:
-            stored = self._store.stored(named)
+            stored = self._store.stored_memories(named)
         elif named:  # only whether the content is the same
-            payloads = self._store.payloads(named)
+            payloads = self._store.payload_hashes(named)
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
         given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
-        vectors = self._store.stored_vectors(given) if given else {}
+        held = self._store.vectors
+        vectors = held.stored_vectors(given) if given and held is not None else {}
         plan = planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), met=met)
         return self._with_kept(plan) if plan.changed else plan
 
@@ -246,11 +247,12 @@ class Ingest:
 
         A vector that was given stands for the text it was given with, so a new text needs a new one.
         """
-        recorded = self._store.embedder()
+        held = self._store.vectors
+        recorded = None if held is None else held.embedder()
         bare = [draft for draft in plan.changed if draft.vector is None]
-        if recorded is None or not bare:
+        if held is None or recorded is None or not bare:
             return plan
-        vectors = self._store.stored_vectors([draft.name for draft in bare])
+        vectors = held.stored_vectors([draft.name for draft in bare])
         changed: list[Draft] = []
         refused = list(plan.refused)
         for draft in plan.changed:
@@ -276,9 +278,9 @@ class Ingest:
         """
         if draft.vector is None:
             return recorded
-        need(self._store, "dense")
+        vectors = vectors_of(self._store)
         offered = _giver(draft.vector)
-        recorded = recorded or self._store.embedder() or offered
+        recorded = recorded or vectors.embedder() or offered
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
                 f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "

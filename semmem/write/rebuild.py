@@ -15,7 +15,7 @@ from semmem.embedders.binding import Encoder
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
-from semmem.model.store import Store
+from semmem.model.store import VectorStore
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text
 
@@ -46,7 +46,7 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
     return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
 
 
-def fill_in(store: Store, encoder: Encoder, progress: Progress = None) -> Rebuilt:
+def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -> Rebuilt:
     """Embed, in batches, the memories that have no vector. Interrupted, it can go on later.
 
     Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
@@ -54,11 +54,13 @@ def fill_in(store: Store, encoder: Encoder, progress: Progress = None) -> Rebuil
     embedder = encoder.found()
     if isinstance(embedder, str):
         raise EmbedderUnavailable(embedder)
-    with store.rebuilding():
-        return Rebuilt(embedded=_pass(store, embedder, shadow=False, done=0, progress=progress))
+    with vectors.rebuilding():
+        return Rebuilt(embedded=_pass(vectors, embedder, shadow=False, done=0, progress=progress))
 
 
-def replace_vectors(store: Store, encoder: Encoder, wanted: str | Embedder, progress: Progress = None) -> Rebuilt:
+def replace_vectors(
+    vectors: VectorStore, encoder: Encoder, wanted: str | Embedder, progress: Progress = None
+) -> Rebuilt:
     """Let the embedder ``wanted`` fill the store from now on, with a vector for every memory.
 
     Where it does already, what is missing is filled in. Raises EmbedderUnavailable, Conflict when another process
@@ -66,19 +68,19 @@ def replace_vectors(store: Store, encoder: Encoder, wanted: str | Embedder, prog
     """
     embedder = encoder.named(wanted)
     its = identity(embedder)
-    with store.rebuilding():
-        if dict(store.claim_embedder(its)) == its:
+    with vectors.rebuilding():
+        if dict(vectors.claim_embedder(its)) == its:
             encoder.adopt(embedder)
-            dropped = store.drop_shadow()
-            return Rebuilt(_pass(store, embedder, shadow=False, done=0, progress=progress), dropped=dropped)
+            dropped = vectors.drop_shadow()
+            return Rebuilt(_pass(vectors, embedder, shadow=False, done=0, progress=progress), dropped=dropped)
         encoder.expect(embedder)
-        kept, dropped = store.open_shadow(its)
-        made = _pass(store, embedder, shadow=True, done=kept, progress=progress)
-        store.index_shadow(embedder.dimensions)
+        kept, dropped = vectors.open_shadow(its)
+        made = _pass(vectors, embedder, shadow=True, done=kept, progress=progress)
+        vectors.index_shadow(embedder.dimensions)
         end = time.monotonic() + _PATIENCE
         rounds = 0
         while True:
-            late = store.take_over(its, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
+            late = vectors.swap_shadow(its, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
             if late is not None:
                 break
             if time.monotonic() > end:
@@ -86,7 +88,7 @@ def replace_vectors(store: Store, encoder: Encoder, wanted: str | Embedder, prog
                     "The vectors are made, but somebody reads the old ones all the time, such as a backup; call the "
                     "same rebuild again later, and it goes on from here."
                 )
-            caught_up = _pass(store, embedder, shadow=True, done=kept + made, progress=progress)
+            caught_up = _pass(vectors, embedder, shadow=True, done=kept + made, progress=progress)
             made += caught_up
             rounds += caught_up > _FEW
             if not caught_up:
@@ -95,14 +97,14 @@ def replace_vectors(store: Store, encoder: Encoder, wanted: str | Embedder, prog
         return Rebuilt(made + late, kept, dropped)
 
 
-def _pass(store: Store, embedder: Embedder, *, shadow: bool, done: int, progress: Progress) -> int:
+def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, done: int, progress: Progress) -> int:
     """Embed what is missing, in order, from the first to the last; return how many."""
     its = identity(embedder)
     made, after = 0, ("", 0)
-    while rows := store.missing_vectors(after, BATCH, shadow=shadow):
-        vectors = _embedding(embedder)([memory for _, memory in rows])
-        found = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, vectors, strict=True)]
-        store.add_vectors(found, its, shadow=shadow)
+    while rows := vectors.missing_vectors(after, BATCH, shadow=shadow):
+        made_now = _embedding(embedder)([memory for _, memory in rows])
+        found = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, made_now, strict=True)]
+        vectors.add_vectors(found, its, shadow=shadow)
         after = (rows[-1][1].namespace, rows[-1][0])
         made += len(rows)
         if progress is not None:

@@ -20,10 +20,10 @@ from typing import Any
 
 from semmem.concepts.mentions import AT_ONCE, Mentions, read_text
 from semmem.concepts.rules import corrected, with_other_names
-from semmem.model.exchange import PLACE, Corrections, Extraction, Row, Written
+from semmem.model.exchange import Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
-from semmem.model.store import Store
+from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
 from semmem.text.passages import other_names
 
@@ -56,7 +56,7 @@ class Upkeep:
     def __init__(self, store: Store, extractor: Extractor) -> None:
         self._store = store
         self._extractor = self.extractor = extractor
-        self._graph = "graph" in store.capabilities
+        self._graph = store.graph
         self._language: str = getattr(extractor, "language", "english")
         self._mentions = Mentions(store, extractor)
 
@@ -69,7 +69,7 @@ class Upkeep:
 
         Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
         """
-        if not self._graph:  # what is found in a memory then depends on its text alone
+        if self._graph is None:  # what is found in a memory then depends on its text alone
             spaces = {memory.namespace for memory in memories}
             return Knowledge("", {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         wanted: dict[str, set[int]] = {}
@@ -91,7 +91,7 @@ class Upkeep:
             return Knowledge("", {}, {}, {}, {})
         for namespace, mentioned in wanted.items():
             mentioned |= own.get(namespace, set())
-        moment, corrections, subjects_of = self._store.moment_with_subjects(wanted)
+        moment, corrections, subjects_of = self._graph.snapshot_with_subjects(wanted)
         known, arrivals = {}, {}
         for namespace, mentioned in wanted.items():
             into, stored = corrections[namespace], subjects_of[namespace]
@@ -130,42 +130,44 @@ class Upkeep:
         The rows are committed, so nothing is raised: what could not be done is noted for ``maintain``, and returned by
         the leg that misses it.
         """
-        if not self._graph:
+        if (graph := self._graph) is None:
             return {}
         try:
-            self._reach(rows, written, knowledge)
+            self._reach(graph, rows, written, knowledge)
             for namespace in sorted({namespace for namespace, _ in written.replaced}):
-                self._settle(namespace, bounded=True)
+                self._propagate(graph, namespace, bounded=True)
         except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything, and so may a store
-            return {"graph": self._left(written, knowledge, error)}
+            return {"graph": self._left(graph, written, knowledge, error)}
         return {}
 
-    def _left(self, written: Written, knowledge: Knowledge, error: Exception) -> str:
+    def _left(self, graph: GraphStore, written: Written, knowledge: Knowledge, error: Exception) -> str:
         """Note what came meanwhile, so that ``maintain`` looks; return in a sentence what is left, and why."""
         said = " ".join(str(error).split()) or type(error).__name__
         try:
             for namespace in sorted({namespace for namespace, _ in written.new | written.replaced}):
-                if changed := self._store.alias_changes(namespace, knowledge.moment):
-                    self._store.note_aliases(namespace, changed)
+                if changed := graph.changed_subjects(namespace, knowledge.moment):
+                    graph.note_changed_subjects(namespace, changed)
         except Exception:  # noqa: BLE001  # the store is not there; what the rows brought was noted with them
             pass
         _LOG.info("Left to maintain: %s", said)
         return f"Names have not reached other memories yet; `semmem maintain` does it. {said}"
 
-    def _reach(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
+    def _reach(self, graph: GraphStore, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
         ours: dict[str, dict[int, Row]] = {}
         for row in rows:
             ord = written.ords.get((row.memory.namespace, row.memory.parent_id or row.memory.id, row.part))
             if ord is not None and row.extraction is not None:
                 ours.setdefault(row.memory.namespace, {})[ord] = row
         for namespace, stored in ours.items():
-            self._catch_up(namespace, stored, knowledge, written.changes.get(namespace))
+            self._catch_up(graph, namespace, stored, knowledge, written.changes.get(namespace))
 
-    def _catch_up(self, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, note: int | None) -> None:
+    def _catch_up(
+        self, graph: GraphStore, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, note: int | None
+    ) -> None:
         own, into = knowledge.own[namespace], knowledge.corrections[namespace]
         came = {at for row in ours.values() for at in row.arrivals}
         used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
-        noted, left_of = self._store.changes_since(namespace, knowledge.moment, used)
+        noted, left_of = graph.changed_and_known_subjects(namespace, knowledge.moment, used)
         changed = noted - came
         changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
         changed |= used - left_of  # of a namespace that was emptied meanwhile there is no note left
@@ -179,8 +181,8 @@ class Upkeep:
             }
             lost = changed & set(own)  # taken for known, but forgotten meanwhile: now they come with us
             if lost:
-                self._store.note_aliases(namespace, lost)
-                self._settle(namespace, bounded=True)
+                graph.note_changed_subjects(namespace, lost)
+                self._propagate(graph, namespace, bounded=True)
         if came:
             names = {
                 at: name
@@ -189,75 +191,80 @@ class Upkeep:
                 for at, name in zip(row.extraction.keys, row.extraction.names, strict=True)
                 if at in came
             }
-            sure, suspects, left = self._mentions.mentioning(namespace, names, came, into, bounded=True)
+            sure, suspects, left = self._mentions.mentioning(graph, namespace, names, came, into, bounded=True)
             again |= self._mentions.verified(
                 namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left
             )
-        _, unread = self._renew(namespace, sorted(again))
+        _, unread = self._renew(graph, namespace, sorted(again))
         if note is not None:
-            self._store.settle_aliases(namespace, [note], came if unread else left if came else ())
+            graph.mark_propagated(namespace, [note], came if unread else left if came else ())
 
     def forgotten(self, namespace: str) -> None:
         """Bring memories up to date with the names that went with forgotten ones, a bounded number of them.
 
         Nothing is raised, for these are forgotten: what could not be done is noted for ``maintain``.
         """
+        if self._graph is None:
+            return
         try:
-            self._settle(namespace, bounded=True)
+            self._propagate(self._graph, namespace, bounded=True)
         except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
             _LOG.info("Left to maintain: %s", error)
 
     def corrected(self, namespace: str) -> None:
         """Bring all memories up to date with what was just corrected by hand."""
-        self._settle(namespace, bounded=False)
+        if self._graph is not None:
+            self._propagate(self._graph, namespace, bounded=False)
 
     def maintain(self) -> dict[str, int]:
         """Do what writers have left; return how many memories were changed, and how many could not be read, if any."""
-        done = [self._settle(namespace, bounded=False) for namespace in self._store.alias_namespaces()]
+        if (graph := self._graph) is None:
+            return {"renewed": 0}
+        done = [self._propagate(graph, namespace, bounded=False) for namespace in graph.unpropagated_namespaces()]
         unread = sum(failed for _, failed in done)
         return {"renewed": sum(changed for changed, _ in done), **({"unread": unread} if unread else {})}
 
-    def _settle(self, namespace: str, *, bounded: bool) -> tuple[int, int]:
+    def _propagate(self, graph: GraphStore, namespace: str, *, bounded: bool) -> tuple[int, int]:
         """Read again what mentions the names that wait; return how many changed, and how many could not be read.
 
         A memory that cannot be read holds what it held, and its names wait on: the extractor may be better next time.
         """
         changed = failed = 0
         for _ in range(1 if bounded else _ROUNDS):
-            notes = self._store.waiting_aliases(namespace, all=not bounded)
+            notes = graph.unpropagated(namespace, all=not bounded)
             if not notes:
                 break
             keys = {at for _, waiting in notes for at in waiting}
-            into = self._store.moment([namespace])[1][namespace]
-            names = self._store.names([namespace], keys)
+            into = graph.snapshot([namespace])[1][namespace]
+            names = graph.names([namespace], keys)
             again: set[int] = set()
             left: set[int] = set()
             some = sorted(keys)
             for start in range(0, len(some), _NAMES_AT_ONCE):
                 chunk = set(some[start : start + _NAMES_AT_ONCE])
-                sure, suspects, late = self._mentions.mentioning(namespace, names, chunk, into, bounded=bounded)
+                sure, suspects, late = self._mentions.mentioning(graph, namespace, names, chunk, into, bounded=bounded)
                 left |= late
                 if bounded:
                     again |= self._mentions.verified(namespace, sure, suspects - sure, chunk, into, left)
                 else:
                     again |= sure | suspects
-            renewed, unread = self._renew(namespace, sorted(again))
+            renewed, unread = self._renew(graph, namespace, sorted(again))
             changed += renewed
             failed += unread
-            self._store.settle_aliases(namespace, [number for number, _ in notes], keys if unread else left)
+            graph.mark_propagated(namespace, [number for number, _ in notes], keys if unread else left)
             if unread:
                 break
         return changed, failed
 
     # ------------------------------------------------------------------ reading them again
 
-    def _renew(self, namespace: str, ords: Sequence[int]) -> tuple[int, int]:
+    def _renew(self, graph: GraphStore, namespace: str, ords: Sequence[int]) -> tuple[int, int]:
         """Read memories again until nothing changed meanwhile; return how many changed, and how many cannot be read."""
         changed = failed = 0
         for start in range(0, len(ords), AT_ONCE):
             todo = list(ords[start : start + AT_ONCE])
             for _ in range(_ROUNDS):
-                memories = self._store.memories([namespace], todo)
+                memories = self._store.indexed_memories([namespace], todo)
                 self.prepare(memories.values())
                 unread: list[Memory] = []
                 knowledge = self.knowledge(memories.values(), new=False, unread=unread)
@@ -266,13 +273,13 @@ class Upkeep:
                 if not found:
                     break
                 changed += self._store.reindex(namespace, found)
-                meanwhile = self._store.alias_changes(namespace, knowledge.moment)
+                meanwhile = graph.changed_subjects(namespace, knowledge.moment)
                 forms = knowledge.corrections[namespace].forms(meanwhile)
                 todo = [ord for ord, e in found if meanwhile and self._mentions.named(memories[ord], e, forms)]
                 if not todo:
                     break
             else:
-                self._store.note_aliases(namespace, meanwhile)
+                graph.note_changed_subjects(namespace, meanwhile)
         return changed, failed
 
     def _extractions(
@@ -297,39 +304,55 @@ class Upkeep:
         Interrupted, the next call with the same extractor goes on; ``progress`` counts what that one had read too.
         Raises Conflict when another process rebuilds.
         """
-        with self._store.rebuilding():
-            place, dropped = self._place()
+        if (graph := self._graph) is None:
+            return self._reread(progress)
+        with graph.rebuilding():
+            place, dropped = self._place(graph)
             skipped = read = int(place.get("read", 0))
             changed = 0
             for namespace in self._store.namespaces():
                 before, after = place.get("namespace", ""), 0
                 if namespace < before:
                     continue
-                moment, corrections = self._store.moment([namespace])
+                moment, corrections = graph.snapshot([namespace])
                 if namespace == before:  # what came and went since that call began is still to be looked at
                     moment, after = place["moment"], place["ord"]
                 knowledge = Knowledge(moment, self._about(namespace, corrections), {}, {}, corrections)
                 place["moment"], place["namespace"] = moment, namespace
                 for batch in self._batches(namespace, after):
-                    found = [(ord, self.extraction(memory, knowledge)) for ord, memory in batch]
-                    changed += self._store.reindex(namespace, found)
+                    changed += self._reindexed(namespace, batch, knowledge)
                     read += len(batch)
-                    self._store.note_fact(PLACE, place | {"ord": batch[-1][0], "read": read})
+                    graph.note_reextraction(place | {"ord": batch[-1][0], "read": read})
                     if progress is not None:
                         progress(read)
-                self._store.note_aliases(namespace, self._store.alias_changes(namespace, moment))
-                changed += self._settle(namespace, bounded=False)[0]
-            self._store.note_fact(PLACE, None)
+                graph.note_changed_subjects(namespace, graph.changed_subjects(namespace, moment))
+                changed += self._propagate(graph, namespace, bounded=False)[0]
+            graph.note_reextraction(None)
             return Rebuilt(
                 dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain()["renewed"]
             )
 
-    def _place(self) -> tuple[dict[str, Any], str | None]:
+    def _reread(self, progress: Callable[[int], None] | None) -> Rebuilt:
+        """Read every memory again where no graph is kept: what one holds depends on no other, and nothing is noted."""
+        read = changed = 0
+        for namespace in self._store.namespaces():
+            for batch in self._batches(namespace, 0):
+                knowledge = self.knowledge([memory for _, memory in batch], new=False)
+                changed += self._reindexed(namespace, batch, knowledge)
+                read += len(batch)
+                if progress is not None:
+                    progress(read)
+        return Rebuilt(read=read, changed=changed)
+
+    def _reindexed(self, namespace: str, batch: Sequence[tuple[int, Memory]], knowledge: Knowledge) -> int:
+        return self._store.reindex(namespace, [(ord, self.extraction(memory, knowledge)) for ord, memory in batch])
+
+    def _place(self, graph: GraphStore) -> tuple[dict[str, Any], str | None]:
         """Return where an interrupted call with this extractor stopped, if it did, and whose call is thrown away."""
         now = datetime.now(UTC)
         who = {name: str(getattr(self._extractor, name, "")) for name in ("name", "language", "version", "model")}
-        ours = {**who, "database": self._store.database_id(), "semmem": version("semmem")}
-        place = self._store.fact(PLACE)
+        ours = {**who, "database": graph.database_id(), "semmem": version("semmem")}
+        place = graph.reextraction()
         if place is None:
             return {"by": ours, "begun": now.isoformat()}, None
         if place["by"] == ours and now - datetime.fromisoformat(place["begun"]) < _TOO_LATE:
@@ -345,7 +368,7 @@ class Upkeep:
                 about.update(into.key(at) for at in self._mentions.subjects(memory))
         return {namespace: into.forms(about)}
 
-    def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Any]]]:
+    def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Memory]]]:
         while rows := self._store.indexed_after(namespace, after, AT_ONCE):
             yield rows
             after = rows[-1][0]

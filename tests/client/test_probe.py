@@ -296,9 +296,9 @@ def test_reranked_a_reranker_that_puts_it_last(mem: semmem.Semmem) -> None:
 def test_returned_a_memory_that_is_forgotten_while_it_is_recalled(
     mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memories = mem.store.memories
+    memories = mem.store.indexed_memories
     monkeypatch.setattr(
-        mem.store, "memories", lambda ns, ords: {o: m for o, m in memories(ns, ords).items() if m.id != WITNESS}
+        mem.store, "indexed_memories", lambda ns, ords: {o: m for o, m in memories(ns, ords).items() if m.id != WITNESS}
     )
     one = only(mem.probe(recipe="lexical"))
     assert (one.dropped, one.passed[-1]) == ("returned", "reranked")

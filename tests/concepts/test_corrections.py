@@ -185,15 +185,23 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
     def linked() -> set[int]:
         trace = Trace()
-        link(mem.store, "default", question("Where did Lovelace live?"), GraphSettings(), "english", trace)
+        link(
+            mem.store,
+            mem.store.graph,
+            "default",
+            question("Where did Lovelace live?"),
+            GraphSettings(),
+            "english",
+            trace,
+        )
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Ada Lovelace")
-    assert linked() == set(mem.store.locate("default", "5"))
+    assert linked() == set(mem.store.ords_of("default", "5"))
     mem.split_concept("Ada Lovelace")
     assert linked() == set()
     mem.remember("That was longer ago.", id="6", title="William Lovelace")
-    assert linked() == set(mem.store.locate("default", "6"))
+    assert linked() == set(mem.store.ords_of("default", "6"))
     mem.remember("That was longest ago.", id="7", title="Ralph Lovelace")
     assert linked() == set()
 
@@ -205,11 +213,11 @@ def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.S
 
     def linked(asked: str) -> set[int]:
         trace = Trace()
-        link(mem.store, "default", question(asked), GraphSettings(), "english", trace)
+        link(mem.store, mem.store.graph, "default", question(asked), GraphSettings(), "english", trace)
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Grand Trunk Railway")
-    five = set(mem.store.locate("default", "5"))
+    five = set(mem.store.ords_of("default", "5"))
     assert linked("When did the GTR open?") == five
     assert linked("When did the gtr open?") == set()  # only capitals are an acronym
     for _ in range(2):  # before the store is tidied, and after

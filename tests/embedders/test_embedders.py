@@ -352,9 +352,9 @@ def test_a_store_without_an_embedder_answers_by_the_other_legs_and_rebuild_fills
 def test_vectors_of_an_embedder_are_brought_to_unit_length(store_url: str) -> None:
     with semmem.connect(store_url, embedder=Tiny(scale=7.0)) as mem:
         mem.remember("green tea", id="a")
-        (ord,) = mem.store.locate("default", "a")
+        (ord,) = mem.store.ords_of("default", "a")
         same = np.array([1.1, 1.0]) / 2.21**0.5  # (tea + .1, 1), whose squared length is 1.21 + 1
-        found = mem.store.similarities(["default"], [ord], same.astype(np.float32))
+        found = mem.store.vectors.similarities(["default"], [ord], same.astype(np.float32))
         assert found == {ord: pytest.approx(1, abs=1e-5)}
 
 
@@ -418,6 +418,6 @@ def test_minilm_splits_by_its_own_tokens(store_url: str, model: MiniLM) -> None:
     assert 254 < len(text) < 1400
     with semmem.connect(store_url, embedder=model) as mem:
         mem.remember(text, id="korean", title="제목")
-        parts = mem.store.memories(["default"], mem.store.locate("default", "korean")).values()
+        parts = mem.store.indexed_memories(["default"], mem.store.ords_of("default", "korean")).values()
         assert len(parts) > 2
         assert all(model.count_tokens(f"제목. {part.text}") <= 256 for part in parts)

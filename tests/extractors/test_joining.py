@@ -120,7 +120,7 @@ def test_connect_wires_the_extractor_by_name_by_setting_and_as_an_object(
     triples.write_text(json.dumps({"docs": [row]}), encoding="utf-8")
     with semmem.connect(store_url, embedder="none", extractor="precomputed", triples=triples) as mem:
         mem.remember(text, id="m1")
-        names = mem.store.names(["default"], [key(Kind.NAME, ("old", "mill"))])
+        names = mem.store.graph.names(["default"], [key(Kind.NAME, ("old", "mill"))])
         assert list(names.values()) == ["old mill"]
         assert [hit.memory.id for hit in mem.recall("who drives the mill?")] == ["m1"]
     monkeypatch.setenv("SEMMEM_EXTRACTOR", "precomputed")

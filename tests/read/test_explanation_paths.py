@@ -33,7 +33,7 @@ def mem(store_url: str) -> Iterator[semmem.Semmem]:
 
 def hop(mem: semmem.Semmem, *edges: tuple[str, int, str, float], namespace: str = "n") -> Edges:
     """Return the edges of one hop as the walk keeps them: (from, concept, to, mass)."""
-    ords = {id: mem.store.locate(namespace, id)[0] for edge in edges for id in (edge[0], edge[2])}
+    ords = {id: mem.store.ords_of(namespace, id)[0] for edge in edges for id in (edge[0], edge[2])}
     return Edges(
         np.array([ords[e[0]] for e in edges], dtype=np.int64),
         np.array([e[1] for e in edges], dtype=np.int64),
@@ -44,7 +44,7 @@ def hop(mem: semmem.Semmem, *edges: tuple[str, int, str, float], namespace: str 
 
 def told(mem: semmem.Semmem, target: str, restart: dict[str, float], *hops: Edges) -> list[str]:
     """Return the ways to ``target`` a line each; Kestrel is named by the question, the rest was found by a leg."""
-    ords = {id: mem.store.locate("n", id)[0] for id in (*restart, target)}
+    ords = {id: mem.store.ords_of("n", id)[0] for id in (*restart, target)}
     trace = Trace(
         linked={ords["kestrel"]: [1]} if "kestrel" in ords else {},
         labels={1: "Kestrel"},
@@ -52,7 +52,7 @@ def told(mem: semmem.Semmem, target: str, restart: dict[str, float], *hops: Edge
         restart={ords[id]: mass for id, mass in restart.items()},
         hops=list(hops),
     )
-    path = ways_to(ords[target], trace, mem.store, ["n"])
+    path = ways_to(ords[target], trace, mem.store, mem.store.graph, ["n"])
     found = Explanation(target, "n", None, False, 0.0, None, 5, "any", {}, {}, path)
     return [line.removeprefix("  graph: ") for line in str(found).splitlines()[1:]]
 
@@ -142,9 +142,9 @@ def test_each_namespace_walks_for_itself(mem: semmem.Semmem) -> None:
     mem.remember("Lamp of Heron House.", id="lamp", namespace="m")
     others = hop(mem, ("moth", HERON, "lamp", 0.2), namespace="m")
     both = (hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3)), others)
-    moth, lamp = mem.store.locate("m", "moth")[0], mem.store.locate("m", "lamp")[0]
+    moth, lamp = mem.store.ords_of("m", "moth")[0], mem.store.ords_of("m", "lamp")[0]
     trace = Trace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=list(both))
-    steps = ways_to(lamp, trace, mem.store, ["n", "m"])
+    steps = ways_to(lamp, trace, mem.store, mem.store.graph, ["n", "m"])
     assert list(map(str, steps)) == ["question → lexical rank 1 → moth (0.5)", "moth → Heron House → lamp (0.2)"]
 
 
@@ -154,9 +154,9 @@ def test_a_memory_nobody_walked_to_has_no_path(mem: semmem.Semmem) -> None:
 
 def test_of_several_concepts_the_weightiest_is_named(mem: semmem.Semmem) -> None:
     # Norrbeck: one memory, a = 1, so idf 1 and the whole of it. town: in two memories, a = .3.
-    ord = mem.store.locate("n", "petra")[0]
+    ord = mem.store.ords_of("n", "petra")[0]
     trace = Trace(concepts={ord: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={ord: 1.0})
-    assert list(map(str, ways_to(ord, trace, mem.store, ["n"]))) == ["question → Norrbeck → petra (1)"]
+    assert list(map(str, ways_to(ord, trace, mem.store, mem.store.graph, ["n"]))) == ["question → Norrbeck → petra (1)"]
 
 
 def test_explain_tells_the_way_and_its_mass(store_url: str) -> None:

@@ -149,7 +149,7 @@ def test_a_long_memory_is_one_node_whatever_its_parts(mem: semmem.Semmem) -> Non
     text = "Gulls cry over Norrbeck. " * 100
     mem.remember(text, id="long", namespace="n", session="log")
     whole = mem.graph(namespace="n", around="long", hops=1)
-    assert len(mem.store.locate("n", "long")) == 2
+    assert len(mem.store.ords_of("n", "long")) == 2
     assert {"long", "norrbeck"} <= memories(whole)
     assert [n for n, about in whole.nodes(data=True) if about["start"]] == ["m:long"]
     assert whole.nodes["m:long"]["text"] == text
@@ -189,8 +189,8 @@ def test_the_store_is_asked_a_few_times_a_hop_and_never_once_a_memory(
 ) -> None:
     mem.remember_many(({"text": f"Note {n} from Norrbeck."} for n in range(20)), namespace="n")
     asked = []
-    rows = mem.store._rows
-    monkeypatch.setattr(mem.store, "_rows", lambda name, parameters: asked.append(name) or rows(name, parameters))
+    rows = mem.store.rows
+    monkeypatch.setattr(mem.store, "rows", lambda name, parameters: asked.append(name) or rows(name, parameters))
     assert len(memories(mem.graph(namespace="n", around="Norrbeck", hops=2))) == 23  # 20, norrbeck, petra, kestrel
     assert 8 <= len(asked) <= 18
 

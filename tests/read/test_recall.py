@@ -414,7 +414,7 @@ def test_while_a_model_is_read_other_legs_have_no_more_time_than_ever(store_url:
 
         def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
             try:
-                mem.store._run(lambda c: c.execute("SELECT pg_sleep(60)"))
+                mem.store.run(lambda c: c.execute("SELECT pg_sleep(60)"))
             finally:
                 cancelled.set()
             return Ranking()
@@ -469,8 +469,8 @@ def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Sem
         def prepare(self, *asked: Any) -> Any:
             try:
                 began.set()
-                mem.store._run(lambda c: c.execute("SELECT pg_sleep(30)"))
-                mem.store._run(lambda c: c.execute("SELECT pg_sleep(30)"))
+                mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
+                mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
             except BaseException as error:
                 ended.append(error)
                 over.set()
@@ -503,7 +503,7 @@ def test_the_store_cancels_a_statement_that_outlives_the_limit(mem: semmem.Semme
         name = "dense"
 
         def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            mem.store._run(lambda c: c.execute("SELECT pg_sleep(30)"))
+            mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
             return Ranking()
 
     mem.remember("ferry", id="match")
@@ -519,7 +519,7 @@ def test_a_leg_of_ones_own_plugs_in_by_name(mem: semmem.Semmem) -> None:
         name = "newest"
 
         def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            ords = mem.store.locate("default", "new")
+            ords = mem.store.ords_of("default", "new")
             return Ranking(ords, (1.0,), 1)
 
     mem.remember("ferry", id="old")
@@ -738,7 +738,7 @@ def test_two_long_memories_that_share_a_part_are_not_the_same(mem: semmem.Semmem
     common = "The zeppelin landed. " + paragraph(1) + paragraph(1)  # split into equal parts in both
     mem.remember(common + paragraph(2) + paragraph(3), id="a")
     mem.remember(common + paragraph(4) + paragraph(5), id="b")
-    held = [mem.store.memories(["default"], mem.store.locate("default", id)) for id in ("a", "b")]
+    held = [mem.store.indexed_memories(["default"], mem.store.ords_of("default", id)) for id in ("a", "b")]
     assert min(held[0].items())[1].text == min(held[1].items())[1].text
     found = mem.recall("zeppelin")
     assert sorted(ids(found)) == ["a", "b"]

@@ -87,7 +87,7 @@ def test_a_cancelling_that_fails_leaves_the_leg_degraded_and_the_other_ones_answ
     with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
         mem.remember("ferry at dawn", id="match")
         mem.register_leg("asleep", lambda reader: leg)
-        monkeypatch.setattr(mem.store, "held", held)
+        monkeypatch.setattr(mem.store, "session", held)
         try:
             found = mem.recall("ferry", recipe=ASLEEP)
         finally:

@@ -114,13 +114,13 @@ class BringingConformance:
         mem.remember("Tea.", id="a")
         mem.remember("Rum.", id="b")
         names = [("default", id) for id in "ab"]
-        before = store.stored_vectors(names)
+        before = store.vectors.stored_vectors(names)
         rows = list(mem.export(vectors=True))
         raw = base64.b64encode(np.full(Hashing().dimensions, number, dtype="<f4").tobytes()).decode()
         rows[0]["vectors"] = dict.fromkeys(rows[0]["vectors"], raw)
         mem.forget(everything=True)
         assert mem.bring_in(rows, on_error="abort").remembered == 2
-        after = store.stored_vectors(names)
+        after = store.vectors.stored_vectors(names)
         assert all(np.array_equal(before[key], after[key]) for key in before)
 
     # ------------------------------------------------------------------ update
@@ -203,7 +203,9 @@ class BringingConformance:
         mem.update("a", text="Rum at five.")
         assert (counting.embedded, mem.stats().vectors) == (2, 1)
         names = [("default", "a")]
-        assert store.stored_vectors(names)["default", "a", 0] == pytest.approx(Hashing().embed(["Rum at five."])[0])
+        assert store.vectors.stored_vectors(names)["default", "a", 0] == pytest.approx(
+            Hashing().embed(["Rum at five."])[0]
+        )
 
     @pytest.mark.needs("dense")
     def test_a_given_vector_stays_with_its_text_and_another_one_is_a_change(self, mem: Semmem) -> None:

@@ -21,7 +21,7 @@ from semmem.client.memory import legs_of
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
-from semmem.model.store import Store
+from semmem.model.store import Store, graph_of, vectors_of
 from semmem.model.types import Filters, IngestReport, Memory
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key
@@ -51,7 +51,7 @@ def ids(memories: Any) -> list[str]:
 
 
 def ord_of(store: Store, id: str, namespace: str = "n") -> int:
-    (ord,) = store.locate(namespace, id)
+    (ord,) = store.ords_of(namespace, id)
     return ord
 
 
@@ -107,7 +107,7 @@ class StoreConformance:
         left = set(ODD_IDS)
         for id in ODD_IDS:
             assert store.get("n", [id])[0].text == f"text of {id}"
-            assert len(store.locate("n", id)) == 1
+            assert len(store.ords_of("n", id)) == 1
             assert store.forget("n", id, ANY, dry_run=False) == 1
             assert store.get("n", [id]) == []
             left.remove(id)
@@ -156,17 +156,17 @@ class StoreConformance:
         text = " ".join(f"Sentence number {n} is here." for n in range(200))
         write(store, {"id": "long", "text": text, "title": "T", "session": "s"}, {"id": "long#1", "text": "not a part"})
         assert store.get("n", ["long"])[0].text == text
-        parts = store.locate("n", "long")
-        found = store.memories(["n"], parts)
+        parts = store.ords_of("n", "long")
+        found = store.indexed_memories(["n"], parts)
         assert ids(found[o] for o in parts) == [f"long#{n}" for n in range(1, len(parts) + 1)]
         assert {m.parent_id for m in found.values()} == {"long"}
         assert " ".join(found[o].text for o in parts) == text
         assert all(len(m.text) <= 1400 and (m.title, m.session) == ("T", "s") for m in found.values())
         assert [m.text for m in store.get("n", ["long#1", "long#2"])] == ["not a part"]  # nobody gave a part its id
-        whole, lengths = store.wholes({("n", "long"), ("n", "nobody"), ("other", "long")})["n", "long"]
+        whole, lengths = store.whole_memories({("n", "long"), ("n", "nobody"), ("other", "long")})["n", "long"]
         assert whole == store.get("n", ["long"])[0]
         assert list(lengths) == [len(found[o].text) for o in parts]
-        assert list(store.wholes({("n", "long#1")})["n", "long#1"][1]) == []
+        assert list(store.whole_memories({("n", "long#1")})["n", "long#1"][1]) == []
         assert ids(store.list("n", ANY, 10, None)) == ["long#1", "long"]
         assert (store.stats("n").memories, store.stats("n").parts) == (2, len(parts))
         assert store.forget("n", "long", ANY, dry_run=False) == 1
@@ -241,9 +241,9 @@ class StoreConformance:
         one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
         assert [m.text for m in store.get("one", ["a"])] == ["Ada likes tea"]
         assert [m.text for m in store.list("two", ANY, 10, None)] == ["Bob likes rum"]
-        assert set(store.heads(["one"], [one, two])) == {one}
-        assert set(store.memories(["two"], [one, two])) == {two}
-        assert store.locate("three", "a") == ()
+        assert set(store.candidate_info(["one"], [one, two])) == {one}
+        assert set(store.indexed_memories(["two"], [one, two])) == {two}
+        assert store.ords_of("three", "a") == ()
         likes = term_key("like")
         assert [p.entries["ord"].tolist() for p in store.postings(["one"], [likes]).values()] == [[one]]
         assert (store.stats("one").memories, store.stats(None).memories, store.stats(None).namespaces) == (1, 2, 2)
@@ -257,16 +257,17 @@ class StoreConformance:
         write(store, {"id": "a", "vector": [1, 0, 0]}, namespace="one")
         write(store, {"id": "a", "vector": [0, 1, 0]}, namespace="two")
         one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
-        assert store.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
-        assert set(store.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
+        assert store.vectors.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
+        assert set(store.vectors.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
 
     @pytest.mark.needs("graph")
     def test_no_name_crosses_from_one_namespace_to_another(self, store: Store) -> None:
         write(store, {"id": "a", "title": "Ada Lovelace"}, namespace="one")
         write(store, {"id": "a", "title": "Bob Ross"}, namespace="two")
         name = key(Kind.NAME, ("ada", "lovelace"))
-        assert store.known_subjects({"one": [name], "two": [name]}) == {"one": {name}, "two": set()}
-        assert store.names(["two"], [name]) == {}
+        known = store.graph.snapshot_with_subjects({"one": [name], "two": [name]})[2]
+        assert known == {"one": {name}, "two": set()}
+        assert store.graph.names(["two"], [name]) == {}
 
     def test_namespaces_differ_by_case_and_may_be_any_text(self, store: Store) -> None:
         names = ["n", "N", "n ", "a'b", "🦊", "x" * 200]
@@ -292,7 +293,7 @@ class StoreConformance:
     def test_excluding_a_memory_excludes_its_parts_and_not_what_is_called_like_one(self, store: Store) -> None:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         write(store, {"id": "long", "text": text}, {"id": "long#1"}, {"id": "b"})
-        parts = store.locate("n", "long")
+        parts = store.ords_of("n", "long")
         lone, b = ord_of(store, "long#1"), ord_of(store, "b")
         assert len(parts) > 1
         for exclude, wanted in [
@@ -311,15 +312,16 @@ class StoreConformance:
 
     def test_heads_are_what_fusion_needs(self, store: Store) -> None:
         write(store, {"id": "a", "text": "Tea!", "importance": 0.75}, {"id": "b", "text": "tea"})
-        heads = store.heads(["n"], [ord_of(store, "a"), ord_of(store, "b"), 999_999])
+        heads = store.candidate_info(["n"], [ord_of(store, "a"), ord_of(store, "b"), 999_999])
         assert [(h.namespace, h.id, h.part, h.importance) for h in heads.values()] == [
             ("n", "a", 0, 0.75),
             ("n", "b", 0, 0.5),
         ]
         assert {bytes(h.content) for h in heads.values()} == {content_key("tea")}
         assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON.timestamp(), NOON.timestamp())}
-        assert store.heads(["n"], []) == {}
+        assert store.candidate_info(["n"], []) == {}
 
+    @pytest.mark.needs("graph")
     def test_neighbours_are_the_memories_before_and_after_in_the_same_session(self, store: Store) -> None:
         second = timedelta(seconds=1)
         write(
@@ -332,7 +334,7 @@ class StoreConformance:
             {"id": "alone", "position": 4},
         )
         at = {ord_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
-        found = [(at[ord], at[near], same) for ord, near, same in store.neighbours(["n"], list(at))]
+        found = [(at[ord], at[near], same) for ord, near, same in store.graph.neighbours(["n"], list(at))]
         # By position, then those without one by time, then id: a b c d; c and d are both Ada's.
         pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
         assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
@@ -347,10 +349,12 @@ class StoreConformance:
             {"id": "last", "session": "s"},
         )
         at = {ord_of(store, i): i for i in ("first", "second", "then", "last")}
-        turns = store.turns(["n"], list(at))
+        turns = store.session_turns(["n"], list(at))
         assert [at[turn.ord] for turn in turns] == ["first", "second", "then", "last"]
-        assert {turn.ord: turn.head for turn in turns} == store.heads(["n"], list(at))
-        beside = sorted((at[ord], at[near]) for ord, near, _ in store.neighbours(["n"], list(at)))
+        assert {turn.ord: turn.head for turn in turns} == store.candidate_info(["n"], list(at))
+        if store.graph is None:
+            return
+        beside = sorted((at[ord], at[near]) for ord, near, _ in store.graph.neighbours(["n"], list(at)))
         pairs = [("first", "second"), ("second", "then"), ("then", "last")]
         assert beside == sorted([*pairs, *((after, before) for before, after in pairs)])
 
@@ -359,7 +363,7 @@ class StoreConformance:
         rows = [{"id": str(i), "author": a, "session": s, "position": i} for i, (a, s) in enumerate(turns)]
         write(store, *({k: v for k, v in row.items() if v is not None} for row in rows))
         write(store, {"id": "x", "author": "Ada", "session": "s"}, {"id": "y", "session": "s"}, namespace="m")
-        found = store.kinds(["n", "m", "empty"], ["ada", "nobody"])
+        found = store.conversation_facts(["n", "m", "empty"], ["ada", "nobody"])
         assert (found["n"].sessions, found["n"].authors, found["empty"].sessions, found["empty"].named) == (
             True, True, False, {},
         )  # fmt: skip
@@ -505,12 +509,12 @@ class StoreConformance:
         store.maintain()
         a, b = ord_of(store, "a"), ord_of(store, "b")
         for _ in range(2):
-            held, neighbours, pending = store.surroundings("n", [a], neighbours=True)
-            forwards = store.forwards(["n"], [a])
+            held, neighbours, pending = store.graph.forwards_and_neighbours("n", [a], neighbours=True)
+            forwards = store.graph.forwards(["n"], [a])
             assert held.ords.tolist() == forwards.ords.tolist() == [a]
             assert held.entries.tolist() == forwards.entries.tolist()
             assert [(o, other) for o, other, _ in neighbours] == [(a, b)]
-            assert list(store.surroundings("n", [a], neighbours=False)[1]) == []
+            assert list(store.graph.forwards_and_neighbours("n", [a], neighbours=False)[1]) == []
             keys = [term_key(word) for word in ("gin", "rum", "tea", "ale")]
             shared = shown(store.postings(["n"], keys, shared=True))
             assert shown(store.postings(["n"], keys, shared=True, pending=pending)) == shared
@@ -531,7 +535,7 @@ class StoreConformance:
         at = {ord_of(store, i): i for i in ("x", "xy", "y", "back")}
 
         def nearest(filters: Filters, exclude: tuple[str, ...], depth: int) -> list[tuple[str, float]]:
-            found = store.nearest(store.scope(("n",), filters, exclude), unit(1, 0, 0), depth)
+            found = store.vectors.nearest(store.scope(("n",), filters, exclude), unit(1, 0, 0), depth)
             assert list(found.scores) == sorted(found.scores, reverse=True)
             return [(at[o], pytest.approx(s, abs=1e-6)) for o, s in zip(found.ords, found.scores, strict=True)]
 
@@ -546,7 +550,7 @@ class StoreConformance:
     @pytest.mark.needs("dense")
     def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
         write(store, {"id": "x", "vector": [3, 4, 0]}, {"id": "bare"})
-        found = store.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
+        found = store.vectors.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
         assert found == {ord_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
 
     @pytest.mark.needs("graph")
@@ -557,17 +561,20 @@ class StoreConformance:
             store.maintain()
         ada, charles = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("charles", "babbage"))
         nobody = key(Kind.NAME, ("nobody",))
-        assert store.known_subjects({"n": [ada, charles, nobody], "m": []}) == {"n": {ada}, "m": set()}
-        assert store.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
-        moment, corrections, known = store.moment_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
-        assert (corrections, known) == (store.moment(["n", "m", "none"])[1], {"n": {ada}, "m": set(), "none": set()})
-        assert store.changes_since("n", moment, [ada, charles]) == (set(), {ada})
-        assert store.correct("n", (charles, "Charles Babbage"), (ada, "Ada Lovelace"))
-        assert store.moment_with_subjects({"n": [charles]})[2] == {"n": {ada}}
-        assert store.changes_since("n", moment, [])[0] == store.alias_changes("n", moment) == {ada, charles}
+        known = store.graph.snapshot_with_subjects({"n": [ada, charles, nobody], "m": []})[2]
+        assert known == {"n": {ada}, "m": set()}
+        assert store.graph.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
+        moment, corrections, known = store.graph.snapshot_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
+        assert corrections == store.graph.snapshot(["n", "m", "none"])[1]
+        assert known == {"n": {ada}, "m": set(), "none": set()}
+        assert store.graph.changed_and_known_subjects("n", moment, [ada, charles]) == (set(), {ada})
+        assert store.graph.record_correction("n", (charles, "Charles Babbage"), (ada, "Ada Lovelace"))
+        assert store.graph.snapshot_with_subjects({"n": [charles]})[2] == {"n": {ada}}
+        assert store.graph.changed_and_known_subjects("n", moment, []) == ({ada, charles}, set())
+        assert store.graph.changed_subjects("n", moment) == {ada, charles}
         store.forget("n", "a", ANY, dry_run=False)
-        assert store.known_subjects({"n": [ada]}) == {"n": set()}
-        assert store.names(["n"], [ada, charles]) == {}
+        assert store.graph.snapshot_with_subjects({"n": [ada]})[2] == {"n": set()}
+        assert store.graph.names(["n"], [ada, charles]) == {}
 
     @pytest.mark.parametrize("filters", [ANY, Filters(authors=("Ada",))])
     def test_a_scope_that_is_asked_with_names_has_the_kinds_and_corrections_of_its_namespaces(
@@ -576,17 +583,17 @@ class StoreConformance:
         write(store, {"id": "a", "author": "Ada", "session": "s"}, {"id": "b", "author": "Bob"})
         write(store, {"id": "a"}, namespace="m")
         if "graph" in store.capabilities:
-            assert store.correct("n", (1, "Lovelace"), (2, "Ada"))
+            assert store.graph.record_correction("n", (1, "Lovelace"), (2, "Ada"))
         names = ["ada", "nobody"]
         plain, whole = store.scope(("n", "m"), filters, ("b",)), store.scope(("n", "m"), filters, ("b",), names)
         assert (plain.size, plain.settings, plain.kinds, plain.corrections) == (whole.size, None, None, None)
         assert np.array_equal(plain.excluded, whole.excluded)
         assert (plain.allowed is None) == (not filters)
         assert plain.allowed is None or np.array_equal(plain.allowed, whole.allowed)
-        assert whole.kinds == store.kinds(["n", "m"], names)
+        assert whole.kinds == store.conversation_facts(["n", "m"], names)
         assert list(whole.kinds["n"].named) == ["Ada"]
         if "graph" in store.capabilities:
-            assert whole.corrections == store.moment(["n", "m"])[1]
+            assert whole.corrections == store.graph.snapshot(["n", "m"])[1]
             assert whole.corrections["n"].into == {1: (2, "Ada")}
 
     @pytest.mark.needs("graph")
@@ -599,47 +606,47 @@ class StoreConformance:
         a, b, t = (ord_of(store, id) for id in "abt")
         ada, grace = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("grace", "hopper"))
         for _ in range(2):
-            found = store.subject_names("n", [t, b, a])
+            found = store.graph.subject_names("n", [t, b, a])
             assert {(ord, name) for ord, at, _, name in found if at in (ada, grace)} == {
                 (a, "Ada Lovelace"),
                 (b, "Grace Hopper"),
             }
-            assert store.names(["n"], {at for _, at, _, _ in found}) == {at: name for _, at, _, name in found}
-            forwards = store.forwards(["n"], [a, b, t])
+            assert store.graph.names(["n"], {at for _, at, _, _ in found}) == {at: name for _, at, _, name in found}
+            forwards = store.graph.forwards(["n"], [a, b, t])
             about = (forwards.entries["subject"] > 0) & (forwards.entries["kind"] == int(Kind.NAME))
             owners = np.repeat(forwards.ords, forwards.sizes)[about].tolist()
             held = forwards.entries[about]
             rows = zip(owners, held["key"].tolist(), held["subject"].tolist(), strict=True)
             assert [(ord, at, weight) for ord, at, weight, _ in found] == sorted(rows)
             store.maintain()
-        assert list(store.subject_names("m", [a])) == []
+        assert list(store.graph.subject_names("m", [a])) == []
 
     # ------------------------------------------------------------------ vectors and who filled them
 
     @pytest.mark.needs("dense")
     def test_the_first_embedder_to_claim_a_store_is_the_one_recorded(self, store: Store) -> None:
         first = {"name": "one", "dimensions": 3, "fingerprint": "f"}
-        assert store.embedder() is None
-        assert store.claim_embedder(first) == first
-        assert store.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
-        assert store.embedder() == first
+        assert store.vectors.embedder() is None
+        assert store.vectors.claim_embedder(first) == first
+        assert store.vectors.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
+        assert store.vectors.embedder() == first
 
     @pytest.mark.needs("dense")
     def test_vectors_that_are_missing_can_be_found_and_added_once(self, store: Store) -> None:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         write(store, {"id": "has", "vector": [1, 0, 0]}, {"id": "a", "title": "T"}, {"id": "long", "text": text})
         write(store, {"id": "b"}, namespace="z")
-        parts = store.locate("n", "long")
+        parts = store.ords_of("n", "long")
         a, b = ord_of(store, "a"), ord_of(store, "b", "z")
-        missing = [(m.namespace, o, m) for o, m in store.missing_vectors(("", 0), 100)]
+        missing = [(m.namespace, o, m) for o, m in store.vectors.missing_vectors(("", 0), 100)]
         assert [(n, o) for n, o, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
         assert next((m.id, m.title, m.text) for _, o, m in missing if o == a) == ("a", "T", "text of a")
-        assert [o for o, _ in store.missing_vectors(missing[0][:2], 1)] == [missing[1][1]]
+        assert [o for o, _ in store.vectors.missing_vectors(missing[0][:2], 1)] == [missing[1][1]]
         store.forget("z", "b", ANY, dry_run=False)
-        store.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _ in missing])
-        store.add_vectors([("n", a, unit(1, 0, 0))])  # it has one: nothing changes
-        assert store.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
-        assert list(store.missing_vectors(("", 0), 100)) == []
+        store.vectors.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _ in missing])
+        store.vectors.add_vectors([("n", a, unit(1, 0, 0))])  # it has one: nothing changes
+        assert store.vectors.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
+        assert list(store.vectors.missing_vectors(("", 0), 100)) == []
         assert store.stats(None).vectors == 2 + len(parts)  # not one of what was forgotten
 
     @pytest.mark.needs("dense")
@@ -649,13 +656,13 @@ class StoreConformance:
         write(store, {"id": "bare", "text": "no vector", **said}, {"id": "a"}, namespace="m")
         a, b, c, bare = (ord_of(store, *name) for name in (("a",), ("b",), ("c",), ("bare", "m")))
         like = unit(1, 0, 0)
-        turns, held, found = store.turns_with_vectors(["n"], [a, c], like)
-        assert turns == store.turns(["n"], [a, c])
+        turns, held, found = store.vectors.turns_with_vectors(["n"], [a, c], like)
+        assert turns == store.session_turns(["n"], [a, c])
         assert [turn.ord for turn in turns] == [a, b, c]
         assert (held.tolist(), found.tolist()) == ([a, b], [[1, 0, 0], [0, 1, 0]])
-        turns, held, found = store.turns_with_vectors(["m"], [bare], like)
+        turns, held, found = store.vectors.turns_with_vectors(["m"], [bare], like)
         assert ([turn.ord for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
-        assert store.turns_with_vectors(["n"], [], like)[0] == []
+        assert store.vectors.turns_with_vectors(["n"], [], like)[0] == []
 
     @pytest.mark.needs("dense")
     @pytest.mark.parametrize("exclude", [(), ("b",)])
@@ -669,11 +676,11 @@ class StoreConformance:
         write(store, {"id": "e", "vector": [0, 0, 1]})
         write(store, {"id": "a", "vector": [1, 0, 0], **said}, namespace="m")
         scope, like = store.scope(("n",), ANY, exclude), unit(1, 0.5, 0)
-        near, turns, held, found = store.nearest_with_turns(scope, like, depth)
-        alone = store.nearest(scope, like, depth)
+        near, turns, held, found = store.vectors.nearest_with_turns(scope, like, depth)
+        alone = store.vectors.nearest(scope, like, depth)
         assert (near.ords, near.scores, near.total) == (alone.ords, alone.scores, alone.total)
         assert len(near.ords) == min(depth, 5 - len(exclude))
-        whole = store.turns_with_vectors(["n"], near.ords, like)
+        whole = store.vectors.turns_with_vectors(["n"], near.ords, like)
         assert (turns, held.tolist(), found.tolist()) == (whole[0], whole[1].tolist(), whole[2].tolist())
         assert len(turns) == {1: 2, 3: 4 if exclude else 3, 10: 5}[depth]  # b a c, or a c d and b beside a
 
@@ -756,7 +763,7 @@ class StoreConformance:
 
         def answers() -> Any:
             scope = store.scope(("n",), ANY, ())
-            near = store.nearest(scope, unit(1, 0, 0), 10) if dense else None
+            near = store.vectors.nearest(scope, unit(1, 0, 0), 10) if dense else None
             held = store.postings(["n"], [term_key("memori"), term_key("8")])["n"].items()
             matched = {at: sorted(entries[["ord", "count", "length"]].tolist()) for at, entries in held}
             return ids(store.list("n", ANY, 100, None)), scope.size, near, matched
@@ -772,17 +779,19 @@ class StoreConformance:
         scope = store.scope(("n",), ANY, ("x",))
         assert scope.size == 0
         if "dense" in store.capabilities:
-            assert store.nearest(scope, unit(1, 0, 0), 10).ords == ()
-        assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.locate("n", "a")) == ((), [], ())
+            assert store.vectors.nearest(scope, unit(1, 0, 0), 10).ords == ()
+        assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.ords_of("n", "a")) == ((), [], ())
         stats = store.stats(None)
         assert (stats.memories, stats.namespaces, stats.vectors, stats.embedder) == (0, 0, 0, None)
         assert not any(store.maintain().values())
 
     def test_what_is_not_declared_is_refused_in_a_sentence_that_says_where_to_find_it(self, store: Store) -> None:
         refused = {
-            "dense": lambda: store.claim_embedder({"name": "one", "dimensions": 3, "fingerprint": "f"}),
-            "graph": lambda: store.graph_hash("n"),
+            "dense": lambda: vectors_of(store).claim_embedder({"name": "one", "dimensions": 3, "fingerprint": "f"}),
+            "graph": lambda: graph_of(store).graph_hash("n"),
         }
+        kept = {"lexical", *(name for name, part in (("dense", store.vectors), ("graph", store.graph)) if part)}
+        assert store.capabilities == kept
         for capability, ask in refused.items():
             if capability in store.capabilities:
                 ask()

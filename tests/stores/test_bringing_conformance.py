@@ -25,7 +25,7 @@ class TestPostgres(BringingConformance, WritingProperties):
         store.close()
 
     def test_a_connection_lost_just_after_the_commit_changes_nothing_of_what_is_reported(
-        self, store: Any, monkeypatch: pytest.MonkeyPatch
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         lost = []
         once = store._once

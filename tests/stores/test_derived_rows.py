@@ -84,4 +84,4 @@ def test_what_is_derived_is_exact_after_any_history(mem: Semmem, steps: list[tup
     check(mem)
     assert mem.stats().pending == 0
     if "dense" in mem.store.capabilities:
-        assert mem.store.without_vector() == 0
+        assert mem.store.vectors.count_missing() == 0

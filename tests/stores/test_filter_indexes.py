@@ -30,8 +30,8 @@ def test_a_filter_is_answered_by_its_index(store_url: str, filters: dict[str, An
         sql(mem, "ANALYZE memory")
 
         def scans() -> int:
-            mem.store._run(lambda c: c.execute("SELECT pg_stat_force_next_flush()").fetchall())
-            return int(mem.store._run(lambda c: c.execute(READ, (index,)).fetchone())[0])
+            mem.store.run(lambda c: c.execute("SELECT pg_stat_force_next_flush()").fetchall())
+            return int(mem.store.run(lambda c: c.execute(READ, (index,)).fetchone())[0])
 
         before = scans()
         for _ in range(8):  # more than it takes until a statement is prepared

@@ -163,5 +163,5 @@ def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
             mem.forget("a", hard=True)
     assert mem.stats().memories == 0
     for _ in range(4):
-        assert mem.store._run(lambda c: c.execute("SHOW lock_timeout").fetchone()) == ("0",)
+        assert mem.store.run(lambda c: c.execute("SHOW lock_timeout").fetchone()) == ("0",)
     mem.store.scrub()

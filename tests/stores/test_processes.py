@@ -210,7 +210,7 @@ def open_connections(mem: Semmem, count: int) -> None:
 
     def hold() -> None:
         try:
-            mem.store._run(lambda connection: (connection.execute("SELECT 1"), barrier.wait()))
+            mem.store.run(lambda connection: (connection.execute("SELECT 1"), barrier.wait()))
         except BaseException as error:
             failed.append(error)
 

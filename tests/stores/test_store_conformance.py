@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from semmem.model.store import Store
+from semmem.model.store import GraphStore, Store, VectorStore
 from semmem.stores import open_store
+from semmem.stores.postgres.graph import PostgresGraph
 from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sqlite.store import SqliteStore
 from tests.stores.conformance import StoreConformance
 
@@ -48,8 +50,11 @@ class TestSqliteInMemory(StoreConformance):
         store.close()
 
 
-@pytest.mark.parametrize("store", [PostgresStore, SqliteStore])
-def test_a_store_has_every_method_of_the_protocol(store: type[Any]) -> None:
-    wanted = {name for name, what in vars(Store).items() if not name.startswith("_") and (callable(what) or what)}
-    assert len(wanted) > 30
-    assert [name for name in sorted(wanted) if not hasattr(store, name)] == []
+@pytest.mark.parametrize(
+    ("protocol", "kind"),
+    [(Store, PostgresStore), (Store, SqliteStore), (VectorStore, PostgresVectors), (GraphStore, PostgresGraph)],
+)
+def test_a_store_has_every_method_of_its_protocols(protocol: type[Any], kind: type[Any]) -> None:
+    wanted = {name for name, what in vars(protocol).items() if not name.startswith("_") and callable(what)}
+    assert len(wanted) > 15
+    assert [name for name in sorted(wanted) if not hasattr(kind, name)] == []

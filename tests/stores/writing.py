@@ -102,7 +102,7 @@ def state(mem: Semmem) -> Any:
     held = {space: [memory.as_dict() for memory in mem.list(namespace=space, limit=1000)] for space in spaces}
     stats = mem.stats()
     hashes = dict(mem.hashes()) if "graph" in mem.store.capabilities else None
-    return held, stats.memories, stats.parts, stats.vectors, hashes, mem.store.embedder()
+    return held, stats.memories, stats.parts, stats.vectors, hashes, mem.store.vectors and mem.store.vectors.embedder()
 
 
 def fresh(store: Store, stored: Sequence[dict[str, Any]], fill: str) -> tuple[Semmem, Moody]:
@@ -110,7 +110,8 @@ def fresh(store: Store, stored: Sequence[dict[str, Any]], fill: str) -> tuple[Se
     for space in store.namespaces():
         for memory in list(store.list(space, ANY, 1000, None)):
             store.forget(space, memory.id, ANY, dry_run=False)
-    store.note_fact("embedder", None)
+    if store.vectors is not None:
+        store.vectors.release_embedder()
     moody = Moody()
     dense = "dense" in store.capabilities
     mem = opened(store, embedder=Flaky() if fill == "embedder" else "none", extractor=moody)
@@ -199,9 +200,9 @@ class WritingProperties:
         ):
             with pytest.raises(Exception, match=r"other content|empty"):
                 verb()
-            assert store.embedder() is None
+            assert store.vectors.embedder() is None
         assert opened(store, embedder="hashing").remember("Gin.").version == 1
-        assert store.embedder()["name"] == "hashing"  # type: ignore[index]
+        assert store.vectors.embedder()["name"] == "hashing"  # type: ignore[index]
         assert np.isfinite(opened(store, embedder="hashing").recall("gin")[0].score)
 
     @_often

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import Any
@@ -19,13 +19,19 @@ from semmem.write.ingest import Ingest
 from semmem.write.items import drafted, uuid7
 
 
-class NoStore:
-    """A store that fails the test when anything gets as far as the store; only what it declares may be looked at."""
-
-    capabilities = frozenset(("lexical", "dense", "graph"))
+class Unasked:
+    """Fails the test when it is asked for anything."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the store was asked to {name}")
+
+
+class NoStore(Unasked):
+    """A store that fails the test when anything gets as far as the store; only what it declares may be looked at."""
+
+    capabilities = frozenset(("lexical", "dense", "graph"))
+    vectors = Unasked()
+    graph = Unasked()
 
 
 def ingest() -> Ingest:
@@ -131,10 +137,6 @@ def test_remember_refuses_it_in_one_sentence_before_the_store_is_asked(item: dic
 
 class EmptyStore(NoStore):
     """A store that takes batches and must never be given a row."""
-
-    def known_subjects(self, keys: Mapping[str, Any]) -> Mapping[str, set[int]]:
-        assert not keys
-        return {}
 
     def write(self, rows: Any, *, on_conflict: str) -> Any:
         from semmem.model.exchange import Written

@@ -24,8 +24,7 @@ from semmem.client.memory import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
-from semmem.stores.postgres import vectors
-from semmem.stores.postgres import vectors as postgres_dense
+from semmem.stores.postgres import connection, search, vectors
 from semmem.write import rebuild, relink
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import emptied
@@ -164,9 +163,9 @@ def test_a_conversation_is_not_compared_with_the_vectors_of_another_model(store_
         assert old.recall("what did Ada say of the tide?").degraded == {}
         vector = old._recaller._vectors.of("tide", None)()
         ords = [ord for (ord,) in sql(old, "SELECT ord FROM memory")]
-        assert len(old.store.vectors(["default"], ords, vector)[0]) == 8
+        assert len(old.store.vectors.vectors_of(["default"], ords, vector)[0]) == 8
         rebuilding.rebuild(embedder=Other())
-        for ask in (old.store.vectors, old.store.similarities):
+        for ask in (old.store.vectors.vectors_of, old.store.vectors.similarities):
             with pytest.raises(semmem.EmbedderReplaced, match="filled by other"):
                 ask(["default"], ords, vector)
         assert "connect() again" in old.recall("what did Ada say of the tide?").degraded["dense"]
@@ -273,13 +272,13 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
         bare.remember("short", id="short")
         parts = bare.stats().parts
     assert parts >= 4  # each of which lacks its vector
-    assert mem.store.without_vector() == parts + 1
+    assert mem.store.vectors.count_missing() == parts + 1
     assert found()["vectors"] == (
         f"the dense leg does not know {parts + 1} of the texts: they were stored without an embedder",
         "semmem rebuild",
     )
     assert mem.rebuild().embedded == parts + 1
-    assert mem.store.half_done() == {}
+    assert mem.store.vectors.unfinished_rebuilds() == {}
     assert "rebuild" not in found()
 
     def stop(done: int) -> None:
@@ -287,15 +286,15 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
 
     with pytest.raises(KeyboardInterrupt):
         mem.rebuild(embedder=Other(), progress=stop)
-    assert mem.store.half_done() == {"vectors": ("other", 20)}
+    assert mem.store.vectors.unfinished_rebuilds() == {"vectors": ("other", 20)}
     with pytest.raises(KeyboardInterrupt):
         mem.rebuild(extract=True, progress=stop)
-    assert mem.store.half_done() == {"vectors": ("other", 20), "concepts": ("rules", 101 + parts)}
+    assert mem.store.vectors.unfinished_rebuilds() == {"vectors": ("other", 20), "concepts": ("rules", 101 + parts)}
     assert found()["rebuild"][1] == "semmem rebuild --extract"
 
 
 def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_OTHERS_PATIENCE", 0.1)
+    monkeypatch.setattr(connection, "_OTHERS_PATIENCE", 0.1)
     with semmem.connect(store_url, embedder="none") as second:
 
         def meanwhile(call: int) -> None:
@@ -343,7 +342,7 @@ def test_a_writer_of_the_old_embedder_is_refused_whole_after_the_swap(mem: Semme
             with pytest.raises(semmem.EmbedderReplaced, match=r"filled by other .* of hashing \(256 dim.* connect"):
                 write()
         with pytest.raises(semmem.EmbedderReplaced):
-            mem.store.add_vectors([("default", 1, np.ones(256))], {"name": "hashing", "dimensions": 256})
+            mem.store.vectors.add_vectors([("default", 1, np.ones(256))], {"name": "hashing", "dimensions": 256})
         assert mem.stats().memories == 100
         filled_by(rebuilding, other)
         rebuilding.remember("late", id="late")
@@ -382,24 +381,24 @@ def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
     monkeypatch.setattr(vectors, "_TURNS", 2)
     other = Other()
     who = {"name": "other", "dimensions": 256, "fingerprint": "other-1"}
-    mem.store.open_shadow(who)
+    mem.store.vectors.open_shadow(who)
     embed = lambda memories: other.embed([memory.text for memory in memories])  # noqa: E731
-    assert mem.store.take_over(who, embed, 99) is None  # 100 are missing
+    assert mem.store.vectors.swap_shadow(who, embed, 99) is None  # 100 are missing
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as busy:
         busy.execute("DELETE FROM embedding WHERE false")
-        assert mem.store.take_over(who, embed, None) is None  # a writer
+        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a writer
         busy.rollback()
         busy.execute("SELECT count(*) FROM embedding")
-        assert mem.store.take_over(who, embed, None) is None  # a reader, such as a backup
+        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a reader, such as a backup
     assert mem.recall("ferry note 7").degraded == {}
-    assert mem.store.take_over(who, embed, 100) == 100
+    assert mem.store.vectors.swap_shadow(who, embed, 100) == 100
     filled_by(mem, other)
     with pytest.raises(semmem.EmbedderReplaced):
-        mem.store.take_over(who, embed, None)  # the shadow is nobody's now
+        mem.store.vectors.swap_shadow(who, embed, None)  # the shadow is nobody's now
 
 
 def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 50)
+    monkeypatch.setattr(search, "INDEX_FROM", 50)
     mem.maintain()
     indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 'embedding' ORDER BY 1"
     before = sql(mem, indexes)
@@ -417,11 +416,13 @@ def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pyte
 def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vectors(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = mem.store.embedder()
+    before = mem.store.vectors.embedder()
     mem.rebuild(embedder=Other(more=5))
-    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 50)
-    now, asked = mem.store.embedder, iter([before])
-    monkeypatch.setattr(mem.store, "embedder", lambda: next(asked, None) or now())  # as maintain has read it before
+    monkeypatch.setattr(search, "INDEX_FROM", 50)
+    now, asked = mem.store.vectors.embedder, iter([before])
+    monkeypatch.setattr(
+        mem.store.vectors, "embedder", lambda: next(asked, None) or now()
+    )  # as maintain has read it before
     mem.maintain()
     assert sql(mem, "SELECT count(*) FROM pg_indexes WHERE indexname = 'embedding_hnsw'") == [(1,)]
     assert sql(mem, "SELECT count(*) FROM embedding WHERE indexed") == [(100,)]
@@ -432,12 +433,12 @@ def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vecto
 def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 50)
+    monkeypatch.setattr(search, "INDEX_FROM", 50)
     asked = "SELECT current_setting('maintenance_work_mem')"
     with mem.store.lasting() as connection:
         before = connection.execute(asked).fetchone()
         with pytest.raises(psycopg.errors.DataException, match="expected 7 dimensions, not 256"):
-            postgres_dense.index(connection, 7)
+            search.index(connection, 7)
         assert connection.execute(asked).fetchone() == before
         assert before != ("512MB",)
 

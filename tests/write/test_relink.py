@@ -52,7 +52,7 @@ def test_reindexing_replaces_what_a_memory_holds_and_nothing_else(mem: Semmem, f
     mem.remember("Tea for Ada Byron.", id="b")
     if folded:
         mem.maintain()
-    (ord,) = mem.store.locate("default", "a")
+    (ord,) = mem.store.ords_of("default", "a")
     new = extract("Rum, rum and cake for Ada Byron and the cat.")
     ties = [(key(Kind.NAME, ("ada",)), "likes", key(Kind.NAME, ("byron",)))]
     new = Extraction(new.keys, new.kinds, new.names, new.mentions, new.subjects, new.counts, new.length, ties)
@@ -239,7 +239,7 @@ def test_writers_forgetting_folding_and_reading_again_side_by_side_lose_nothing(
 def test_a_rebuild_finds_again_what_was_lost_and_changes_nothing_else(mem: Semmem) -> None:
     mem.remember_many([TITLED, *({"id": f"old{n}", "text": f"{MENTION} {n}"} for n in range(80)), *fill(10)])
     whole = mem.graph_hash()
-    (ord,) = mem.store.locate("default", "old7")
+    (ord,) = mem.store.ords_of("default", "old7")
     mem.store.reindex("default", [(ord, extract("Something else."))])
     assert mem.graph_hash() != whole
     seen: list[int] = []

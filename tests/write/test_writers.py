@@ -439,9 +439,9 @@ def test_df_tally_and_vectors_are_exact_after_any_history(
 
 def test_a_vector_cannot_come_back_to_what_was_forgotten_meanwhile(mem: Semmem) -> None:
     memory = mem.remember("Tea.", id="a")
-    (ord,) = mem.store.locate("default", "a")
+    (ord,) = mem.store.ords_of("default", "a")
     mem.forget("a")
-    mem.store.add_vectors([("default", ord, np.ones(256, dtype=np.float32) / 16)])
+    mem.store.vectors.add_vectors([("default", ord, np.ones(256, dtype=np.float32) / 16)])
     assert sql(mem, "SELECT count(*) FROM embedding") == [(0,)]
     assert memory.id == "a"
 

@@ -169,7 +169,9 @@ def _store(door: Door) -> list[Finding]:
             capabilities = mem.store.capabilities
             absent = [absence(mem.store, leg) for leg in ("dense", "graph") if leg not in capabilities]
             settings = _searched(mem)
-            missing, half_done = mem.store.without_vector(), mem.store.half_done()
+            vectors = mem.store.vectors
+            missing = 0 if vectors is None else vectors.count_missing()
+            half_done = {} if vectors is None else vectors.unfinished_rebuilds()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
     size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -15,7 +15,8 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
-from semmem.model.errors import EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.exchange import Ords
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import starting, told_at_connect, told_at_work
 from semmem.stores.postgres.migrate import migrate
@@ -31,6 +32,11 @@ T = TypeVar("T")
 _SQL = statements("postgres")
 
 _TRIES = 6
+
+_OTHERS_PATIENCE = 3.0
+"""Seconds in which the server finds out that a process that was killed is gone."""
+
+_PAUSE = 0.05
 
 _ASK_AGAIN_S = 5.0
 """After this long without a connection the server is looked at anew, and the pool made to try another one."""
@@ -53,7 +59,7 @@ class Pooled:
     ) -> None:
         self.url = url
         self._held = threading.local()
-        self._conninfo = conninfo if callable(conninfo) else lambda: conninfo
+        self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
         migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
         self._pool = ConnectionPool(
@@ -74,7 +80,7 @@ class Pooled:
         self._pool.close()
 
     @contextmanager
-    def held(self) -> Iterator[Callable[[], None]]:
+    def session(self) -> Iterator[Callable[[], None]]:
         """Let this thread keep one connection until the end, so that many small statements take it once.
 
         Gives a function by which another thread cancels the statement that runs, such as when a leg's time is up.
@@ -100,6 +106,21 @@ class Pooled:
         except psycopg.Error as error:
             raise self._told(error) from error
 
+    @contextmanager
+    def rebuilding(self) -> Iterator[None]:
+        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        self.run(lambda c: c.execute("SELECT 1"))  # so that a server that is not there is told as ever
+        connection = psycopg.connect(self.conninfo(), autocommit=True)
+        try:  # not a context manager: one that was lost meanwhile would tell so at the end, when all is done
+            end = time.monotonic() + _OTHERS_PATIENCE
+            while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:  # type: ignore[index]  # one row
+                if time.monotonic() > end:
+                    raise Conflict("Another process rebuilds this store; wait until it is done, or stop it.")
+                time.sleep(_PAUSE)
+            yield
+        finally:
+            connection.close()
+
     def _take(self) -> Any:
         """Take a connection from the pool; where none is idle, what keeps the server from starting is told at once.
 
@@ -110,7 +131,7 @@ class Pooled:
             if self._pool.closed:
                 raise StoreClosed()
             if not self._pool.get_stats().get("pool_available"):
-                self._conninfo()  # starts a server that has gone
+                self.conninfo()  # starts a server that has gone
             try:
                 return self._pool.getconn(timeout=min(_ASK_AGAIN_S, max(end - time.monotonic(), 0.01)))
             except PoolTimeout:
@@ -139,7 +160,7 @@ class Pooled:
             hold.let_go()  # the pool replaces a broken one
             raise
 
-    def _run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
+    def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
         """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent.
 
         ``on_loss`` is called before a try after a lost connection, whose transaction may have been committed.
@@ -177,7 +198,7 @@ class Pooled:
     def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
         """Return what a new connection is told now, None where one can be made."""
         try:
-            psycopg.connect(self._conninfo()).close()
+            psycopg.connect(self.conninfo()).close()
         except (psycopg.OperationalError, StoreUnavailable) as error:  # the latter is the embedded server's own
             return error
         return None
@@ -187,17 +208,17 @@ class Pooled:
         if isinstance(refusal, StoreUnavailable):
             return refusal
         if refusal is not None:
-            return StoreUnavailable(told_at_connect(refusal, self._conninfo()).message)
+            return StoreUnavailable(told_at_connect(refusal, self.conninfo()).message)
         return StoreUnavailable(
             f"All {self._pool.max_size} connections of this process were in use for {self._pool.timeout:g} s; raise "
             "SEMMEM_POOL_SIZE, or ask less at once."
         )
 
-    def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+    def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""
-        return self._run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
+        return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
-    def _together(self, *asked: tuple[str, Mapping[str, Any]]) -> list[list[Any]]:
+    def together(self, *asked: tuple[str, Mapping[str, Any]]) -> list[list[Any]]:
         """Fetch all rows of each of some statements, which are sent together, in one round trip."""
 
         def read(connection: Any) -> list[list[Any]]:
@@ -205,14 +226,14 @@ class Pooled:
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in asked]
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
-        return self._run(read)
+        return self.run(read)
 
-    def _transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
+    def transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
         def run(connection: Any) -> T:
             with connection.transaction():
                 return work(connection)
 
-        return self._run(run, on_loss)
+        return self.run(run, on_loss)
 
 
 def pipelined(connection: Any) -> AbstractContextManager[Any]:
@@ -302,7 +323,7 @@ class _Hold:
                 self._connection.cancel_safe(timeout=1.0)
 
 
-def among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
+def among(namespaces: Sequence[str], ords: Ords) -> dict[str, Any]:
     """Return the parameters of a statement about some ords of some namespaces."""
     return {"namespaces": list(namespaces), "ords": np.fromiter(ords, np.int64, len(ords))}
 

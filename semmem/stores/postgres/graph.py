@@ -6,20 +6,23 @@ Functions take an open connection inside a transaction, as those of ``postgres_w
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import Corrections, Extraction, Kind
-from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions
+from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords
+from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres import write
-from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.connection import Pooled, among
 from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
-from semmem.stores.postgres.search import known_of
+from semmem.stores.postgres.search import known_of, labels_of
+from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 
-__all__ = ["GraphTables", "corrections_of", "reindex"]
+__all__ = ["PostgresGraph", "corrections_of", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -109,32 +112,31 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     return same
 
 
-class GraphTables(Pooled):
-    """The part of a store that keeps the graph the same whatever the order of writing; see semmem.write.relink."""
+class PostgresGraph:
+    """The graph of a store, the same whatever the order of writing; see semmem.write.relink."""
 
-    def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
-        """Fold and compact a namespace if it is time to."""
-        raise NotImplementedError
+    def __init__(self, pool: Pooled) -> None:
+        self._pool = pool
 
-    def moment(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
+    def snapshot(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
         """Return what names this moment, and what people corrected in each namespace."""
-        rows = self._rows("moment", {"namespaces": sorted(namespaces)})
+        rows = self._pool.rows("moment", {"namespaces": sorted(namespaces)})
         return rows[0][0], corrections_of(rows, namespaces)
 
-    def alias_changes(self, namespace: str, since: str) -> set[int]:
+    def changed_subjects(self, namespace: str, since: str) -> set[int]:
         """Return the keys of the subjects that came or went, or were corrected, since a moment."""
-        return {key for (key,) in self._rows("alias_changes", {"namespace": namespace, "moment": since})}
+        return {key for (key,) in self._pool.rows("alias_changes", {"namespace": namespace, "moment": since})}
 
-    def moment_with_subjects(
+    def snapshot_with_subjects(
         self, keys: Mapping[str, Collection[int]]
     ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
-        """Return what ``moment`` does, and for each namespace which of the keys some memory then has as its subject.
+        """Return what ``snapshot`` does, and for each namespace which of the keys some memory then has as its subject.
 
         These are the keys as people corrected them.
         """
         some = [namespace for namespace, wanted in keys.items() if wanted]
         asked = [{"namespace": namespace, "keys": _array(keys[namespace])} for namespace in some]
-        first, *rest = self._together(
+        first, *rest = self._pool.together(
             ("moment", {"namespaces": sorted(keys)}), *(("known_subjects_corrected", one) for one in asked)
         )
         corrections = corrections_of(first, keys)
@@ -144,62 +146,53 @@ class GraphTables(Pooled):
             known[namespace] = known_of(rows) & {into.key(at) for at in keys[namespace]}
         return first[0][0], corrections, known
 
-    def changes_since(self, namespace: str, since: str, keys: Collection[int]) -> tuple[set[int], set[int]]:
-        """Return what ``alias_changes`` does, and which of ``keys`` some memory has as its subject."""
+    def changed_and_known_subjects(
+        self, namespace: str, since: str, keys: Collection[int]
+    ) -> tuple[set[int], set[int]]:
+        """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
         asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "moment": since})]
         if keys:
             asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
-        changed, *rest = self._together(*asked)
+        changed, *rest = self._pool.together(*asked)
         return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
 
-    def note_aliases(self, namespace: str, keys: Collection[int]) -> None:
+    def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
         """Note that older memories that mention ``keys`` are to be read again."""
         if keys:
-            self._transaction(lambda c: write.note_aliases(c, namespace, keys))
+            self._pool.transaction(lambda c: write.note_aliases(c, namespace, keys))
 
-    def waiting_aliases(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
-        """Return (number, keys) of what was noted and not settled; without ``all`` only what nobody looked at yet."""
-        return self._rows("alias_waiting", {"namespace": namespace, "all": all})
+    def unpropagated(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
+        """Return (number, keys) of the names that wait; without ``all`` only what nobody looked at yet."""
+        return self._pool.rows("alias_waiting", {"namespace": namespace, "all": all})
 
-    def settle_aliases(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
-        """Mark what was noted as settled, but for the keys ``left``, which wait for maintain."""
+    def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
+        """Mark what was noted as propagated, but for the keys ``left``, which wait for maintain."""
         parameters = {"namespace": namespace, "ids": list(numbers), "waiting": _array(left)}
 
         def settle(connection: Any) -> None:
             connection.execute("SET LOCAL synchronous_commit TO off")
             connection.execute(_SQL["alias_looked"], parameters)
 
-        self._transaction(settle)
+        self._pool.transaction(settle)
 
-    def alias_namespaces(self) -> list[str]:
+    def unpropagated_namespaces(self) -> list[str]:
         """Return the namespaces where something waits; what was settled long ago is dropped."""
-        self._run(lambda c: c.execute(_SQL["alias_prune"]))
-        return [namespace for (namespace,) in self._rows("alias_namespaces", {})]
+        self._pool.run(lambda c: c.execute(_SQL["alias_prune"]))
+        return [namespace for (namespace,) in self._pool.rows("alias_namespaces", {})]
 
-    def spelled(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
+    def ords_with_words(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
         """Return the memories whose text may hold one of ``words``: too many, never too few."""
         patterns = [f"%{_literal(word)}%" for word in sorted(words)]
-        return _array([o for (o,) in self._rows("spelled", {"namespace": namespace, "patterns": patterns})])
+        return _array([o for (o,) in self._pool.rows("spelled", {"namespace": namespace, "patterns": patterns})])
 
-    def namespaces(self) -> list[str]:
-        """Return the namespaces that hold memories."""
-        return sorted(namespace for (namespace,) in self._rows("posting_namespaces", {}))
-
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
-        """Let memories hold what was found in them anew; see semmem.stores.postgres.graph.reindex."""
-        changed = self._transaction(lambda c: reindex(c, namespace, found)) if found else 0
-        if changed:
-            self.tidy(namespace)
-        return changed
-
-    def correct(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
+    def record_correction(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
         """Record that the name ``one`` is ``into``, or (None) stands apart, and note what to read again.
 
         ``into`` may be a name that is taken for another itself. Returns False, and changes nothing, where the two are
         one already: that is seen here, where no other correction can come in between.
         """
 
-        def correct(connection: Any) -> bool:
+        def work(connection: Any) -> bool:
             connection.execute(_SQL["correct_one_by_one"], {"namespace": namespace})
             rows = connection.execute(_SQL["moment"], {"namespaces": [namespace]}, binary=True).fetchall()
             merged = {row[2]: (row[4], row[5]) for row in rows if row[4] is not None}
@@ -219,9 +212,9 @@ class GraphTables(Pooled):
             write.note_aliases(connection, namespace, keys)
             return True
 
-        return self._transaction(correct)
+        return self._pool.transaction(work)
 
-    def concepts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
+    def concept_counts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
         """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""
 
         def read(connection: Any) -> list[tuple[int, str, int, int]]:
@@ -258,20 +251,87 @@ class GraphTables(Pooled):
             ).fetchall()
             return rows
 
-        return self._transaction(read)
+        return self._pool.transaction(read)
 
     def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> list[tuple[int, int]]:
         """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
         parameters = {"namespaces": list(namespaces), "keys": _array(keys), "limit": limit}
-        return self._rows("relationships_of", parameters)
+        return self._pool.rows("relationships_of", parameters)
 
-    def tying(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
+    def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
         """Return the memories in which a relationship of one of ``keys`` was found."""
-        return _array([o for (o,) in self._rows("relationship_ords", {"namespace": namespace, "keys": _array(keys)})])
+        return _array(
+            [o for (o,) in self._pool.rows("relationship_ords", {"namespace": namespace, "keys": _array(keys)})]
+        )
+
+    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
+        """Return what each memory holds."""
+        heads, raw = self._pool.rows("forwards", among(namespaces, ords))[0]
+        return Forwards(*unpack_forwards(heads or b"", raw or b""))
+
+    def forwards_and_neighbours(
+        self, namespace: str, ords: Ords, *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
+        which = among([namespace], ords)
+        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespaces": [namespace]}}
+        if neighbours:
+            asked["memory_neighbours"] = which
+        rows = dict(zip(asked, self._pool.together(*asked.items()), strict=True))
+        heads, raw = rows["forwards"][0]
+        held = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
+        forwards = Forwards(*unpack_forwards(heads or b"", raw or b""))
+        return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
+
+    def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
+        """Return what people read for each key."""
+        found = dict(self._pool.rows("names", {"namespaces": list(namespaces), "keys": list(keys)}))
+        missing = set(keys) - set(found)
+        if missing:
+            found |= labels_of(self._pool.rows("names_pending", {"namespaces": list(namespaces)}), missing)
+        return found
+
+    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        which = {"namespace": namespace, "ords": among((), ords)["ords"], "kind": int(Kind.NAME)}
+        rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespaces": [namespace]}))
+        missing = {key for _, key, _, name in rows if name is None}
+        labels = labels_of(pending, missing) if missing else {}
+        return [(ord, key, weight, labels.get(key, "") if name is None else name) for ord, key, weight, name in rows]
+
+    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        return self._pool.rows("memory_neighbours", among(namespaces, ords))
+
+    def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        rows = self._pool.rows("memory_written_by", {**among(namespaces, ords), "author": author})
+        return np.array([o for (o,) in rows], dtype=np.int64)
+
+    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+        """Return the title of each memory."""
+        return dict(self._pool.rows("memory_titles", among(namespaces, ords)))
+
+    def rebuilding(self) -> AbstractContextManager[None]:
+        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        return self._pool.rebuilding()
+
+    def reextraction(self) -> Mapping[str, Any] | None:
+        """Return how far reading every memory again has come, and for whom; None where nothing is half done."""
+        return self._pool.run(lambda c: fact(c, PLACE))
+
+    def note_reextraction(self, place: Mapping[str, Any] | None) -> None:
+        """Note how far reading every memory again has come; None: it is done."""
+        parameters = {"key": PLACE, "value": Jsonb(dict(place or {}))}
+        self._pool.run(lambda c: c.execute(_SQL["meta_drop" if place is None else "meta_set"], parameters))
+
+    def database_id(self) -> str:
+        """Return what tells this database from every other: a moment means nothing elsewhere."""
+        return str(self._pool.rows("database_id", {})[0][0])
 
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
-        return str(self._rows("graph_hash", {"namespace": namespace})[0][0])
+        return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
 
 
 def corrections_of(rows: Sequence[Any], namespaces: Collection[str]) -> dict[str, Corrections]:

@@ -1,38 +1,68 @@
-"""What the legs read from PostgreSQL: postings, forwards, vectors, neighbours, authors; never a text."""
+"""How PostgreSQL is searched: the rows of postings and turns as arrays, and the nearest vectors.
+
+Nearest vectors are exact in a small scope, HNSW on halfvec in a large one, rescored exactly. Inserting into HNSW costs
+about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside the index, and ``maintain``
+takes them in.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.encoded import maker
-from semmem.model.exchange import BEHIND, LAST, MOST_TURNS, Forwards, Kind, Kinds, Postings, Ranking, Scope, Turn
-from semmem.stores.packed_postings import FORWARD, join_groups, pending_keys, unpack_forwards, unpack_postings
-from semmem.stores.postgres import vectors
-from semmem.stores.postgres.connection import Pooled, agree, among
+from semmem.model.exchange import BEHIND, LAST, Scope, Turn
+from semmem.stores.packed_postings import FORWARD
+from semmem.stores.postgres.connection import session_setting
 from semmem.stores.postgres.encoding import Vector
+from semmem.stores.sql_files import statements
 
-__all__ = ["LegReads", "kinds_asked", "known_of"]
+__all__ = [
+    "INDEX_FROM",
+    "facts_asked",
+    "index",
+    "known_of",
+    "labels_of",
+    "literal",
+    "made_by",
+    "nearest",
+    "postings_asked",
+    "sorted_rows",
+    "turns_of",
+]
+
+_SQL = statements("postgres")
 
 _NO_LIMIT = 2**62
 
+INDEX_FROM = 20_000
+"""Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
 
-def kinds_asked(namespaces: Sequence[str], keys: Collection[str]) -> dict[str, Any]:
+_WITHIN = 5_000
+"""A filter that lets fewer through is scanned exactly; one that lets more through widens the index scan."""
+
+_TAKEN_IN = 5_000
+
+_WIDEST = 4_000
+
+
+def facts_asked(namespaces: Sequence[str], keys: Collection[str]) -> dict[str, Any]:
     """Return the parameters of the statement ``memory_kinds``."""
     return {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
 
 
-def _asked(namespaces: Sequence[str], keys: Collection[int], max_df: int | None) -> dict[str, Any]:
+def postings_asked(namespaces: Sequence[str], keys: Collection[int], max_df: int | None) -> dict[str, Any]:
     """Return the parameters of the statement ``postings``."""
     wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
     return {"namespaces": list(namespaces), "keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
-def _sorted(
+def sorted_rows(
     rows: Sequence[Any],
 ) -> tuple[dict[str, tuple[int, int]], dict[str, list[tuple[int, int, bytes]]], dict[str, tuple[bytes, bytes]]]:
     """Return by namespace the totals, the pending memories and the packed postings of the statement ``postings``."""
@@ -61,7 +91,7 @@ def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
     return known
 
 
-def _labels(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
+def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
     """Return what people read for ``keys``, from the rows of the statement ``names_pending``."""
     found: dict[int, str] = {}
     for raw, names in rows:
@@ -70,7 +100,7 @@ def _labels(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) 
     return found
 
 
-def _turns(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
     """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
     held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
     packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
@@ -78,181 +108,96 @@ def _turns(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArra
     return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
 
 
-class LegReads(Pooled):
-    """The part of a store that the legs ask, a few round trips a question."""
+def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
+    """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
 
-    def postings(
-        self,
-        namespaces: Sequence[str],
-        keys: Collection[int],
-        *,
-        max_df: int | None = None,
-        shared: bool = False,
-        pending: Collection[int] = (),
-    ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace, pending memories included.
+    A scope never makes this return too few: what the index found outside it is made up for by an exact scan. Nothing is
+    found where the vector is of another embedder than the one that fills the store.
+    """
+    excluded = 0 if scope.excluded is None else len(scope.excluded)
+    parameters = {
+        "namespaces": list(scope.namespaces),
+        "vector": Vector(vector),
+        "depth": depth + excluded,
+        "embedder": made_by(vector),
+    }
+    if scope.size >= INDEX_FROM and _ready(connection):
+        rows = _indexed(connection, scope, len(vector), parameters, depth)
+        if len(rows) >= depth:
+            return rows
+    if scope.allowed is None:
+        rows = connection.execute(_SQL["nearest"], parameters, binary=True).fetchall()
+    else:
+        within = {**parameters, "ords": scope.allowed}
+        rows = connection.execute(_SQL["nearest_within"], within, binary=True).fetchall()
+    return _admitted(rows, scope)[:depth]
 
-        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work. ``pending``
-        are the keys of pending memories, as ``surroundings`` has them: without them those are asked for again.
-        """
-        if not shared:
-            return self.postings_of(namespaces, (keys, max_df))[0]
-        asked = _asked(namespaces, keys, max_df)
-        given = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), asked["keys"])
-        totals, waiting, folded = _sorted(self._rows("postings_shared", {**asked, "pending": given}))
-        found = {}
-        for namespace in namespaces:
-            met = pending_keys(waiting[namespace], asked["keys"])
-            packed = folded.get(namespace, (b"", b""))
-            if np.array_equal(met, given):
-                groups = unpack_postings(*packed, waiting[namespace], met, asked["max_df"])
-            elif len(given):  # somebody has written, or folded, since they were read
-                return self.postings(namespaces, keys, max_df=max_df, shared=True)
-            else:  # a key of one folded memory and one pending one is shared after all
-                groups = unpack_postings(*packed, [], met, asked["max_df"])
-                whole = self.postings([namespace], met, max_df=max_df)[namespace]
-                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries), met)
-            found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
-        return found
 
-    def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
-    ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df), in one round trip."""
-        each = [_asked(namespaces, keys, max_df) for keys, max_df in asked]
-        found = []
-        for rows, parameters in zip(self._together(*(("postings", one) for one in each)), each, strict=True):
-            totals, waiting, folded = _sorted(rows)
-            of = {
-                n: unpack_postings(*folded.get(n, (b"", b"")), waiting[n], parameters["keys"], parameters["max_df"])
-                for n in namespaces
-            }
-            found.append({n: Postings(*totals.get(n, (0, 0)), *groups) for n, groups in of.items()})
-        return found
+def _indexed(
+    connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
+) -> list[tuple[int, float]]:
+    """Ask the index for more than is wanted, since halfvec and HNSW are approximate and filters drop some."""
+    wanted = parameters["depth"] + max(50, parameters["depth"] // 2)
+    if scope.allowed is not None:
+        if len(scope.allowed) < _WITHIN:
+            return []
+        wanted = min(_WIDEST, 4 * wanted)
+    statement = _SQL["nearest_indexed"].format(dimensions=dimensions)
+    asked = {**parameters, "candidates": wanted, "depth": wanted}
+    with connection.transaction():
+        connection.execute(_SQL["plan_for_these"])
+        rows = connection.execute(statement, asked, binary=True).fetchall()
+    if not rows or rows[0][2] < wanted:  # a small share of a large index: the scan gave up before it had seen them
+        return []
+    return _admitted([row[:2] for row in rows], scope)[:depth]
 
-    def surroundings(
-        self, namespace: str, ords: Sequence[int], *, neighbours: bool
-    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
-        which = among([namespace], ords)
-        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespaces": [namespace]}}
-        if neighbours:
-            asked["memory_neighbours"] = which
-        rows = dict(zip(asked, self._together(*asked.items()), strict=True))
-        heads, raw = rows["forwards"][0]
-        held = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
-        forwards = Forwards(*unpack_forwards(heads or b"", raw or b""))
-        return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
 
-    def known_subjects(self, keys: Mapping[str, Collection[int]]) -> Mapping[str, set[int]]:
-        """Return, for each namespace, which of the name keys some memory has as its subject."""
-        known: dict[str, set[int]] = {}
-        for namespace, wanted in keys.items():
-            rows = self._rows("known_subjects", {"namespace": namespace, "keys": list(wanted)}) if wanted else []
-            known[namespace] = known_of(rows) & set(wanted)
-        return known
+def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, float]]:
+    if scope.allowed is None and scope.excluded is None:
+        return rows
+    inside = scope.admits(np.array([ord for ord, _ in rows], dtype=np.int64))
+    return [row for row, kept in zip(rows, inside.tolist(), strict=True) if kept]
 
-    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
-        """Return what each memory holds."""
-        heads, raw = self._rows("forwards", among(namespaces, ords))[0]
-        return Forwards(*unpack_forwards(heads or b"", raw or b""))
 
-    def subject_names(self, namespace: str, ords: Sequence[int]) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
-        which = {"namespace": namespace, "ords": among((), ords)["ords"], "kind": int(Kind.NAME)}
-        rows, pending = self._together(("subject_names", which), ("names_pending", {"namespaces": [namespace]}))
-        missing = {key for _, key, _, name in rows if name is None}
-        labels = _labels(pending, missing) if missing else {}
-        return [(ord, key, weight, labels.get(key, "") if name is None else name) for ord, key, weight, name in rows]
+def index(connection: Any, dimensions: int, table: str = "embedding") -> int:
+    """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many."""
+    waiting = connection.execute(_SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}).fetchall()
+    ready = _ready(connection, table)
+    if not waiting and (ready or not _interrupted(connection, table)):
+        return 0
+    if not ready:
+        connection.execute(_SQL["embedding_index_drop"].format(table=table))
+    _take_in(connection, waiting, table)  # building over rows that are there is much faster than inserting them
+    if not ready:
+        with session_setting(connection, "maintenance_work_mem", "512MB"):
+            connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
+    connection.execute(f"VACUUM (ANALYZE) {table}")  # else the scan of the rest would read what has moved
+    return sum(rest for _, rest, _ in waiting)
 
-    def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
-        """Return what people read for each key."""
-        found = dict(self._rows("names", {"namespaces": list(namespaces), "keys": list(keys)}))
-        missing = set(keys) - set(found)
-        if missing:
-            found |= _labels(self._rows("names_pending", {"namespaces": list(namespaces)}), missing)
-        return found
 
-    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres.vectors.
+def _take_in(connection: Any, waiting: list[tuple[str, int, int]], table: str) -> None:
+    for namespace, _, _ in waiting:
+        parameters = {"namespace": namespace, "limit": _TAKEN_IN}
+        while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
+            pass
 
-        Raises EmbedderReplaced when the vector's maker does not fill the store any more.
-        """
-        rows = self._run(lambda c: vectors.nearest(c, scope, vector, depth))
-        self._compare(vector, bool(rows))
-        return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
-    def similarities(
-        self, namespaces: Sequence[str], ords: Sequence[int], vector: NDArray[np.float32]
-    ) -> Mapping[int, float]:
-        """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": vectors.made_by(vector)}
-        found = dict(self._rows("similarities", asked))
-        self._compare(vector, bool(found))
-        return found
+def _ready(connection: Any, table: str = "embedding") -> bool:
+    row = connection.execute(_SQL["embedding_index_ready"].format(table=table)).fetchone()
+    return bool(row and row[0])
 
-    def _compare(self, vector: NDArray[np.float32] | None, found: bool) -> None:
-        """Raise EmbedderReplaced where nothing was found because the vector is of another embedder than the store's."""
-        if not found and (by := maker(vector)) is not None:
-            rows = self._rows("meta_get", {"key": "embedder"})
-            agree(rows[0][0] if rows else by, by)
 
-    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
-        return self._rows("memory_neighbours", among(namespaces, ords))
+def _interrupted(connection: Any, table: str) -> bool:
+    """Return whether vectors were taken into an index that is not there: its build was interrupted."""
+    return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
 
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
-        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
-        return Kinds.of(namespaces, self._rows("memory_kinds", kinds_asked(namespaces, keys)))
 
-    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
-        rows = self._rows("memory_written_by", {**among(namespaces, ords), "author": author})
-        return np.array([o for (o,) in rows], dtype=np.int64)
+def made_by(vector: NDArray[np.float32]) -> str | None:
+    """Return the maker of a vector as a statement compares it, None where nobody said."""
+    by = maker(vector)
+    return None if by is None else json.dumps(dict(by))
 
-    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
-        return [Turn(*row) for row in self._rows("memory_turns", {**among(namespaces, ords), "limit": MOST_TURNS + 1})]
 
-    def turns_with_vectors(
-        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32]
-    ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
-        asked = {**among(namespaces, ords), "limit": MOST_TURNS + 1, "embedder": vectors.made_by(like)}
-        turns, held, found = _turns(self._rows("memory_turns_vectors", asked), len(like))
-        if 0 < len(turns) <= MOST_TURNS:
-            self._compare(like, bool(len(held)))
-        return turns, held, found
-
-    def nearest_with_turns(
-        self, scope: Scope, vector: NDArray[np.float32], depth: int
-    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
-        if scope.allowed is not None or scope.excluded is not None or scope.size >= vectors.INDEX_FROM:
-            ranking = self.nearest(scope, vector, depth)
-            return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
-        asked = {
-            "namespaces": list(scope.namespaces),
-            "vector": Vector(vector),
-            "depth": depth,
-            "embedder": vectors.made_by(vector),
-            "limit": MOST_TURNS + 1,
-        }
-        rows = self._rows("nearest_turns", asked)
-        near = [(row[1], row[8]) for row in rows if row[0] is None]
-        self._compare(vector, bool(near))
-        ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
-        return ranking, *_turns([row[:-1] for row in rows if row[0] is not None], len(vector))
-
-    def vectors(
-        self, namespaces: Sequence[str], ords: Sequence[int], like: NDArray[np.float32] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
-        asked = {**among(namespaces, ords), "embedder": None if like is None else vectors.made_by(like)}
-        heads, raw = self._rows("embedding_vectors", asked)[0]
-        if heads is None:
-            self._compare(like, False)
-            return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
-        found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
-        rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
-        return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
+def literal(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it."""
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"

@@ -3,19 +3,13 @@
 The shadow (``embedding_next``) is a table like ``embedding`` that a rebuild fills while everybody goes on. When little
 is missing in it, the two change names in one transaction. Whoever stores vectors looks, once its own lock on the table
 is held, who fills the store; so a vector of the old embedder cannot come in behind the new one.
-
-Nearest vectors in PostgreSQL: exact in a small scope, HNSW on halfvec in a large one, rescored exactly.
-
-Inserting into HNSW costs about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside
-the index, and ``maintain`` takes them in.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import numpy as np
@@ -24,16 +18,16 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.model.encoded import maker
-from semmem.model.errors import Conflict, EmbedderReplaced, StoreUnavailable
-from semmem.model.exchange import PLACE, Scope
+from semmem.model.errors import EmbedderReplaced, StoreUnavailable
+from semmem.model.exchange import MOST_TURNS, PLACE, Ords, Ranking, Scope, Turn
 from semmem.model.protocols import Embed
 from semmem.model.types import Memory
-from semmem.stores.postgres import vectors as postgres_dense
-from semmem.stores.postgres.connection import Pooled, agree, session_setting
+from semmem.stores.postgres import search
+from semmem.stores.postgres.connection import Pooled, agree, among
 from semmem.stores.postgres.encoding import Vector, memory_of
 from semmem.stores.sql_files import statements
 
-__all__ = ["INDEX_FROM", "VectorTables", "claim_or_agree", "index", "literal", "made_by", "nearest"]
+__all__ = ["PostgresVectors", "claim_or_agree", "fact"]
 
 _SQL = statements("postgres")
 
@@ -45,9 +39,6 @@ _PATIENCE = "1500ms"
 _READERS_PATIENCE = "200ms"
 
 _TURNS, _PAUSE = 10, 0.05
-
-_OTHERS_PATIENCE = 3.0
-"""Seconds in which the server finds out that a process that was killed is gone."""
 
 
 class _NotNow(Exception):
@@ -63,7 +54,7 @@ def claim_or_agree(connection: Any, recorded: Mapping[str, Any] | None, mine: Ma
         agree(recorded, mine)
         return
     connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(mine))})
-    now = _fact(connection, "embedder")
+    now = fact(connection, "embedder")
     if now is not None and dict(now) != dict(mine):
         raise EmbedderReplaced(
             f"Another process has just begun to fill this store, with {now['name']} ({now['dimensions']} dimensions), "
@@ -71,17 +62,20 @@ def claim_or_agree(connection: Any, recorded: Mapping[str, Any] | None, mine: Ma
         )
 
 
-class VectorTables(Pooled):
-    """The part of a store that knows whose vectors it holds."""
+class PostgresVectors:
+    """The vectors of a store: whose they are, the nearest of them, and the shadow of another embedder."""
+
+    def __init__(self, pool: Pooled) -> None:
+        self._pool = pool
 
     def embedder(self) -> Mapping[str, Any] | None:
         """Return who filled the store with vectors, None before the first one."""
-        return self.fact("embedder")
+        return self._pool.run(lambda c: fact(c, "embedder"))
 
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
         """Record ``identity`` if none is recorded; return what is recorded now."""
         claim = {"key": "embedder", "value": Jsonb(dict(identity))}
-        self._run(lambda c: c.execute(_SQL["meta_claim"], claim))
+        self._pool.run(lambda c: c.execute(_SQL["meta_claim"], claim))
         return self.embedder() or identity
 
     def release_embedder(self) -> None:
@@ -93,20 +87,79 @@ class VectorTables(Pooled):
             connection.execute(_SQL["meta_release"])
 
         with suppress(_NotNow):
-            self._transaction(work)
+            self._pool.transaction(work)
 
-    def fact(self, key: str) -> Mapping[str, Any] | None:
-        """Return what is noted of the whole store under ``key``."""
-        return self._run(lambda c: _fact(c, key))
+    # ------------------------------------------------------------------ reading
 
-    def note_fact(self, key: str, value: Mapping[str, Any] | None) -> None:
-        """Note something of the whole store under ``key``; None takes it away."""
-        parameters = {"key": key, "value": Jsonb(dict(value or {}))}
-        self._run(lambda c: c.execute(_SQL["meta_drop" if value is None else "meta_set"], parameters))
+    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres.vectors.
 
-    def database_id(self) -> str:
-        """Return what tells this database from every other: a moment means nothing elsewhere."""
-        return str(self._rows("database_id", {})[0][0])
+        Raises EmbedderReplaced when the vector's maker does not fill the store any more.
+        """
+        rows = self._pool.run(lambda c: search.nearest(c, scope, vector, depth))
+        self._compare(vector, bool(rows))
+        return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
+
+    def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
+        """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
+        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": search.made_by(vector)}
+        found = dict(self._pool.rows("similarities", asked))
+        self._compare(vector, bool(found))
+        return found
+
+    def _compare(self, vector: NDArray[np.float32] | None, found: bool) -> None:
+        """Raise EmbedderReplaced where nothing was found because the vector is of another embedder than the store's."""
+        if not found and (by := maker(vector)) is not None:
+            rows = self._pool.rows("meta_get", {"key": "embedder"})
+            agree(rows[0][0] if rows else by, by)
+
+    def turns_with_vectors(
+        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
+    ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
+        asked = {**among(namespaces, ords), "limit": MOST_TURNS + 1, "embedder": search.made_by(like)}
+        turns, held, found = search.turns_of(self._pool.rows("memory_turns_vectors", asked), len(like))
+        if 0 < len(turns) <= MOST_TURNS:
+            self._compare(like, bool(len(held)))
+        return turns, held, found
+
+    def nearest_with_turns(
+        self, scope: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
+        if scope.allowed is not None or scope.excluded is not None or scope.size >= search.INDEX_FROM:
+            ranking = self.nearest(scope, vector, depth)
+            return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
+        asked = {
+            "namespaces": list(scope.namespaces),
+            "vector": Vector(vector),
+            "depth": depth,
+            "embedder": search.made_by(vector),
+            "limit": MOST_TURNS + 1,
+        }
+        rows = self._pool.rows("nearest_turns", asked)
+        near = [(row[1], row[8]) for row in rows if row[0] is None]
+        self._compare(vector, bool(near))
+        ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
+        return ranking, *search.turns_of([row[:-1] for row in rows if row[0] is not None], len(vector))
+
+    def vectors_of(
+        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        asked = {**among(namespaces, ords), "embedder": None if like is None else search.made_by(like)}
+        heads, raw = self._pool.rows("embedding_vectors", asked)[0]
+        if heads is None:
+            self._compare(like, False)
+            return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+        found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
+        rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
+        return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
+
+    def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
+        """Return the vectors of each (namespace, id), by (namespace, id, part)."""
+        rows = self._pool.rows("memory_vectors", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
+        return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
 
     # ------------------------------------------------------------------ filling in
 
@@ -114,18 +167,18 @@ class VectorTables(Pooled):
         self, after: tuple[str, int], limit: int, *, shadow: bool = False
     ) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
-        return self._run(lambda c: _missing(c, after, limit, _SHADOW if shadow else _TABLE))
+        return self._pool.run(lambda c: _missing(c, after, limit, _SHADOW if shadow else _TABLE))
 
-    def without_vector(self) -> int:
+    def count_missing(self) -> int:
         """Return how many indexed memories, or parts of one, have no vector."""
-        return int(self._rows("embedding_missing_count", {})[0][0])
+        return int(self._pool.rows("embedding_missing_count", {})[0][0])
 
-    def half_done(self) -> Mapping[str, tuple[str, int]]:
+    def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return, for ``vectors`` and ``concepts``, by whom a rebuild is half done or under way, and how far it is."""
         found: dict[str, tuple[str, int]] = {}
-        if (coming := self.fact("embedder_next")) is not None:
-            found["vectors"] = (str(coming["name"]), int(self._rows("shadow_count", {})[0][0]))
-        if (place := self.fact(PLACE)) is not None:
+        if (coming := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
+            found["vectors"] = (str(coming["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
+        if (place := self._pool.run(lambda c: fact(c, PLACE))) is not None:
             found["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
         return found
 
@@ -145,57 +198,48 @@ class VectorTables(Pooled):
         def work(connection: Any) -> None:
             _add(connection, rows, table, "FOR KEY SHARE OF m")
             if shadow:
-                agree(_fact(connection, "embedder_next") if by else None, by)
+                agree(fact(connection, "embedder_next") if by else None, by)
             elif rows:
-                claim_or_agree(connection, _fact(connection, "embedder"), by)
+                claim_or_agree(connection, fact(connection, "embedder"), by)
 
-        self._transaction(work)
+        self._pool.transaction(work)
 
     # ------------------------------------------------------------------ the shadow
 
-    @contextmanager
-    def rebuilding(self) -> Iterator[None]:
+    def rebuilding(self) -> AbstractContextManager[None]:
         """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
-        self._run(lambda c: c.execute("SELECT 1"))  # so that a server that is not there is told as ever
-        connection = psycopg.connect(self._conninfo(), autocommit=True)
-        try:  # not a context manager: one that was lost meanwhile would tell so at the end, when all is done
-            end = time.monotonic() + _OTHERS_PATIENCE
-            while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:  # type: ignore[index]  # one row
-                if time.monotonic() > end:
-                    raise Conflict("Another process rebuilds this store; wait until it is done, or stop it.")
-                time.sleep(_PAUSE)
-            yield
-        finally:
-            connection.close()
+        return self._pool.rebuilding()
 
     def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
         """Let ``identity`` fill the shadow; return how many vectors of it are there, and whose were thrown away."""
 
         def work(connection: Any) -> tuple[int, str | None]:
-            before = _fact(connection, "embedder_next")
+            before = fact(connection, "embedder_next")
             if before is not None and dict(before) == dict(identity):
                 return int(connection.execute(_SQL["shadow_count"]).fetchone()[0]), None
             dropped = _clear(connection)
             connection.execute(_SQL["meta_set"], {"key": "embedder_next", "value": Jsonb(dict(identity))})
             return 0, dropped
 
-        return self._transaction(work)
+        return self._pool.transaction(work)
 
     def drop_shadow(self) -> str | None:
         """Throw the shadow away; return whose vectors were in it, None when there were none."""
-        return self._transaction(_clear) if self.fact("embedder_next") is not None else None
+        return (
+            self._pool.transaction(_clear) if self._pool.run(lambda c: fact(c, "embedder_next")) is not None else None
+        )
 
     def index_shadow(self, dimensions: int) -> int:
         """Index the shadow, if it is large enough, and let the planner know it; return how many were taken in."""
 
         def work(connection: Any) -> int:
-            taken = postgres_dense.index(connection, dimensions, _SHADOW)
+            taken = search.index(connection, dimensions, _SHADOW)
             connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
             return taken
 
-        return self._run(work)
+        return self._pool.run(work)
 
-    def take_over(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
+    def swap_shadow(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
         """Let the shadow take the place of the vectors; return how many were made while writers waited.
 
         Writers wait while the last ones are made, readers for the swap alone. Returns None, and nothing has changed, if
@@ -206,7 +250,7 @@ class VectorTables(Pooled):
         def work(connection: Any) -> int:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
             _locked(connection, "shadow_write_lock")
-            agree(_fact(connection, "embedder_next"), identity)
+            agree(fact(connection, "embedder_next"), identity)
             late = _missing(connection, ("", 0), 2**31 if most is None else most + 1, _SHADOW)
             if most is not None and len(late) > most:
                 raise _NotNow
@@ -219,7 +263,7 @@ class VectorTables(Pooled):
             return len(late)
 
         try:
-            return self._transaction(work)
+            return self._pool.transaction(work)
         except _NotNow:
             return None
 
@@ -249,14 +293,14 @@ def _locked(connection: Any, statement: str) -> None:
 
 
 def _clear(connection: Any) -> str | None:
-    before = _fact(connection, "embedder_next")
+    before = fact(connection, "embedder_next")
     connection.execute(_SQL["embedding_index_drop"].format(table=_SHADOW))
     connection.execute(_SQL["shadow_clear"])
     connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
     return None if before is None else str(before["name"])
 
 
-def _fact(connection: Any, key: str) -> Mapping[str, Any] | None:
+def fact(connection: Any, key: str) -> Mapping[str, Any] | None:
     row = connection.execute(_SQL["meta_get"], {"key": key}).fetchone()
     return row[0] if row else None
 
@@ -271,112 +315,6 @@ def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: 
     parameters = {
         "namespaces": [namespace for namespace, _, _ in rows],
         "ords": [ord for _, ord, _ in rows],
-        "vectors": [postgres_dense.literal(vector) for _, _, vector in rows],
+        "vectors": [search.literal(vector) for _, _, vector in rows],
     }
     connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
-
-
-INDEX_FROM = 20_000
-"""Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
-
-_WITHIN = 5_000
-"""A filter that lets fewer through is scanned exactly; one that lets more through widens the index scan."""
-
-_TAKEN_IN = 5_000
-
-_WIDEST = 4_000
-
-
-def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
-    """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
-
-    A scope never makes this return too few: what the index found outside it is made up for by an exact scan. Nothing is
-    found where the vector is of another embedder than the one that fills the store.
-    """
-    excluded = 0 if scope.excluded is None else len(scope.excluded)
-    parameters = {
-        "namespaces": list(scope.namespaces),
-        "vector": Vector(vector),
-        "depth": depth + excluded,
-        "embedder": made_by(vector),
-    }
-    if scope.size >= INDEX_FROM and _ready(connection):
-        rows = _indexed(connection, scope, len(vector), parameters, depth)
-        if len(rows) >= depth:
-            return rows
-    if scope.allowed is None:
-        rows = connection.execute(_SQL["nearest"], parameters, binary=True).fetchall()
-    else:
-        within = {**parameters, "ords": scope.allowed}
-        rows = connection.execute(_SQL["nearest_within"], within, binary=True).fetchall()
-    return _admitted(rows, scope)[:depth]
-
-
-def _indexed(
-    connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
-) -> list[tuple[int, float]]:
-    """Ask the index for more than is wanted, since halfvec and HNSW are approximate and filters drop some."""
-    wanted = parameters["depth"] + max(50, parameters["depth"] // 2)
-    if scope.allowed is not None:
-        if len(scope.allowed) < _WITHIN:
-            return []
-        wanted = min(_WIDEST, 4 * wanted)
-    statement = _SQL["nearest_indexed"].format(dimensions=dimensions)
-    asked = {**parameters, "candidates": wanted, "depth": wanted}
-    with connection.transaction():
-        connection.execute(_SQL["plan_for_these"])
-        rows = connection.execute(statement, asked, binary=True).fetchall()
-    if not rows or rows[0][2] < wanted:  # a small share of a large index: the scan gave up before it had seen them
-        return []
-    return _admitted([row[:2] for row in rows], scope)[:depth]
-
-
-def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, float]]:
-    if scope.allowed is None and scope.excluded is None:
-        return rows
-    inside = scope.admits(np.array([ord for ord, _ in rows], dtype=np.int64))
-    return [row for row, kept in zip(rows, inside.tolist(), strict=True) if kept]
-
-
-def index(connection: Any, dimensions: int, table: str = "embedding") -> int:
-    """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many."""
-    waiting = connection.execute(_SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}).fetchall()
-    ready = _ready(connection, table)
-    if not waiting and (ready or not _interrupted(connection, table)):
-        return 0
-    if not ready:
-        connection.execute(_SQL["embedding_index_drop"].format(table=table))
-    _take_in(connection, waiting, table)  # building over rows that are there is much faster than inserting them
-    if not ready:
-        with session_setting(connection, "maintenance_work_mem", "512MB"):
-            connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
-    connection.execute(f"VACUUM (ANALYZE) {table}")  # else the scan of the rest would read what has moved
-    return sum(rest for _, rest, _ in waiting)
-
-
-def _take_in(connection: Any, waiting: list[tuple[str, int, int]], table: str) -> None:
-    for namespace, _, _ in waiting:
-        parameters = {"namespace": namespace, "limit": _TAKEN_IN}
-        while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
-            pass
-
-
-def _ready(connection: Any, table: str = "embedding") -> bool:
-    row = connection.execute(_SQL["embedding_index_ready"].format(table=table)).fetchone()
-    return bool(row and row[0])
-
-
-def _interrupted(connection: Any, table: str) -> bool:
-    """Return whether vectors were taken into an index that is not there: its build was interrupted."""
-    return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
-
-
-def made_by(vector: NDArray[np.float32]) -> str | None:
-    """Return the maker of a vector as a statement compares it, None where nobody said."""
-    by = maker(vector)
-    return None if by is None else json.dumps(dict(by))
-
-
-def literal(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"

@@ -68,7 +68,7 @@ class Filed:
             connection.close()
 
     @contextmanager
-    def held(self) -> Iterator[Callable[[], None]]:
+    def session(self) -> Iterator[Callable[[], None]]:
         """Give a function by which another thread stops the statement that this one runs, as when a leg's time is up.
 
         No connection is kept: taking one costs microseconds here.

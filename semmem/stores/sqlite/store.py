@@ -26,6 +26,7 @@ from semmem.model.exchange import (
     Extraction,
     Head,
     Kinds,
+    Ords,
     Postings,
     Row,
     Scope,
@@ -35,92 +36,21 @@ from semmem.model.exchange import (
 )
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
-from semmem.stores.lexical_only import LexicalOnly
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 from semmem.stores.sqlite import write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, microsecond, token
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LexicalReads", "SqliteStore"]
+__all__ = ["SqliteStore"]
+
+_SQL = statements("sqlite")
 
 _DAY = 86_400_000_000
 
 _LARGEST = 65_535
-
-
-class LexicalReads(Filed):
-    """The part of a store that the lexical leg asks, a few statements a question."""
-
-    def postings(
-        self,
-        namespaces: Sequence[str],
-        keys: Collection[int],
-        *,
-        max_df: int | None = None,
-        shared: bool = False,
-        pending: Collection[int] = (),
-    ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace; of terms alone, with no weight as mention or subject."""
-        wanted = sorted(set(keys))
-
-        def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
-            tallies = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps(list(namespaces))}).fetchall()
-            found = {}
-            for namespace, number, memories, length in tallies:
-                matches = []
-                for key in wanted:
-                    ords, lengths = connection.execute(
-                        _SQL["lexical_matches"], {"token": token(number, key)}
-                    ).fetchone()
-                    if ords is not None:
-                        matches.append((key, ords, lengths))
-                found[namespace] = (memories, length, matches)
-            return found
-
-        held = self._reading(read)
-        return {n: _postings(*held.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
-
-    def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
-    ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df)."""
-        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
-
-    def texts(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, str]:
-        """Return title and text, for phrase checks."""
-        return dict(self._rows("memory_texts", _among(namespaces, ords)))
-
-    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
-        return [(o, near, bool(same)) for o, near, same in self._rows("memory_neighbours", _among(namespaces, ords))]
-
-    def kinds(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
-        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
-        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
-        rows = self._rows("memory_kinds", asked)
-        return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
-
-    def written_by(self, namespaces: Sequence[str], ords: Sequence[int], author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
-        import numpy as np
-
-        rows = self._rows("memory_written_by", {**_among(namespaces, ords), "author": author})
-        return np.array([o for (o,) in rows], dtype=np.int64)
-
-    def turns(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
-        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
-        return [
-            Turn(
-                n, ord, session, author, bool(asks), _month(at // _DAY), id, part, importance, content, at / 1e6,
-                updated / 1e6,
-            )
-            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
-        ]  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -156,13 +86,13 @@ def _postings(
     return Postings(memories, length, np.array(keys, dtype=np.int64), sizes, every)
 
 
-_SQL = statements("sqlite")
-
-
-class SqliteStore(LexicalReads, LexicalOnly):
+class SqliteStore(Filed):
     """One transactional store in one file: writing, forgetting, and reading whole memories."""
 
     kind = "SQLite"
+    capabilities = frozenset(("lexical",))
+    vectors = None
+    graph = None
 
     # ------------------------------------------------------------------ writing
 
@@ -170,12 +100,12 @@ class SqliteStore(LexicalReads, LexicalOnly):
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
         return self._writing(lambda c: write.write(c, rows, on_conflict))
 
-    def payloads(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+    def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
         wanted = {"names": json.dumps([list(name) for name in names])}
         return {(n, i): p for n, i, p in self._rows("memory_payloads", wanted)}
 
-    def stored(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
+    def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
         rows = self._rows("memory_stored", {"names": json.dumps([list(name) for name in names])})
         return {(row[0], row[1]): Stored(_memory(row[:-1]), row[-1]) for row in rows}
@@ -250,11 +180,13 @@ class SqliteStore(LexicalReads, LexicalOnly):
         memories, parts, namespaces, size = self._rows("stats", {"namespace": namespace})[0]
         return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
 
-    def memories(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Memory]:
+    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
         return {r[-1]: _memory(r) for r in self._rows("memory_by_ords", _among(namespaces, ords))}
 
-    def wholes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
+    def whole_memories(
+        self, names: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
         rows = self._rows("memory_wholes", {"names": json.dumps([list(name) for name in names])})
         return {(r[0], r[1]): (_memory(r[:-1]), json.loads(r[-1])) for r in rows}
@@ -264,7 +196,7 @@ class SqliteStore(LexicalReads, LexicalOnly):
         parameters = {"namespace": namespace, "ord": ord, "limit": limit}
         return [(r[-1], _memory(r)) for r in self._rows("indexed_after", parameters)]
 
-    def heads(self, namespaces: Sequence[str], ords: Collection[int]) -> Mapping[int, Head]:
+    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return what fusion needs of each candidate; forgotten ones are left out."""
         rows = self._rows("memory_heads", _among(namespaces, ords))
         return {r[0]: Head(*r[:-2], *(at / 1e6 for at in r[-2:])) for r in rows}
@@ -277,7 +209,7 @@ class SqliteStore(LexicalReads, LexicalOnly):
         """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
         return [Namespace(name, count, at_microsecond(at)) for name, count, at in self._rows("namespace_list", {})]
 
-    def locate(self, namespace: str, id: str) -> tuple[int, ...]:
+    def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
@@ -303,8 +235,64 @@ class SqliteStore(LexicalReads, LexicalOnly):
         else:
             size = int(self._rows("memory_size", where)[0][0])
         settings: str | None = self._rows("settings_together", where)[0][0]
-        kinds = None if names is None else self.kinds(namespaces, names)
+        kinds = None if names is None else self.conversation_facts(namespaces, names)
         return Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds)
+
+    def postings(
+        self,
+        namespaces: Sequence[str],
+        keys: Collection[int],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
+    ) -> Mapping[str, Postings]:
+        """Return the postings of ``keys`` in each namespace; of terms alone, with no weight as mention or subject."""
+        wanted = sorted(set(keys))
+
+        def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
+            tallies = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps(list(namespaces))}).fetchall()
+            found = {}
+            for namespace, number, memories, length in tallies:
+                matches = []
+                for key in wanted:
+                    ords, lengths = connection.execute(
+                        _SQL["lexical_matches"], {"token": token(number, key)}
+                    ).fetchone()
+                    if ords is not None:
+                        matches.append((key, ords, lengths))
+                found[namespace] = (memories, length, matches)
+            return found
+
+        held = self._reading(read)
+        return {n: _postings(*held.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
+
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df)."""
+        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
+
+    def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
+        """Return title and text, for phrase checks."""
+        return dict(self._rows("memory_texts", _among(namespaces, ords)))
+
+    def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
+        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+        rows = self._rows("memory_kinds", asked)
+        return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
+
+    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
+        return [
+            Turn(
+                n, ord, session, author, bool(asks), _month(at // _DAY), id, part, importance, content, at / 1e6,
+                updated / 1e6,
+            )
+            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
+        ]  # fmt: skip
 
     # ------------------------------------------------------------------ settings of a namespace
 
@@ -323,7 +311,7 @@ class SqliteStore(LexicalReads, LexicalOnly):
         self._writing(work)
 
 
-def _among(namespaces: Sequence[str], ords: Collection[int]) -> dict[str, Any]:
+def _among(namespaces: Sequence[str], ords: Ords) -> dict[str, Any]:
     return {"namespaces": list(namespaces), "ords": [int(o) for o in ords]}
 
 

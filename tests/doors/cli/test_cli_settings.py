@@ -223,10 +223,10 @@ def test_every_recall_reads_the_settings_without_a_statement_of_its_own(store_ur
         for change in ({}, {"weights": {"graph": 0.5}}):
             mem.configure(**change)
             asked: list[str] = []
-            rows = mem.store._rows
-            mem.store._rows = lambda name, p, asked=asked, rows=rows: asked.append(name) or rows(name, p)
+            rows = mem.store.rows
+            mem.store.rows = lambda name, p, asked=asked, rows=rows: asked.append(name) or rows(name, p)
             mem.recall("key")
-            mem.store._rows = rows
+            mem.store.rows = rows
             counts.append(sorted(asked))
         assert counts[0] == counts[1]
         assert not [name for name in counts[0] if name.startswith("setting")]

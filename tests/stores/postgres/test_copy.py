@@ -244,7 +244,7 @@ def test_a_store_on_sqlite_is_pointed_to_export_and_import(filled: str, tmp_path
 def test_the_vector_index_is_built_where_the_source_has_one(filled: str, other_url: str) -> None:
     sql(filled, "UPDATE embedding SET indexed = true WHERE ord > 20")
     with semmem.connect(filled, embedder="hashing") as mem:
-        dimensions = mem.store.embedder()["dimensions"]
+        dimensions = mem.store.vectors.embedder()["dimensions"]
     sql(filled, statements("postgres")["embedding_index"].format(table="embedding", dimensions=dimensions))
     assert semmem.copy(filled, other_url).indexed
     what = "SELECT indexdef, indisvalid FROM pg_indexes, pg_index WHERE indexname = 'embedding_hnsw' AND indexrelid = "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.stores.postgres import vectors as postgres_dense
+from semmem.stores.postgres import search
 
 
 class Short:
@@ -53,7 +53,7 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
             return [hit.memory.id for hit in mem.recall("note", vector=vectors[n], recipe="dense", limit=5, **how)]
 
         exact = [nearest(n) for n in range(0, 400, 40)]
-        monkeypatch.setattr(postgres_dense, "INDEX_FROM", 100)
+        monkeypatch.setattr(search, "INDEX_FROM", 100)
         assert mem.maintain()["indexed"] == 350
         assert [nearest(n) for n in range(0, 400, 40)] == exact
         mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": vectors[n]} for n in range(350, 400))
@@ -66,7 +66,7 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
 def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_dense, "INDEX_FROM", 30)
+    monkeypatch.setattr(search, "INDEX_FROM", 30)
     chance = np.random.default_rng(7)
 
     def near(count: int, share: float) -> list[list[float]]:
@@ -81,11 +81,11 @@ def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
         mem.remember_many([{"text": "x", "vector": v} for v in near(30, 0.0)], namespace="small")  # not in the index
         for setting in ("hnsw.max_scan_tuples TO 50", "hnsw.ef_search TO 10", "enable_seqscan TO off",
                         "enable_sort TO off", "enable_bitmapscan TO off"):  # fmt: skip
-            mem.store._run(lambda c, setting=setting: c.execute(f"SET {setting}"))
+            mem.store.run(lambda c, setting=setting: c.execute(f"SET {setting}"))
         question = np.eye(16, dtype=np.float32)[0]
         scope = mem.store.scope(("small",), semmem.Filters(), ())
-        found = mem.store.nearest(scope, question, 5)
-        monkeypatch.setattr(postgres_dense, "INDEX_FROM", 10**9)
-        exact = mem.store.nearest(scope, question, 5)
+        found = mem.store.vectors.nearest(scope, question, 5)
+        monkeypatch.setattr(search, "INDEX_FROM", 10**9)
+        exact = mem.store.vectors.nearest(scope, question, 5)
         assert exact.scores[0] > 0.6
         assert found.ords == exact.ords

@@ -251,7 +251,7 @@ def test_a_statement_that_takes_too_long_can_be_stopped_from_another_thread(file
     begun, stops = threading.Event(), list[Any]()
 
     def run() -> Any:
-        with store.held() as stop:
+        with store.session() as stop:
             stops.append(stop)
 
             def work(connection: sqlite3.Connection) -> Any:
@@ -545,10 +545,10 @@ def test_an_emptied_namespace_leaves_nothing_that_a_later_one_could_find(mem: se
     assert mem.stats(namespace="one").namespaces == 0
     assert len(mem.recall("heron", namespace=["one", "two"])) == 0
     assert list(mem.store.namespaces()) == ["two"]
-    first = mem.store.locate("two", "a")
+    first = mem.store.ords_of("two", "a")
     mem.forget("a", namespace="two")
     mem.remember("tide", id="a", namespace="two")
-    assert mem.store.locate("two", "a") > first  # an ord is never given twice
+    assert mem.store.ords_of("two", "a") > first  # an ord is never given twice
 
 
 def test_an_extractor_that_asks_a_model_is_not_asked_unless_it_was_wished_for(

@@ -102,23 +102,6 @@ WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id IN (SELECT 
 -- How many memories are indexed: the tally, not a count.
 SELECT coalesce(sum(memories), 0) FROM tally WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
--- memory_neighbours --
--- Previous and next of the same session: by position where it is given, those without one after them, then by time.
--- Two index probes a memory.
-SELECT m.ord, q.ord, coalesce(q.author = m.author, 0) FROM memory AS m JOIN memory AS q ON q.ord IN (
-    (SELECT p.ord FROM memory AS p
-     WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
-       AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
-         < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
-     ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC LIMIT 1),
-    (SELECT n.ord FROM memory AS n
-     WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
-       AND (coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part)
-         > (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
-     ORDER BY coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part LIMIT 1))
-WHERE m.ord IN (SELECT value FROM json_each(:ords)) AND +m.namespace IN (SELECT value FROM json_each(:namespaces))
-  AND m.session IS NOT NULL;
-
 -- memory_kinds --
 -- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
 -- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
@@ -140,13 +123,6 @@ FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k JOIN memory AS
     SELECT o.ord FROM memory AS o WHERE o.namespace = n.value AND o.author_key = k.value
     ORDER BY o.created_at DESC, o.id DESC, o.part DESC LIMIT :last)
 ORDER BY 1, 2;
-
--- memory_written_by --
--- Which of a few hundred memories the author named by the question wrote.
-SELECT ord FROM memory
-WHERE ord IN (SELECT value FROM json_each(:ords)) AND +namespace IN (SELECT value FROM json_each(:namespaces))
-  AND +author = :author
-ORDER BY ord;
 
 -- memory_turns --
 -- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.

@@ -1,0 +1,41 @@
+"""What a store offers: memories always, and vectors and the graph where it keeps them.
+
+A leg or a pipeline takes the protocol that it needs. What a store cannot do is said here in one sentence.
+"""
+
+from __future__ import annotations
+
+from semmem.model.errors import InvalidInput
+from semmem.model.store.graph import GraphStore
+from semmem.model.store.memories import Store
+from semmem.model.store.vectors import VectorStore
+
+__all__ = ["GraphStore", "Store", "VectorStore", "absence", "graph_of", "lacking", "vectors_of"]
+
+_KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
+
+
+def lacking(store: Store, capability: str) -> str | None:
+    """Return why ``store`` cannot do what takes ``capability``; None where it can, or nobody knows the name."""
+    if capability in store.capabilities or capability not in _KEPT:
+        return None
+    return f"A {store.kind} store keeps no {_KEPT[capability]}; a PostgreSQL store does (embedded: or postgresql://…)."
+
+
+def absence(store: Store, capability: str) -> str:
+    """Return in a few words why a leg cannot answer from ``store``, for what every recall says of itself."""
+    return f"{store.kind} keeps no {_KEPT[capability]}"
+
+
+def vectors_of(store: Store) -> VectorStore:
+    """Return the vectors of ``store``. Raises InvalidInput, with the sentence of ``lacking``, where it keeps none."""
+    if store.vectors is None:
+        raise InvalidInput(lacking(store, "dense") or "")
+    return store.vectors
+
+
+def graph_of(store: Store) -> GraphStore:
+    """Return the graph of ``store``. Raises InvalidInput, with the sentence of ``lacking``, where it keeps none."""
+    if store.graph is None:
+        raise InvalidInput(lacking(store, "graph") or "")
+    return store.graph
