@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.legs.graph import Graph
-from semmem.model.exchange import Forwards, Postings
+from semmem.model.exchange import Forwards, Ords, Postings
+from semmem.model.store import GraphStore, Store, graph_of
 
 __all__ = ["Rewired", "dealt", "rewired"]
 
@@ -42,20 +43,87 @@ def dealt(degrees: Sequence[int], seed: int) -> NDArray[np.intp]:
     return takes
 
 
-class Rewired:
-    """A store as the graph leg sees it, with the memories' places in the graph dealt anew; all else is passed on."""
+class Places:
+    """Which place each memory of a namespace takes, and which memory has each place, by ord."""
 
-    def __init__(self, store: Any, seed: int) -> None:
-        self._store, self._seed = store, seed
-        self._places: dict[str, tuple[dict[int, int], dict[int, int]]] = {}
+    def __init__(self, store: Store, graph: GraphStore, seed: int) -> None:
+        self._store, self._graph, self._seed = store, graph, seed
+        self._dealt: dict[str, tuple[dict[int, int], dict[int, int]]] = {}
+
+    def of(self, namespace: str) -> tuple[dict[int, int], dict[int, int]]:
+        """Return place by memory, and memory by place."""
+        if namespace not in self._dealt:
+            ords = sorted(self._ords(namespace))
+            held = self._graph.forwards([namespace], ords)
+            ends = held.sizes.cumsum()
+            many = dict.fromkeys(ords, 0) | {
+                ord: int((held.entries["mention"][end - size : end] > 0).sum())
+                for ord, size, end in zip(held.ords.tolist(), held.sizes.tolist(), ends.tolist(), strict=True)
+            }
+            takes = dealt([many[ord] for ord in ords], self._seed)
+            there = {ord: ords[at] for ord, at in zip(ords, takes.tolist(), strict=True)}
+            self._dealt[namespace] = (there, {place: ord for ord, place in there.items()})
+        return self._dealt[namespace]
+
+    def taken(self, namespace: str, ords: Ords) -> list[int]:
+        """Return the places that memories take, ascending; those that are not there take none."""
+        there, _ = self.of(namespace)
+        return sorted(there[int(ord)] for ord in ords if int(ord) in there)
+
+    def _ords(self, namespace: str) -> Iterator[int]:
+        last = -1
+        while page := self._store.indexed_after(namespace, last, _PAGE):
+            yield from (ord for ord, _ in page)
+            last = page[-1][0]
+
+
+class Passing:
+    """Passes on to ``inner`` what it does not say itself."""
+
+    def __init__(self, inner: object, places: Places) -> None:
+        self._inner: Any = inner
+        self._places = places
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self._inner, name)
 
-    def forwards(self, namespaces: Sequence[str], ords: Sequence[int]) -> Forwards:
+
+class RewiredGraph(Passing):
+    """A graph with the memories' places dealt anew."""
+
+    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
         """Return what each memory's place holds."""
-        there, here = self._dealt(namespaces)
-        found = self._store.forwards(namespaces, sorted(there[int(ord)] for ord in ords if int(ord) in there))
+        (namespace,) = namespaces
+        return self._moved(namespace, self._inner.forwards(namespaces, self._places.taken(namespace, ords)))
+
+    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
+        """Return the memories that have the places beside each memory's place."""
+        (namespace,) = namespaces
+        return self._beside(namespace, self._inner.neighbours(namespaces, self._places.taken(namespace, ords)))
+
+    def forwards_and_neighbours(
+        self, namespace: str, ords: Ords, *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return both, and the keys of pending memories, which are those of the real graph."""
+        places = self._places.taken(namespace, ords)
+        held, beside, pending = self._inner.forwards_and_neighbours(namespace, places, neighbours=neighbours)
+        return self._moved(namespace, held), self._beside(namespace, beside), pending
+
+    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+        """Return the title at each memory's place: a name is compared with what holds it."""
+        (namespace,) = namespaces
+        _, here = self._places.of(namespace)
+        found = self._inner.titles(namespaces, self._places.taken(namespace, ords))
+        return {here[ord]: title for ord, title in found.items()}
+
+    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+        """Return what each memory's place is about."""
+        _, here = self._places.of(namespace)
+        found = self._inner.subject_names(namespace, self._places.taken(namespace, ords))
+        return sorted((here[ord], key, weight, name) for ord, key, weight, name in found)
+
+    def _moved(self, namespace: str, found: Forwards) -> Forwards:
+        _, here = self._places.of(namespace)
         ends = found.sizes.cumsum()
         pieces = {
             here[ord]: found.entries[end - size : end]
@@ -68,52 +136,38 @@ class Rewired:
             np.concatenate([pieces[ord] for ord in order]) if order else found.entries[:0],
         )
 
+    def _beside(self, namespace: str, found: Sequence[tuple[int, int, bool]]) -> Sequence[tuple[int, int, bool]]:
+        _, here = self._places.of(namespace)
+        return [(here[at], here[beside], own) for at, beside, own in found]
+
+
+class Rewired(Passing):
+    """A store as the graph leg sees it, with the memories' places in the graph dealt anew; all else is passed on."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        graph = graph_of(store)
+        super().__init__(store, Places(store, graph, seed))
+        self.graph = RewiredGraph(graph, self._places)
+
     def postings(self, namespaces: Sequence[str], keys: Collection[int], **how: Any) -> Mapping[str, Postings]:
         """Return the postings of ``keys``, each entry with the memory that has the place."""
-        out = {}
-        for namespace, found in self._store.postings(namespaces, keys, **how).items():
-            _, here = self._dealt([namespace])
-            entries = found.entries.copy()
-            entries["ord"] = [here[ord] for ord in entries["ord"].tolist()]
-            of_key = np.repeat(np.arange(len(found.sizes)), found.sizes)
-            out[namespace] = Postings(
-                found.memories, found.length, found.keys, found.sizes, entries[np.lexsort((entries["ord"], of_key))]
-            )
-        return out
+        return {n: self._moved(n, found) for n, found in self._inner.postings(namespaces, keys, **how).items()}
 
-    def neighbours(self, namespaces: Sequence[str], ords: Sequence[int]) -> Sequence[tuple[int, int, bool]]:
-        """Return the memories that have the places beside each memory's place."""
-        there, here = self._dealt(namespaces)
-        places = [there[int(ord)] for ord in ords if int(ord) in there]
-        return [(here[at], here[beside], own) for at, beside, own in self._store.neighbours(namespaces, places)]
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df)."""
+        found = self._inner.postings_of(namespaces, *asked)
+        return [{n: self._moved(n, postings) for n, postings in one.items()} for one in found]
 
-    def titles(self, namespaces: Sequence[str], ords: Sequence[int]) -> Mapping[int, Any]:
-        """Return the title at each memory's place: a name is compared with what holds it."""
-        there, here = self._dealt(namespaces)
-        found = self._store.titles(namespaces, [there[int(ord)] for ord in ords if int(ord) in there])
-        return {here[ord]: title for ord, title in found.items()}
-
-    def _dealt(self, namespaces: Sequence[str]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return which place each memory of the namespace takes, and which memory has each place."""
-        (namespace,) = namespaces
-        if namespace not in self._places:
-            ords = sorted(self._ords(namespace))
-            held = self._store.forwards([namespace], ords)
-            ends = held.sizes.cumsum()
-            many = dict.fromkeys(ords, 0) | {
-                ord: int((held.entries["mention"][end - size : end] > 0).sum())
-                for ord, size, end in zip(held.ords.tolist(), held.sizes.tolist(), ends.tolist(), strict=True)
-            }
-            takes = dealt([many[ord] for ord in ords], self._seed)
-            there = {ord: ords[at] for ord, at in zip(ords, takes.tolist(), strict=True)}
-            self._places[namespace] = (there, {place: ord for ord, place in there.items()})
-        return self._places[namespace]
-
-    def _ords(self, namespace: str) -> Iterator[int]:
-        last = -1
-        while page := self._store.indexed_after(namespace, last, _PAGE):
-            yield from (ord for ord, _ in page)
-            last = page[-1][0]
+    def _moved(self, namespace: str, found: Postings) -> Postings:
+        _, here = self._places.of(namespace)
+        entries = found.entries.copy()
+        entries["ord"] = [here[ord] for ord in entries["ord"].tolist()]
+        of_key = np.repeat(np.arange(len(found.sizes)), found.sizes)
+        return Postings(
+            found.memories, found.length, found.keys, found.sizes, entries[np.lexsort((entries["ord"], of_key))]
+        )
 
 
 @contextmanager
@@ -126,7 +180,8 @@ def rewired(mem: Any, seed: int | None) -> Iterator[None]:
     if not isinstance(own, Graph):
         yield  # the store keeps no graph; the leg says so when it is asked
         return
-    mem._legs["graph"] = Graph(Rewired(mem.store, seed), mem.settings.language)
+    dice: Any = Rewired(mem.store, seed)
+    mem._legs["graph"] = Graph(dice, dice.graph, mem.store.vectors, mem.settings.language)
     try:
         yield
     finally:

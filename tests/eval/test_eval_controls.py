@@ -92,8 +92,13 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
         assert mem._legs["graph"] is own
         store, dice = mem.store, Rewired(mem.store, 0)
         ords = [ord for ord, _ in store.indexed_after("toy", -1, 1_000)]
-        real, dealt_ = store.forwards(["toy"], ords), dice.forwards(["toy"], ords)
+        real, dealt_ = store.graph.forwards(["toy"], ords), dice.graph.forwards(["toy"], ords)
+        walked, beside, _ = dice.graph.forwards_and_neighbours("toy", ords, neighbours=True)
+        assert walked.entries.tolist() == dealt_.entries.tolist()  # what the walk reads is what was dealt
+        assert beside == dice.graph.neighbours(["toy"], ords)
         keys = sorted(set(real.entries["key"].tolist()))
+        asked_of = dice.postings_of(["toy"], (keys, None))[0]["toy"]
+        assert asked_of.entries.tolist() == dice.postings(["toy"], keys)["toy"].entries.tolist()
         of_real, of_dealt = store.postings(["toy"], keys)["toy"], dice.postings(["toy"], keys)["toy"]
     assert len(ords) == 60
     for id, asked in plain.items():
