@@ -2,6 +2,7 @@
 #   make demo [DATA=folder]   environment, install, and the show
 #   make test [ALL=1]         the default suite; ALL=1 adds the slow tests (what .ci/run runs)
 #   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
+#   make conformance          MCP's own conformance suite against `semmem mcp --http`; needs node and npm, else skipped
 #   make lint                 ruff, strict types, import contract
 # PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
 
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-slow test-lowest lint clean
+.PHONY: help install install-dev demo test test-slow test-lowest conformance lint clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -58,6 +59,9 @@ test-lowest: | $(BIN)/python
 		--editable '.[markdown]' pytest pytest-randomly pytest-timeout hypothesis scipy
 	@$(VENV)-lowest/bin/python -m pytest tests/stores tests/text tests/write tests/read tests/legs tests/concepts tests/model tests/rank_cap tests/test_config.py tests/test_fusion.py tests/test_score_fusion.py tests/doors/cli/test_cli_without_a_store.py \
 		--ignore tests/legs/test_lexical.py $(ARGS)
+
+conformance: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.doors.mcp.conformance $(VENV)/conformance
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

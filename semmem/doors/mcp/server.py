@@ -18,8 +18,10 @@ from pydantic import ValidationError
 
 from semmem import __version__
 from semmem.doors import wire
+from semmem.doors.http.guard import KEY
 from semmem.doors.mcp import reading, writing
 from semmem.doors.mcp.opening import Opening
+from semmem.doors.mcp.permission import permitted, within_key
 from semmem.doors.mcp.resources import RESOURCES, TEMPLATES, contents
 from semmem.doors.mcp.schemas import ABOUT, structure
 from semmem.doors.mcp.scope import Scope, agent_of, scope_of
@@ -27,6 +29,8 @@ from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
+
+    from semmem.doors.http.keys import Key
 
 __all__ = ["TOOLS", "Handlers", "server_of"]
 
@@ -68,12 +72,14 @@ class Handlers:
         folder: Path | None = None,
         personal: str | None = "personal",
         prepare: bool = True,
+        local: bool = True,
         at_once: int = 8,
     ) -> None:
         """Take the store and the table of tools.
 
         ``named`` is the namespace that the server was started with, ``folder`` the one it works in. With ``prepare``
-        the store and its model are opened behind the first answers. ``at_once``: calls that run side by side.
+        the store and its model are opened behind the first answers. ``local``: whether its clients are on this machine,
+        so that their roots are folders here. ``at_once``: calls that run side by side.
         """
         self._opening = opening
         self._tools = {tool.name: tool for tool in tools}
@@ -81,6 +87,7 @@ class Handlers:
         self._folder = folder
         self._personal = personal
         self._prepare = prepare
+        self._local = local
         self._at_once = anyio.CapacityLimiter(at_once)
         self._roots: dict[str, list[str] | None] = {}
 
@@ -151,7 +158,9 @@ class Handlers:
 
     def _call(self, ctx: ServerRequestContext[Any], scope: Scope, arguments: Mapping[str, Any]) -> Call:
         client = ctx.session.client_params
-        return Call(self._opening.memory(), arguments, scope, agent_of(client.client_info if client else None))
+        agent = agent_of(client.client_info if client else None)
+        key = _key(ctx)
+        return Call(permitted(self._opening.memory(), key), arguments, within_key(scope, key), agent)
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await anyio.to_thread.run_sync(work, limiter=self._at_once)
@@ -161,7 +170,7 @@ class Handlers:
         roots: list[str] | None = None
         session = _session(ctx)
         able = ctx.session.client_capabilities
-        if self._named is None and able is not None and able.roots is not None:
+        if self._named is None and self._local and able is not None and able.roots is not None:
             if session in self._roots:
                 roots = self._roots[session]
             elif ctx.session.can_send_request:
@@ -200,6 +209,11 @@ async def _asked_roots(ctx: ServerRequestContext[Any]) -> list[str] | None:
 def _session(ctx: ServerRequestContext[Any]) -> str:
     """Return what tells one client of this server from another: over HTTP its session, on stdio there is one client."""
     return "" if ctx.request is None else str(ctx.request.headers.get("mcp-session-id", ""))
+
+
+def _key(ctx: ServerRequestContext[Any]) -> Key | None:
+    """Return the key that a request over HTTP came with."""
+    return None if ctx.request is None else ctx.request.scope.get(KEY)
 
 
 def _described(tool: Tool) -> types.Tool:

@@ -1,0 +1,71 @@
+"""What a key of the HTTP server allows: verbs of the facade, each in the namespaces that the key is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from semmem.doors.http.keys import authorise
+from semmem.doors.mcp.scope import Scope
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+    from semmem.doors.http.keys import Key, Right
+
+__all__ = ["permitted", "within_key"]
+
+_RIGHTS: dict[str, Right] = {
+    "get": "read",
+    "list": "read",
+    "recall": "read",
+    "stats": "read",
+    "remember": "write",
+    "remember_many": "write",
+    "update": "write",
+    "forget": "write",
+}
+"""The verbs that a key can allow; there is no way to any other."""
+
+
+class _Permitted:
+    """A Semmem as one key may use it. Raises AccessDenied for what the key does not allow."""
+
+    def __init__(self, memory: Semmem, key: Key) -> None:
+        self._memory = memory
+        self._key = key
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        if verb not in _RIGHTS:
+            raise AttributeError(f"A key allows {', '.join(_RIGHTS)}, and nothing named {verb!r}.")
+        return partial(self._called, verb)
+
+    def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
+        authorise(self._key, _RIGHTS[verb], _names(namespace))
+        return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)
+
+
+def permitted(memory: Semmem, key: Key | None) -> Any:
+    """Return ``memory`` as ``key`` allows to use it; no key is a server that needs none."""
+    return memory if key is None else _Permitted(memory, key)
+
+
+def within_key(scope: Scope, key: Key | None) -> Scope:
+    """Return ``scope`` without the namespaces that ``key`` is not for.
+
+    Where it is not for the one to write in, that is the first of the key's own.
+    """
+    if key is None or key.namespaces is None:
+        return scope
+    read = tuple(name for name in scope.namespaces if name in key.namespaces)
+    if scope.namespace in key.namespaces:
+        return Scope(scope.namespace, read, scope.origin)
+    first = key.namespaces[0]
+    return Scope(first, tuple(dict.fromkeys((first, *read))), f"the key {key.name}")
+
+
+def _names(namespace: Any) -> list[str] | None:
+    """Return the namespaces of a call as a list; None is the whole store."""
+    if namespace is None:
+        return None
+    return [namespace] if isinstance(namespace, str) or not isinstance(namespace, Iterable) else list(namespace)

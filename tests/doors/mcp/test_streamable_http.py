@@ -1,0 +1,185 @@
+"""The MCP server at an address: a real client over HTTP, who may speak to the server, and what a key allows."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+import semmem
+from semmem.doors.http.guard import Guard
+from semmem.doors.http.keys import Keys
+from semmem.doors.mcp.streamable_http import HttpServer
+from semmem.model.errors import InvalidInput
+from tests.doors.mcp.clients import ask, environment, refusal
+from tests.doors.test_project import repository
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys(tmp_path / "keys.json")
+
+
+@contextmanager
+def running(tmp_path: Path, keys: Keys, **more: Any) -> Iterator[HttpServer]:
+    """Answer at a free port of this machine, from a store of its own."""
+    more.setdefault("guard", Guard())
+    url = f"sqlite:{tmp_path}/notes.db"
+    server = HttpServer(lambda: semmem.connect(url, embedder="hashing"), port=0, keys=keys, **more)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def posted(url: str, **headers: str) -> tuple[int, dict[str, Any]]:
+    """Return the status of an initialize request with these headers, and what the answer says if it is a problem."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening})
+    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    try:
+        connection.request("POST", parts.path, body, usual | headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if answer.status >= 400 else {}
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def with_key(url: str, key: str) -> AsyncIterator[Client]:
+    """Connect a client that sends a key."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as carrier,
+        Client(streamable_http_client(url, http_client=carrier)) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_works_over_http_in_the_project_of_its_root(tmp_path: Path, keys: Keys, mode: str) -> None:
+    mine = repository(tmp_path / "mine", {"origin": "https://example.org/ada/mine"}).as_uri()
+
+    async def roots(_: Any) -> Any:
+        import mcp_types as types
+
+        return types.ListRootsResult(roots=[types.Root(uri=mine)])
+
+    with running(tmp_path, keys) as server:
+        async with Client(server.url, mode=mode, list_roots_callback=roots) as client:
+            stored = (await ask(client, "memory_remember", text="The Kestrel is our logger."))["memory"]
+            assert stored["namespace"] == "example.org/ada/mine"
+            (hit,) = (await ask(client, "memory_recall", query="what is the Kestrel?"))["hits"]
+            assert hit["id"] == stored["id"]
+        async with Client(server.url, mode=mode) as other:
+            assert (await ask(other, "memory_list"))["scope"]["namespace"] == "default"
+
+
+def test_a_page_under_another_name_and_of_another_origin_is_turned_away(tmp_path: Path, keys: Keys) -> None:
+    with running(tmp_path, keys, guard=Guard.of(["notes.example"], ["https://app.example"])) as server:
+        assert posted(server.url)[0] == 200
+        assert posted(server.url, Host="notes.example", Origin="https://app.example")[0] == 200
+        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+            status, problem = posted(server.url, **headers)
+            assert (status, problem["class"]) == (403, "AccessDenied")
+
+
+def test_where_there_is_a_key_every_request_needs_one(tmp_path: Path, keys: Keys) -> None:
+    _, text = keys.add("ada", right="write")
+    with running(tmp_path, keys) as server:
+        assert posted(server.url)[1]["class"] == "KeyRequired"
+        assert posted(server.url, Authorization="Bearer semmem_00000000_x")[0] == 401
+        assert posted(server.url, Authorization=f"Bearer {text}")[0] == 200
+
+
+def test_an_address_that_others_reach_needs_a_key(keys: Keys) -> None:
+    with pytest.raises(InvalidInput, match=r"Others can reach 0\.0\.0\.0, and this server has no key"):
+        HttpServer(lambda: pytest.fail("opened"), host="0.0.0.0", port=0, keys=keys, guard=Guard())
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, keys: Keys) -> None:
+    with running(tmp_path, keys) as server, pytest.raises(InvalidInput, match="cannot be had: Address already in use"):
+        HttpServer(lambda: pytest.fail("opened"), port=urlsplit(server.url).port or 0, keys=keys, guard=Guard())
+
+
+async def test_a_key_works_in_its_namespaces_alone_and_only_reads_where_it_may_only_read(
+    tmp_path: Path, keys: Keys
+) -> None:
+    _, reads = keys.add("reader", namespaces=["team"])
+    _, writes = keys.add("writer", right="write", namespaces=["team", "lab"])
+    with running(tmp_path, keys) as server:
+        async with with_key(server.url, writes) as writer:
+            stored = await ask(writer, "memory_remember", text="The Kestrel is our logger.", id="kestrel")
+            assert stored["memory"]["namespace"] == "team"
+            assert stored["scope"] == {"namespace": "team", "recalled": ["team"], "from": "the key writer"}
+            await ask(writer, "memory_remember", text="The lab has two lamps.", id="lamps", namespace="lab")
+            error = await refusal(writer, "memory_remember", text="Mine.", namespace="private")
+            assert (error["class"], error["code"]) == ("AccessDenied", -32014)
+        async with with_key(server.url, reads) as reader:
+            assert [hit["id"] for hit in (await ask(reader, "memory_recall", query="Kestrel lamps"))["hits"]] == [
+                "kestrel"
+            ]
+            denied = {
+                "memory_remember": {"text": "More."},
+                "memory_update": {"id": "kestrel", "text": "More."},
+                "memory_forget": {"id": "kestrel"},
+                "memory_get": {"id": "lamps", "namespace": "lab"},
+                "memory_list": {"namespace": "lab"},
+                "memory_recall": {"query": "lamps", "namespace": ["team", "lab"]},
+                "memory_explain": {"query": "lamps", "id": "lamps", "namespace": "lab"},
+                "fetch": {"id": "semmem://memory/lab/lamps"},
+            }
+            for tool, arguments in denied.items():
+                assert (await refusal(reader, tool, **arguments))["class"] == "AccessDenied", tool
+            with pytest.raises(MCPError, match="is for the namespaces team"):
+                await reader.read_resource("semmem://memory/lab/lamps")
+            counts = json.loads((await reader.read_resource("semmem://stats")).contents[0].text)  # type: ignore[union-attr]
+            assert (counts["store"], counts["namespace"]["memories"]) == (None, 1)
+
+
+@pytest.mark.slow
+def test_the_command_says_where_it_answers_and_ends_in_order(tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0"],
+        cwd=tmp_path,
+        env=environment(f"sqlite:{tmp_path}/notes.db") | {"XDG_CONFIG_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    url = json.loads(server.stdout.readline())["url"]
+    assert posted(url)[0] == 200
+    server.send_signal(signal.SIGINT)
+    out, err = server.communicate(timeout=60)
+    assert out == ""
+    assert f"The MCP server answers at {url}." in err
+    assert "Traceback" not in err
