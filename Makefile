@@ -4,6 +4,7 @@
 #   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
 #   make conformance          MCP's own conformance suite against `semmem mcp --http`; needs node and npm, else skipped
 #   make lint                 ruff, strict types, import contract
+#   make evidence [DATA=set]  the committed results of that set, or of all, measured again: what differs
 # PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
 
 SHELL := /bin/bash
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-slow test-lowest conformance lint clean
+.PHONY: help install install-dev demo test test-slow test-lowest conformance lint evidence clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -68,6 +69,10 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# Minutes to hours, by the set and the machine; interrupted, it takes up where it stopped. Exits with 1 where a number differs.
+evidence: $(VENV)/.installed-dev
+	@$(BIN)/python -m eval evidence $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist

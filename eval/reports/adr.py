@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import DatasetError
-from eval.statistics.verdict import REFUSED
+from eval.experiments.provenance import clean
+from eval.statistics.verdict import REFUSED, interval
 
-__all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "shows"]
+__all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "rounded", "shows"]
 
 INDEX = "README.md"
 _KEYS = ("result", "comparison", "group", "metric", "shows", "command")
@@ -33,11 +34,26 @@ def keep(folder: Path, name: str, results: Path) -> Path:
     """Copy the aggregates of a result folder to ``results``, numbers to six digits. Raises DatasetError."""
     if not (folder / "result.json").is_file() or not re.fullmatch(r"[\w.-]+", name):
         raise DatasetError(f"{folder} holds no result.json, or {name!r} is no name for a file.")
-    rounded = json.loads((folder / "result.json").read_bytes(), parse_float=lambda x: float(f"{float(x):.6g}"))
+    result = json.loads((folder / "result.json").read_bytes())
+    commit = result.get("environment", {}).get("commit")
+    if not clean(commit):
+        raise DatasetError(
+            f"{folder} was measured with {'files that differ from their commit' if commit else 'no known commit'}, so "
+            "it cannot be made again; commit what has changed, and measure it anew."
+        )
     kept = results / f"{name.removesuffix('.json')}.json"
     kept.parent.mkdir(exist_ok=True)
-    kept.write_text(json.dumps(rounded, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    kept.write_text(json.dumps(rounded(result), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return kept
+
+
+def rounded(value: Any) -> Any:
+    """Return a result with its numbers to six digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(of) for key, of in value.items()}
+    return [rounded(of) for of in value] if isinstance(value, list) else value
 
 
 def front_matter(text: str) -> dict[str, str]:
@@ -57,7 +73,7 @@ def shows(comparison: Mapping[str, Any]) -> str:
     if comparison["verdict"] in REFUSED:
         return str(comparison["verdict"])
     at = comparison["paired"]
-    return f"{comparison['verdict']} {at['delta']:+.3f} [{at['low']:+.3f}, {at['high']:+.3f}]"
+    return f"{comparison['verdict']} {at['delta']:+.3f}{interval(at)}"
 
 
 def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: str | None = None, today: date) -> Path:
@@ -84,7 +100,7 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         f"evidence_group: {found['group']}",
         f"evidence_metric: {found['metric']}",
         f"evidence_shows: {shows(found)}",
-        f"evidence_command: python -m eval {result['command']}",
+        f"evidence_command: {result.get('line') or 'python -m eval ' + result['command']}",
         "---",
         f"# {slug.replace('-', ' ').capitalize()}",
         "",

@@ -96,9 +96,18 @@ def test_the_projects_own_records_agree_with_their_evidence() -> None:
 
 
 def test_what_is_kept_is_short_and_only_what_a_run_wrote_can_be_kept(tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text('{\n "a": 0.123456789,\n "é": [1, 2.0]\n}')
+    def measured(commit: str | None) -> None:
+        result = {"a": 0.123456789, "é": [1, 2.0], "environment": {"commit": commit}}
+        (tmp_path / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+
+    measured("0123456789ab")
     kept = keep(tmp_path, "one.json", tmp_path / "results")
-    assert (kept.name, kept.read_text(encoding="utf-8")) == ("one.json", '{"a":0.123457,"é":[1,2.0]}\n')
+    said = '{"a":0.123457,"é":[1,2.0],"environment":{"commit":"0123456789ab"}}\n'
+    assert (kept.name, kept.read_text(encoding="utf-8")) == ("one.json", said)
+    for commit, words in (("0123456789ab-dirty", "files that differ"), (None, "no known commit")):
+        measured(commit)
+        with pytest.raises(DatasetError, match=f"{words}.* measure it anew"):
+            keep(tmp_path, "one", tmp_path / "results")
     with pytest.raises(DatasetError, match=r"holds no result\.json, or 'one' is no name"):
         keep(tmp_path / "results", "one", tmp_path / "results")
     with pytest.raises(DatasetError, match=r"'\.\./one' is no name"):

@@ -1,0 +1,75 @@
+"""The committed results made again: which there are, how each is made, and what differs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.datasets import DatasetError
+
+__all__ = ["MANIFEST", "Made", "differences", "manifest"]
+
+MANIFEST = Path(__file__).resolve().parents[1] / "evidence.toml"
+_SAME = 5e-4
+"""Numbers nearer than this are printed alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A committed result: its name, its set, and the words after ``python -m eval`` that make it."""
+
+    name: str
+    data: str
+    words: tuple[str, ...]
+
+
+def manifest(data: str | None = None, only: Sequence[str] = (), path: Path = MANIFEST) -> list[Made]:
+    """Return the results of one set, or of all. Raises DatasetError for a set or a name that has none."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    wanted = None if data is None else Path(data).name
+    if wanted is not None and wanted not in told["sets"]:
+        raise DatasetError(f"No committed result is of {wanted}; there are results of {', '.join(told['sets'])}.")
+    out = []
+    for name, kinds in told["sets"].items():
+        for kind in kinds:
+            if (wanted is None or name == wanted) and (not only or kind in only):
+                place = told["paths"].get(name, name)
+                words = (*shlex.split(told["commands"][kind]), "--data", place)
+                out.append(Made(f"{name}-{kind}", place, words))
+    if not out:
+        raise DatasetError(f"No committed result of {wanted or 'any set'} is called {' or '.join(only)}.")
+    return out
+
+
+def differences(kept: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[str]]:
+    """Return what a result measured again says otherwise: where, metric, questions, then, now; nothing where alike."""
+    rows = []
+    theirs = {(c["name"], c["metric"], c["group"]): _said(c) for c in kept["comparisons"]}
+    ours = {(c["name"], c["metric"], c["group"]): _said(c) for c in now["comparisons"]}
+    for at in dict.fromkeys([*theirs, *ours]):
+        then, told = theirs.get(at, "–"), ours.get(at, "–")
+        if then != told:
+            rows.append([*at, then, told])
+    for name in kept["conditions"].keys() & now["conditions"].keys():
+        of_name = (kept["conditions"][name]["measures"], now["conditions"][name]["measures"])
+        before, after = (measures.get("headline", {}) for measures in of_name)
+        for metric in before.keys() & after.keys():
+            if abs(before[metric] - after[metric]) > _SAME:
+                rows.append([name, metric, "headline", f"{before[metric]:.4f}", f"{after[metric]:.4f}"])
+    return sorted(rows)
+
+
+def _said(comparison: Mapping[str, Any]) -> str:
+    at = comparison.get("paired") or comparison.get("reranking")
+    return comparison["verdict"] if at is None else f"{comparison['verdict']} {at['delta']:+.3f}"
+
+
+def result_in(folder: Path) -> Mapping[str, Any]:
+    """Return the result that was written to ``folder``."""
+    found: Mapping[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return found

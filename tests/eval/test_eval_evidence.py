@@ -1,0 +1,222 @@
+"""Evidence: tables made from results, results made again, one look at a set kept apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import semmem
+from eval.cli import app
+from eval.datasets import Corpus, DatasetError, load
+from eval.experiments import kept_apart
+from eval.experiments.again import differences, manifest
+from eval.experiments.kept_apart import look, plan, record_of, sets
+from eval.reports.tables import made, number, rewritten, stale
+from tests.eval.small import small
+
+COMMAND: Any = typer.main.get_command(app)
+pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
+
+
+def paired(delta: float, p: float | None, low: float | None = -0.01, high: float | None = 0.02) -> dict[str, Any]:
+    return {"delta": delta, "low": low, "high": high, "p": p, "p_holm": p, "mean": 0.8, "base": 0.8 - delta}
+
+
+def comparison(name: str, metric: str = "R@10", **more: Any) -> dict[str, Any]:
+    row = {
+        "name": name,
+        "group": "headline",
+        "metric": metric,
+        "verdict": "no difference",
+        "leg": None,
+        "control": None,
+    }
+    return {**row, "turnover": {"leg-only": 7, "leg-only gold": 2}, **more}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    rows = [
+        comparison("a", paired=paired(0.082, 0.0002, 0.037, 0.132), verdict="helps", leg="graph"),
+        comparison("b", paired=paired(-0.005, 0.03)),
+        comparison("c", verdict="not evaluable"),
+        comparison("d", paired=paired(0.032, None, None, None), verdict="described only"),
+        comparison("e", verdict="re-ranking only", reranking=paired(0.011, 0.02), leg="graph"),
+        comparison("graph.weight=0.1 graph.k=8", paired=paired(0.1, 0.001), verdict="helps", leg="graph"),
+        comparison("f", paired=paired(0.01, 0.04)),
+        comparison("over no edges", paired=paired(0.02, 0.5), control="no edges"),
+    ]
+    measures = {"x": {"measures": {"headline": {"R@5": 0.5, "R@10": 1.0}}}}
+    (tmp_path / "one.json").write_text(json.dumps({"comparisons": rows, "conditions": measures}), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_number_is_printed_as_records_print_it() -> None:
+    assert [number(x) for x in (0.0821, -0.0049, 0.0, -0.0001, 1.0)] == ["+.082", "-.005", ".000", ".000", "+1.000"]
+    assert number(0.838, signed=False) == ".838"
+
+
+def test_a_table_of_differences_is_made_of_a_result_and_bold_is_holms_over_the_table(results: Path) -> None:
+    spec = 'kind = "differences"\nhead = "what"\nresults = { one = "one" }\nmetrics = ["R@10"]\ncontrols = false\n'
+    assert made(spec, results) == [
+        "| what | one |",
+        "|---|---|",
+        "| a | **+.082 [+.037, +.132]** |",
+        "| b | -.005 [-.010, +.020] |",  # .03 alone; of the four tested it is the third, so twice that
+        "| c | – |",
+        "| d | +.032 |",
+        "| e | +.011 [-.010, +.020] |",
+        "| graph.weight=0.1 graph.k=8 | **+.100 [-.010, +.020]** |",
+        "| f | +.010 [-.010, +.020] |",
+    ]
+    named = made(spec + 'rows = { "less b" = "b" }\nless = true\n', results)
+    assert named[2:] == ["| less b | **+.005 [-.020, +.010]** |"]
+    assert len(made(spec.replace("controls = false", ""), results)) == 10
+
+
+def test_the_other_kinds_of_table(results: Path) -> None:
+    of = 'results = { one = "one" }\nmetrics = ["R@10"]\n'
+    assert made('kind = "verdicts"\nrows = { a = "a", c = "c", e = "e" }\n' + of, results)[2:] == [
+        "| a | helps +.082 [+.037, +.132], leg-only 7 (2) |",
+        "| c | not evaluable |",
+        "| e | re-ranking only +.011 [-.010, +.020], leg-only 7 (2) |",
+    ]
+    grid = 'kind = "grid"\ndown = ["graph.weight", [0.1, 2]]\nacross = ["graph.k", [8]]\n'
+    assert made(grid + of, results) == ["| weight | k 8 |", "|---|---|", "| 0.1 | **.800 (7, 2)** |", "| 2 | – |"]
+    assert made('kind = "measures"\nresults = { one = "one" }\nmetrics = ["R@5", "R@10"]\n', results)[2:] == [
+        "| x | .500 / 1.000 |"
+    ]
+    assert made('kind = "differences"\ncomparison = "a"\n' + of, results)[2:] == ["| R@10 | **+.082 [+.037, +.132]** |"]
+
+
+def test_a_record_with_another_number_than_its_result_is_stale(results: Path) -> None:
+    spec = 'kind = "differences"\nresults = { one = "one" }\nmetrics = ["R@10"]\nrows = { a = "a" }\n'
+    record = f"# Text\n\n<!-- table\n{spec}-->\n| old |\n\nand more\n"
+    new = rewritten(record, results)
+    assert new.endswith("| a | **+.082 [+.037, +.132]** |\n\nand more\n")
+    assert (stale(record, results), stale(new, results)) == (True, False)
+    assert stale(new.replace("+.082", "+.083"), results)
+    with pytest.raises(DatasetError, match="which is not kept"):
+        made(spec.replace('"one" }', '"two" }'), results)
+    with pytest.raises(DatasetError, match="cannot be made"):
+        made("kind = 'nose'", results)
+
+
+# --- made again -------------------------------------------------------------------------------------------------------
+
+
+def test_every_committed_result_has_a_command_and_the_command_is_one() -> None:
+    for one in manifest():
+        name, chosen, rest = COMMAND.resolve_command(COMMAND.make_context("eval", list(one.words)), list(one.words))
+        chosen.make_context(name, rest)  # raises for an option that is none
+    assert [m.name for m in manifest("harbour")] == ["harbour-controls"]
+    assert [m.words[-1] for m in manifest("agentnotes_a", ["walk"])] == ["agentnotes_a"]
+    with pytest.raises(DatasetError, match="No committed result is of nose"):
+        manifest("nose")
+    with pytest.raises(DatasetError, match="is called nose"):
+        manifest("harbour", ["nose"])
+
+
+def test_what_differs_is_told_number_by_number(results: Path) -> None:
+    kept = json.loads((results / "one.json").read_text(encoding="utf-8"))
+    now = json.loads(json.dumps(kept))
+    assert differences(kept, now) == []
+    now["comparisons"][0]["paired"]["delta"] = 0.0826
+    now["conditions"]["x"]["measures"]["headline"]["R@5"] = 0.51
+    del now["comparisons"][1]
+    assert differences(kept, now) == [
+        ["a", "R@10", "headline", "helps +0.082", "helps +0.083"],
+        ["b", "R@10", "headline", "no difference -0.005", "–"],
+        ["x", "R@5", "headline", "0.5000", "0.5100"],
+    ]
+
+
+def test_the_list_of_committed_results_needs_no_data() -> None:
+    done = CliRunner().invoke(app, ["evidence", "--list", "--data", "agentnotes_a"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "python -m eval ablate --leg graph --data agentnotes_a" in done.output
+    assert CliRunner().invoke(app, ["evidence", "--data", "nose"]).exit_code == 2
+
+
+# --- kept apart -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    with semmem.connect(url, embedder="hashing") as mem:
+        yield mem
+
+
+def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small(tmp_path / "sets" / "mine").parent
+    (path,) = sets(folder)
+    assert path.name == "mine"
+
+    def opened(corpus: Corpus, store: str | None, embedder: str | None) -> Any:
+        return _opened(store_url)
+
+    def once(**more: Any) -> dict[str, Any]:
+        record = look(path, tmp_path / "records", opened, metrics=("R@10",), out=tmp_path / "out", **more)
+        told: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+        return told
+
+    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
+    first = once()
+    assert len(first["looks"]) == 1
+    assert first["looked at with other commits"] == []
+    assert first["result"]["corpus"]["standing"] == "not known to this project"
+    controls = {c["control"] for c in first["result"]["comparisons"]}
+    assert {"no edges", "seeds only", "random graph", "convex", "re-voting"} <= controls
+    assert {"hybrid", "scored", "default~graph, convex"} <= set(first["result"]["conditions"])
+    with pytest.raises(DatasetError, match=r"mine was measured with the commit 0123456789ab on .* Pass --again"):
+        once()
+    assert len(once(again=True)["looks"]) == 2
+    monkeypatch.setattr(kept_apart, "COMMIT", "ba9876543210")
+    assert once()["looked at with other commits"] == ["0123456789ab"]
+    assert record_of(load(path), tmp_path, "x").name.startswith("mine-")
+
+
+def test_a_look_wants_a_clean_commit_and_no_tuning_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = small(tmp_path / "mine")
+
+    def never(corpus: Corpus, store: str | None, embedder: str | None) -> Any:
+        raise AssertionError("nothing may be measured")
+
+    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab-dirty")
+    with pytest.raises(DatasetError, match="commit what has changed first"):
+        look(path, tmp_path / "records", never, out=tmp_path / "out")
+    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
+    monkeypatch.setattr(kept_apart, "role", lambda corpus: "tuning set")
+    with pytest.raises(DatasetError, match="is a tuning set of the recipes"):
+        look(path, tmp_path / "records", never, out=tmp_path / "out")
+
+
+def test_sets_are_those_of_a_folder_or_the_folder_itself(tmp_path: Path) -> None:
+    small(tmp_path / "sets" / "one")
+    small(tmp_path / "sets" / "two")
+    (tmp_path / "sets" / "notes").mkdir()
+    assert [p.name for p in sets(tmp_path / "sets")] == ["one", "two"]
+    assert [p.name for p in sets(tmp_path / "sets", ["two"])] == ["two"]
+    assert sets(tmp_path / "sets" / "one") == [tmp_path / "sets" / "one"]
+    for folder, names in ((tmp_path / "none", ()), (tmp_path / "sets", ("notes",)), (tmp_path / "sets" / "notes", ())):
+        with pytest.raises(DatasetError):
+            sets(folder, names)
+    done = CliRunner().invoke(app, ["kept-apart", str(tmp_path / "none")])
+    assert (done.exit_code, "There is no folder" in done.stderr) == (2, True)
+
+
+def test_the_plan_of_a_look_has_every_recipe_once() -> None:
+    conditions, comparisons = plan()
+    names = [c.name for c in conditions]
+    assert len(set(names)) == len(names)
+    assert len({c.name for c in comparisons}) == len(comparisons)
+    assert sum(c.control is not None for c in comparisons) == 5
