@@ -1,6 +1,6 @@
 """Fuse cached lists as recall would: the same functions, the same order of steps, any number of recipes.
 
-``semmem.fusion.rank_as`` and ``semmem.read.candidates.fold`` are what recall itself calls, so an experiment cannot
+``semmem.fusion.rank_as`` and ``semmem.read.steps.fold`` are what recall itself calls, so an experiment cannot
 drift from the product; a sample of every experiment is recalled for comparison all the same.
 """
 
@@ -15,7 +15,7 @@ from eval.statistics.measures import Place
 from semmem.fusion import Fused, rank_as
 from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe
-from semmem.read.candidates import fold
+from semmem.read.steps import fold
 
 __all__ = ["FUSIONS", "Places", "fused_places", "regime_of", "unfolded"]
 

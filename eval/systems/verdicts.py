@@ -56,8 +56,8 @@ class LegVerdict:
 
     ``witness`` shows what ``class_`` says can happen: that it comes in, or for a boost-only leg that it does not.
     ``counter`` shows the opposite, where that is short to show. ``needs`` is the share of the largest other weight
-    below which this leg is boost-only, where the weights are the caller's. A tie counts as possible: most systems
-    break it by the order of their lists.
+    below which this leg is boost-only, where the weights are the caller's. A tie counts as possible, as in semmem's own
+    reach: most systems break it by the order of their lists.
     """
 
     leg: str
@@ -119,8 +119,8 @@ def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
         dedup=False,
         fusion=_AS[fusion.rule],
     )
-    found = reach(recipe, cut).regimes["any"].legs[leg.name]
-    class_: ReachClass = "possible" if found.class_ == "boost-only" and found.tie else found.class_
+    found = reach(recipe, cut, deepened=False).regimes["any"].legs[leg.name]
+    class_: ReachClass = found.class_
     why = _because(found, cut)
     if cut > k:
         passed = "always among" if class_ == "guaranteed" else "among" if class_ == "possible" else "not among"
@@ -141,7 +141,7 @@ def _because(found: LegReach, cut: int) -> str:
     if not found.called:
         return "weight 0 adds nothing to a score"
     value, lower, upper = (f"{float(n):.4f}" for n in (found.value, found.lower_bar, found.upper_bar))
-    if found.class_ == "boost-only" and found.tie:
+    if found.tie == "lower_bar":
         return f"its first place earns {value}, exactly what place {cut} of another leg has: the order of ties decides"
     if found.class_ == "boost-only":
         return f"its first place earns {value}, and the first {cut} of another leg have at least {lower}, more"

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.read.candidates import Candidates, Cut, Key, cut
+from semmem.read.candidates import Candidates, Cut, Key
+from semmem.read.steps import cut
 
 __all__ = ["STAGES", "Probe", "Probed", "Stage", "fate"]
 

@@ -1,7 +1,8 @@
 """Reach: what each leg of a recipe can do to the first k, proven from the recipe's numbers before any query is run.
 
-The bars are in ``bounds``, the classes in ``classes``, lists that show an outcome in ``witness``, the table that
-people read in ``report``. The room is called after the rank cap, because ``semmem.reach`` is the function.
+The bars are in ``bounds`` and ``score_bounds``, the classes in ``classes`` and ``score_classes``, what is known of
+lists and of the steps after fusion in ``places``, lists that show an outcome in ``witness``, the table that people read
+in ``report``. The room is called after the rank cap, because ``semmem.reach`` is the function.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ from typing import Any
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.rank_cap.bounds import as_written
-from semmem.rank_cap.classes import _DEEPEST, _DEPTH, _leg_reach, rank_scaled, reordered, score_reach
+from semmem.rank_cap.bounds import as_written, exact_floor
+from semmem.rank_cap.classes import leg_reach, noted, rank_scaled
+from semmem.rank_cap.given import Given
+from semmem.rank_cap.places import ASSUMPTIONS, Lists, deep_enough
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
+from semmem.rank_cap.score_classes import score_reach
 
-__all__ = ["reach", "reach_of"]
+__all__ = ["reach", "reach_in", "reach_of"]
+
+_DEEPEST = 10_000
 
 
 def reach(
@@ -30,29 +36,55 @@ def reach(
     base_sizes: Mapping[str, int] | None = None,
     endless: Collection[str] = ("dense",),
     also: Collection[str] = (),
+    deepened: bool = True,
 ) -> Reach:
     """Return the reach of every leg of ``recipe`` (one, or its name), in every regime, at cut-off ``k``.
 
     ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` says how many memories
     a leg returns when it is one of the others; None means at least k where its depth allows, and any more up to its
     depth. ``endless`` legs return memories as long as there are any. Legs the recipe gives a weight are reported,
-    weight 0 included, and those named in ``also``.
+    weight 0 included, and those named in ``also``. Depths are those with which a recall of k hits asks; with
+    ``deepened`` off they are the recipe's own. What is taken for granted is in ``assumptions``; where the lists are
+    at hand, ``reach_in`` assumes none of it, and a recall's own ``reach`` is that.
 
     Raises InvalidInput for a cut-off or a size below its range, UnknownRecipe for a name that no recipe has.
     """
     if not isinstance(recipe, Recipe):
         recipe = find_recipe(recipe)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidInput(f"The cut-off k must be 1 or more, not {k!r}.")
+    _whole("The cut-off k", k)
     if (scope_size is not None and scope_size < 0) or any(n < 0 for n in (base_sizes or {}).values()):
         raise InvalidInput("Sizes of a scope or a leg must be 0 or more.")
+    recipe = deep_enough(recipe, k) if deepened else recipe
     names = list(dict.fromkeys([*recipe.weights, *also]))
-    regimes: dict[str, RegimeReach] = {}
-    for regime in recipe.regimes:
-        plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
-        constants = recipe.constants(regime)
-        legs = {name: _of_fusion(plan, name, constants, k, scope_size, base_sizes or {}, endless) for name in names}
-        regimes[regime] = RegimeReach(legs)
+    shown = k if recipe.rerank is None else max(k, recipe.rerank_depth)
+    notes = [] if recipe.rerank is None else [_of_reranker(recipe.rerank, recipe.rerank_depth, shown)]
+    given = Given(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless)
+    assumed = [name for name in ASSUMPTIONS if name != "no reranker" or recipe.rerank is None]
+    absent = dict.fromkeys(recipe.legs, "has no memory in scope") if scope_size == 0 else {}
+    return Reach(recipe.name, k, _regimes(recipe, names, given, absent, k, notes), tuple(assumed))
+
+
+def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = None) -> Reach:
+    """Return the reach of every leg of ``recipe``, in every regime, in lists that are known; nothing is assumed.
+
+    For a memory that one leg alone found there: *unreachable*, the leg has no list, or a later step leaves all of it
+    out; *boost-only*, lists as long as these, folding as these do, with their importances, show none of it;
+    *guaranteed*, they always show it, or a hit that it was folded into. ``k`` is the cut-off that is reported.
+    Raises InvalidInput for a cut-off below 1.
+    """
+    _whole("The cut-off k", k)
+    absent = dict(lists.absent)
+    for name in recipe.legs:
+        its = lists.lists.get(name)
+        if its is None:
+            absent.setdefault(name, "has no list")
+        elif not its.firsts:
+            absent.setdefault(name, "found nothing that is left" if its.length else "found nothing")
+    if lists.decided is None:
+        regimes = {regime: _regime_in_any_order(recipe, lists, absent, k) for regime in recipe.regimes}
+    else:
+        given = Given(lists.decided, lists.kept, scope_size, lists=lists)
+        regimes = _regimes(recipe, list(recipe.weights), given, absent, k, lists.notes)
     return Reach(recipe.name, k, regimes)
 
 
@@ -81,44 +113,78 @@ def reach_of(
         for leg, number in numbers.items():
             if not (math.isfinite(number) and number >= 0):
                 raise InvalidInput(f"The {what} of {leg} must be 0 or more, not {number}.")
-    return reach(Recipe("custom", weights, rank_constants, depths=dict.fromkeys(weights, depth)), k)
+    return reach(Recipe("custom", weights, rank_constants, depths=dict.fromkeys(weights, depth)), k, deepened=False)
 
 
 def _names(names: Sequence[str], count: int) -> list[str]:
     return [names[i] if i < len(names) else f"leg{i + 1}" for i in range(count)]
 
 
-def _of_fusion(
-    recipe: Recipe,
-    leg: str,
-    constants: Mapping[str, float],
-    k: int,
-    scope: int | None,
-    sizes: Mapping[str, int],
-    endless: Collection[str],
-) -> LegReach:
-    """Return the reach of ``leg`` by the recipe's fusion, and with its reranker."""
-    if leg not in constants or scope == 0:
-        return _unreachable(recipe, leg, k)
-    cut = k if recipe.rerank is None else max(k, recipe.rerank_depth)
-    found: LegReach
+def _whole(what: str, number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise InvalidInput(f"{what} must be 1 or more, not {number!r}.")
+
+
+def _of_reranker(name: str, depth: int, shown: int) -> str:
+    return f"The reranker {name} orders the first {depth} anew, so this is about the top {shown}."
+
+
+def _regimes(
+    recipe: Recipe, names: Sequence[str], given: Given, absent: Mapping[str, str], k: int, notes: Sequence[str]
+) -> dict[str, RegimeReach]:
+    out = {}
+    for regime in recipe.regimes:
+        plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
+        called = recipe.constants(regime)
+        given = replace(given, floor=exact_floor(recipe, called))
+        out[regime] = RegimeReach(
+            {
+                name: noted(_of_fusion(plan, name, called, given), k, notes)
+                if name in called and name not in absent
+                else _unreachable(recipe, name, k, absent)
+                for name in names
+            }
+        )
+    return out
+
+
+def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> LegReach:
     if recipe.fusion == "rrf":
-        found = _leg_reach(recipe, leg, constants, cut, scope, sizes, endless)
-    elif recipe.fusion == "rank-scaled":
+        return leg_reach(recipe, leg, constants, given)
+    if recipe.fusion == "rank-scaled":
         # 1/(k + r/w - 1) = w/(w(k - 1) + r): weighted RRF with these constants, so its bounds hold as they are
         steps = {name: max(as_written(constant), Fraction(1)) - 1 for name, constant in constants.items()}
         as_rrf: Mapping[str, Any] = {name: as_written(recipe.weights[name]) * step for name, step in steps.items()}
-        found = rank_scaled(_leg_reach(recipe, leg, as_rrf, cut, scope, sizes, endless), steps[leg])
-    else:
-        found = score_reach(recipe, leg, constants, cut, scope, sizes, endless)
-    return found if recipe.rerank is None else reordered(found, recipe.rerank, k, recipe.rerank_depth)
+        return rank_scaled(leg_reach(recipe, leg, as_rrf, given), steps[leg])
+    return score_reach(recipe, leg, constants, given)
 
 
-def _unreachable(recipe: Recipe, leg: str, k: int) -> LegReach:
-    weight = recipe.weights.get(leg, 0)
-    if not weight:
+def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str], k: int) -> RegimeReach:
+    """Return classes where scores decide nothing: what a leg found may come first, and is shown if all is."""
+    given = Given(1, lists.kept, lists=lists)
+    out = {}
+    for name, weight in recipe.weights.items():
+        if name not in recipe.legs or name in absent:
+            out[name] = _unreachable(recipe, name, k, absent)
+            continue
+        depth = lists.lists[name].length
+        sure = given.sure_ranks(name, 0) if given.all_shown else 0
+        c: ReachClass = "guaranteed" if sure else "possible"
+        said = " ".join([*lists.notes, *(["All that was found is shown."] if given.all_shown else [])])
+        out[name] = LegReach(
+            name, c, c, c, c, c, c, said, k,
+            weight=as_written(weight), depth=depth, last_possible_rank=depth, guaranteed_ranks=sure,
+        )  # fmt: skip
+    return RegimeReach(out)
+
+
+def _unreachable(recipe: Recipe, leg: str, k: int, absent: Mapping[str, str]) -> LegReach:
+    if leg in absent and leg in recipe.legs:
+        why = absent[leg]
+    elif not recipe.weights.get(leg, 0):
         why = "has weight 0" if leg in recipe.weights else "is not part of the recipe"
     else:
-        why = "has depth 0" if recipe.depths.get(leg, _DEPTH) == 0 else "has no memory in scope"
+        why = "has depth 0"
     none: ReachClass = "unreachable"
-    return LegReach(leg, none, none, none, none, none, none, f"The leg {leg} {why}, so it returns nothing.", k)
+    said = f"The leg {leg} {why}" + (", so it returns nothing." if not why.endswith(".") else "")
+    return LegReach(leg, none, none, none, none, none, none, said, k)

@@ -1,6 +1,7 @@
 """The two bars a memory must clear when only one leg found it, in exact fractions.
 
-The bounds and their proofs are in ``rank_cap``; here is the arithmetic of one leg against the others.
+The bounds and their proofs are in ``classes``; here is the arithmetic of one leg against the others in a fusion by
+rank. In a fusion that reads scores see ``score_bounds``.
 """
 
 from __future__ import annotations
@@ -17,55 +18,97 @@ from semmem.rank_cap.report import ReachClass
 
 __all__ = [
     "LARGEST_CONSTANT",
+    "NOISE",
     "Base",
     "Contest",
-    "Rival",
-    "ScoreContest",
+    "Odds",
     "agreed_places",
     "as_written",
     "exact_floor",
-    "guaranteed_above",
-    "guaranteed_up_to",
-    "last_over",
     "last_where",
-    "ranks_without_own",
 ]
 
-_AGREED = "agreed"
+LARGEST_CONSTANT = 1_000_000
 
-_LARGEST_CONSTANT = 1_000_000
+NOISE = Fraction(2, 10**13)
+"""Scores that differ by less, as a share of the largest that is possible, may tie: fusion rounds to 13 places."""
+
+_AGREED = "agreed"
 
 _MANY_BASES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Another leg of the recipe: how many memories it returns lies between ``least`` and ``most``."""
+    """Another leg of the recipe: how many rows it returns lies between ``least`` and ``most``.
+
+    ``kth`` is the rank by which it has surely named k memories of its own, None where it may have fewer.
+    """
 
     leg: str
     weight: Fraction
     constant: Fraction
     least: int
     most: int
+    kth: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """One leg against the others at cut-off k, with the arithmetic of both bars.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odds:
+    """What one leg brings to a contest at cut-off ``k``, whatever the fusion.
 
-    ``bonus`` is the exact-match bonus a rival may have from another (lexical) leg; ``own_bonus`` is the same in units
-    of this leg's first place, when this leg is the lexical one.
+    ``bonus`` is the exact-match bonus that a rival may have from another (lexical) leg, ``own_bonus`` the same where
+    this leg is the lexical one. ``kth`` is the rank by which this leg has surely named k memories. The four factors are
+    what importance can multiply a score by, here and among the rivals, at least and at most; ``even`` says that it is
+    the same for all of this leg's memories. Scores that differ by no more than ``slack`` may tie, and a tie may go
+    either way.
     """
 
     leg: str
     weight: Fraction
-    constant: Fraction
     depth: int
-    bases: tuple[Base, ...]
     k: int
     scope: int | None
     bonus: Fraction
     own_bonus: Fraction
+    kth: int | None
+    slack: Fraction
+    own_least: Fraction = Fraction(1)
+    own_most: Fraction = Fraction(1)
+    rival_least: Fraction = Fraction(1)
+    rival_most: Fraction = Fraction(1)
+    even: bool = True
+
+    def at_least(self, value: Fraction, bar: Fraction) -> bool:
+        """Whether ``value`` reaches ``bar``, or comes so near that the two may tie."""
+        return value >= bar - self.slack
+
+    def surely_above(self, value: Fraction, bar: Fraction) -> bool:
+        """Whether ``value`` is above ``bar``, and no tie."""
+        return value > bar + self.slack
+
+    def ties(self, value: Fraction, bar: Fraction) -> bool:
+        """Whether the two may tie."""
+        return abs(value - bar) <= self.slack
+
+    def capped(self, last: int, step: Fraction | None) -> int:
+        """Return ``last``, or the rank by which k memories of this leg are surely ahead, if that is less.
+
+        ``step`` is what its place there is worth more than the next one; None where places need not be worth less.
+        """
+        ordered = self.even and not self.own_bonus and step is not None and step > self.slack
+        return min(last, self.kth) if ordered and self.kth is not None else last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest(Odds):
+    """One leg against the others, summed by rank, with the arithmetic of both bars.
+
+    ``own_bonus`` is in units of this leg's first place.
+    """
+
+    constant: Fraction
+    bases: tuple[Base, ...]
 
     def value(self, rank: int = 1) -> Fraction:
         """What a memory that only this leg found earns at ``rank``."""
@@ -80,8 +123,9 @@ class Contest:
 
         They are all different, unless the scope is so small that some must share one.
         """
-        full = [b for b in self.bases if b.least >= self.k]
-        room = len(full) if self.scope is None else self.scope - self.k
+        full = [b for b in self.bases if b.kth is not None]
+        folded = any(b.kth != self.k for b in full)
+        room = len(full) if self.scope is None or folded else max(1, self.scope - self.k)
         if room >= len(full):
             return {b.leg: i for i, b in enumerate(full)}
         if len(full) > _MANY_BASES:
@@ -93,8 +137,8 @@ class Contest:
     def _largest(self, tails: Mapping[str, int]) -> Fraction:
         sums: dict[int, Fraction] = {}
         for b in self.bases:
-            if b.leg in tails:
-                sums[tails[b.leg]] = sums.get(tails[b.leg], Fraction(0)) + b.weight / (b.constant + self.k)
+            if b.leg in tails and b.kth is not None:
+                sums[tails[b.leg]] = sums.get(tails[b.leg], Fraction(0)) + b.weight / (b.constant + b.kth)
         return max(sums.values(), default=Fraction(0))
 
     def lower_bar(self) -> Fraction:
@@ -118,30 +162,46 @@ class Contest:
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
     def guaranteed(self, rank: int, k: int) -> bool:
-        """Whether no lists keep a memory at ``rank`` out of the top ``k``, importance being equal."""
-        return rank <= k and (self.outnumbers(rank, k) or self.value(rank) > self.upper_bar(rank, k))
+        """Whether no lists keep a memory at ``rank`` out of the top ``k``, with the importances there are."""
+        if rank > k:
+            return False
+        uneven = self.own_least < self.rival_most
+        bar = self.rival_most * self.upper_bar(rank, k)
+        return self.outnumbers(rank, k, any_importance=uneven) or self.surely_above(
+            self.own_least * self.value(rank), bar
+        )
 
     def class_of(self, scale: Fraction, k: int) -> ReachClass:
         """Class of the first place when its score is multiplied by ``scale``, without reserve."""
         surely = self.outnumbers(1, k, any_importance=scale < 1)
-        if k >= 1 and (surely or scale * self.value() > self.upper_bar(1, k)):
+        if k >= 1 and (surely or self.surely_above(scale * self.value(), self.upper_bar(1, k))):
             return "guaranteed"
-        return "possible" if scale * self.best_value() > self.lower_bar() else "boost-only"
+        return "possible" if self.at_least(scale * self.best_value(), self.lower_bar()) else "boost-only"
 
     def last_rank_over_bar(self) -> int:
-        """The last rank whose value is above the lower bar."""
+        """The last rank whose value is above the lower bar, importance being equal."""
         least = self.lower_bar() - self.own_bonus * self.value(1)
         if least <= 0:
             return self.depth
         return max(0, min(self.depth, math.ceil(self.weight / least - self.constant) - 1))
 
+    def last_possible_rank(self) -> int:
+        """The last rank that can enter, if only by a tie, with the importances there are."""
+        least = self.rival_least * self.lower_bar() - self.slack - self.own_most * self.own_bonus * self.value(1)
+        if least <= 0:
+            last = self.depth
+        else:
+            last = max(0, min(self.depth, math.floor(self.own_most * self.weight / least - self.constant)))
+        at = self.kth or 1
+        return self.capped(last, self.value(at) - self.value(at + 1))
+
     def possible_up_to_constant(self) -> int | None:
         """The largest whole rank constant at which the first place clears the lower bar."""
         bar = self.lower_bar()
         if not bar:
-            return _LARGEST_CONSTANT
+            return LARGEST_CONSTANT
         largest = math.ceil(self.weight * (1 + self.own_bonus) / bar - 1) - 1
-        return min(largest, _LARGEST_CONSTANT) if largest >= 0 else None
+        return min(largest, LARGEST_CONSTANT) if largest >= 0 else None
 
     def guaranteed_above_weight(self) -> Fraction | None:
         """The weight above which the first place is guaranteed: both sides are linear in it."""
@@ -153,9 +213,9 @@ class Contest:
     def guaranteed_up_to_constant(self) -> int | None:
         """The largest whole rank constant at which the first place is guaranteed."""
         if self.outnumbers(1, self.k):
-            return _LARGEST_CONSTANT
+            return LARGEST_CONSTANT
         needed = (self._base_sum(self.k) / self.k + self.bonus) / self.weight
-        count = last_where(_LARGEST_CONSTANT + 1, lambda n: self._gain(Fraction(n - 1)) > needed)
+        count = last_where(LARGEST_CONSTANT + 1, lambda n: self._gain(Fraction(n - 1)) > needed)
         return count - 1 if count else None
 
     def _gain(self, constant: Fraction) -> Fraction:
@@ -223,152 +283,3 @@ def last_where(most: int, holds: Callable[[int], bool]) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if holds(middle) else (low, middle - 1)
     return low
-
-
-_MEEK = "lexical"
-"""Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
-
-_NOTHING = 1e-9
-"""A score next to nothing beside one of 1."""
-
-LARGEST_CONSTANT = 1_000_000
-
-_MANY = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """Another leg: how many memories it returns lies between ``least`` and ``most``."""
-
-    leg: str
-    weight: Fraction
-    constant: Fraction | None
-    least: int
-    most: int
-    sure: bool
-
-    def share(self, rank: int) -> Fraction:
-        """The least that ``rank`` is sure of."""
-        if self.constant is not None:
-            return self.weight * (self.constant + 1) / (self.constant + rank)
-        return self.weight if self.sure and rank == 1 else Fraction(0)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreContest:
-    """One leg against the others; ``constant`` is None where its shares are scaled scores."""
-
-    leg: str
-    weight: Fraction
-    constant: Fraction | None
-    sure: bool
-    depth: int
-    rivals: tuple[Rival, ...]
-    scope: int | None
-    bonus: Fraction
-    own_bonus: Fraction
-
-    def best(self, rank: int = 1) -> Fraction:
-        """The most that ``rank`` can earn, bonus included."""
-        if self.constant is None:
-            return self.weight + self.own_bonus
-        return self.weight * (self.constant + 1) / (self.constant + rank)
-
-    def heads(self) -> dict[str, int]:
-        """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
-        scope has enough.
-        """
-        first = [r for r in self.rivals if r.least]
-        room = len(first) if self.scope is None else self.scope - 1
-        if room >= len(first) or len(first) > _MANY:
-            return {r.leg: i if room >= len(first) else 0 for i, r in enumerate(first)}
-        choices = itertools.product(range(room), repeat=len(first))
-        by_leg = [dict(zip((r.leg for r in first), choice, strict=True)) for choice in choices]
-        return min(by_leg, key=self._largest)
-
-    def _largest(self, heads: Mapping[str, int]) -> Fraction:
-        sums: dict[int, Fraction] = {}
-        for r in self.rivals:
-            if r.leg in heads:
-                sums[heads[r.leg]] = sums.get(heads[r.leg], Fraction(0)) + r.share(1)
-        return max(sums.values(), default=Fraction(0))
-
-    def lower_bar(self, k: int) -> Fraction:
-        """The least that the k-th best of the others can score."""
-        if k == 1:
-            return self._largest(self.heads())
-        return max((r.share(k) for r in self.rivals if r.least >= k), default=Fraction(0))
-
-    def others(self) -> Fraction:
-        """W: the most that a rival can have from the other legs and the bonus."""
-        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + max(self.bonus, self.own_bonus)
-
-    def upper_bar(self, rank: int, k: int) -> Fraction:
-        """The most that k rivals of a memory at ``rank`` can all score."""
-        if self.constant is None:
-            return self.others() + (self.weight if self.depth > 1 else 0)
-        last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
-        return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
-
-    def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
-        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one.
-
-        Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
-        """
-        behind_too = worst or self.own_bonus > 0 or self.constant is None
-        ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
-        return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
-
-    def guaranteed(self, rank: int, k: int, scale: Fraction = Fraction(1)) -> bool:
-        """Whether no scores keep a memory at ``rank`` out, its own score taken times ``scale``."""
-        if k < 1 or rank > k:
-            return False
-        if self.outnumbers(rank, k, worst=scale < 1):
-            return True
-        if self.constant is None:
-            return False
-        value, others = scale * self.best(rank), self.others()
-        if others >= value:
-            return False
-        gain = self.weight * (self.constant + 1)
-        ahead = sum(1 for i in range(1, self.depth + 1) if i != rank and gain / (self.constant + i) + others >= value)
-        return ahead < k
-
-    def class_of(self, scale: Fraction, k: int) -> ReachClass:
-        if self.guaranteed(1, k, scale):
-            return "guaranteed"
-        return "possible" if scale * self.best() > self.lower_bar(k) else "boost-only"
-
-
-def last_over(c: ScoreContest, lower: Fraction) -> int:
-    """The last rank of a ranked leg whose share is above ``lower``."""
-    last = 0
-    while last < c.depth and c.best(last + 1) > lower:
-        last += 1
-    return last
-
-
-def ranks_without_own(c: ScoreContest, k: int) -> int:
-    """How many first ranks nothing keeps out as long as the leg does not rank the rivals: their share is above W."""
-    if c.constant is None:
-        return int(c.sure and c.weight > c.others())
-    return min(k, last_over(c, c.others()))
-
-
-def guaranteed_above(c: ScoreContest, k: int) -> Fraction | None:
-    if c.outnumbers(1, k, worst=False):
-        return Fraction(0)
-    if c.constant is None:
-        return None
-    # k rivals stand at ranks 2 to k + 1: w > w(k_g + 1)/(k_g + k + 1) + W
-    return c.others() * (c.constant + k + 1) / k if k < c.depth else c.others()
-
-
-def guaranteed_up_to(c: ScoreContest, k: int) -> int | None:
-    if c.constant is None or c.weight <= c.others():
-        return None
-    if c.outnumbers(1, k, worst=False) or k >= c.depth or not c.others():
-        return LARGEST_CONSTANT
-    room = c.weight * k / c.others() - k - 1  # the constant must be below this
-    largest = room.__ceil__() - 1
-    return min(largest, LARGEST_CONSTANT) if largest >= 0 else None

@@ -159,11 +159,16 @@ class RegimeReach:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The reach of every leg in every regime of ``recipe`` (its name) at cut-off ``k``."""
+    """The reach of every leg in every regime of ``recipe`` (its name) at cut-off ``k``.
+
+    ``assumptions`` are the names of what the classes rest on, of those in ``places.ASSUMPTIONS``; a recall's own reach
+    has none.
+    """
 
     recipe: str
     k: int
     regimes: Mapping[str, RegimeReach] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
 
     @property
     def worst(self) -> ReachClass:
@@ -181,12 +186,12 @@ class Reach:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return ``{"recipe", "k", "regimes": {name: {"legs": {leg: {"class", ...}}}}}``, JSON-ready."""
+        """Return ``{"recipe", "k", "regimes": {name: {"legs": {leg: {"class", ...}}}}, "assumptions"}``, JSON-ready."""
         regimes = {
             name: {"legs": {leg: of_leg.as_dict() for leg, of_leg in regime.legs.items()}}
             for name, regime in self.regimes.items()
         }
-        return {"recipe": self.recipe, "k": self.k, "regimes": regimes}
+        return {"recipe": self.recipe, "k": self.k, "regimes": regimes, "assumptions": list(self.assumptions)}
 
 
 def describe(reach: Reach) -> list[dict[str, str]]:

@@ -9,10 +9,22 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from semmem.rank_cap.bounds import _MEEK, _NOTHING, Base, Contest, ScoreContest
+from semmem.rank_cap.bounds import Base, Contest
+from semmem.rank_cap.given import Given, Reserved
 from semmem.rank_cap.report import ReachClass, Witness
+from semmem.rank_cap.score_bounds import MEEK, NOTHING, ScoreContest
 
-__all__ = ["counter_witness", "forbids", "forces", "plain", "witness"]
+__all__ = [
+    "certificate",
+    "counter_witness",
+    "forbids",
+    "forces",
+    "plain",
+    "score_certificate",
+    "score_counter_witness",
+    "score_witness",
+    "witness",
+]
 
 _TRIED_ORDERS = 6
 
@@ -58,17 +70,18 @@ def counter_witness(
     return None
 
 
-def forbids(
-    leg: str, weight: Fraction, constant: Fraction, value: Fraction, bar: Fraction, bases: Sequence[Base], k: int
-) -> str:
-    """Say why the memory cannot enter: its value is not above what the k-th best of the others earns at least."""
-    last = [b for b in bases if b.weight / (b.constant + k) == bar]
-    whence = f"{plain(last[0].weight)}/({plain(last[0].constant)} + {k}) = " if last else ""
+def forbids(contest: Contest) -> str:
+    """Say why the memory cannot enter: its value is below what the k-th best of the others earns at least."""
+    c, k, bar, value = contest, contest.k, contest.lower_bar(), contest.best_value()
+    last = [b for b in c.bases if b.kth is not None and b.weight / (b.constant + b.kth) == bar]
+    whence = f"{plain(last[0].weight)}/({plain(last[0].constant)} + {last[0].kth}) = " if last else ""
     others = last[0].leg if last else "the other legs"
-    how = "exactly as much, and a tie goes by key, so no list brings it in by score" if value == bar else "more"
+    weighed = ""
+    if not c.own_most == c.rival_least == 1:
+        weighed = f", with the importances found times {plain(c.own_most)} against {plain(c.rival_least)} or more"
     return (
-        f"The first place of {leg} earns {plain(weight)}/({plain(constant)} + 1) = {value} = {float(value):.5f}; "
-        f"the first {k} of {others} earn at least {whence}{bar} = {float(bar):.5f} each, which is {how}."
+        f"The first place of {c.leg} earns {plain(c.weight)}/({plain(c.constant)} + 1) = {value} = {float(value):.5f}; "
+        f"the first {k} of {others} earn at least {whence}{bar} = {float(bar):.5f} each, which is more{weighed}."
     )
 
 
@@ -76,7 +89,7 @@ def forces(
     leg: str, weight: Fraction, constant: Fraction, value: Fraction, upper: Fraction, bases: Sequence[Base], k: int
 ) -> str:
     """Say why the memory cannot be kept out: k rivals would need more than all places together can give."""
-    terms = [f"{plain(b.weight)}/({plain(b.constant)} + i), i = 1..{min(k, b.most)} ({b.leg})" for b in bases]
+    terms = [f"{plain(b.weight)}/({plain(b.constant)} + i), i = 1..{min(k, b.most)} ({b.leg})" for b in bases if b.most]
     terms.append(f"{plain(weight)}/({plain(constant)} + i), i = 2..{k + 1} ({leg})")
     return (
         f"{k} memories that all reach a first place of {leg}, {plain(weight)}/({plain(constant)} + 1) = {value}, need "
@@ -93,18 +106,23 @@ def plain(number: Fraction) -> str:
     return short if Fraction(short) == number else str(number)
 
 
-def _certificate(contest: Contest, bare: ReachClass, place: int | None, shut: bool) -> str:
+def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, given: Given) -> str:
     """Return the sum, in words, that forces or forbids; for a leg in between, where it stands."""
     c, k = contest, contest.k
-    said = [] if place is None else [f"The reserve gives the first memory of {c.leg} place {place} or better of {k}."]
-    if shut:
-        said.append(f"The only place belongs to the first memory of another leg, so {c.leg} brings in none of its own.")
-    elif bare == "guaranteed" and c.outnumbers(1, k):
-        said.append(f"Fewer than {k} other memories can be ahead of the first of {c.leg}.")
+    said = _before(c.leg, reserve, given)
+    if reserve.shut or (given.all_shown and said):
+        pass
+    elif bare == "guaranteed" and c.outnumbers(1, given.kept):
+        said.append(f"Fewer than {given.kept} other memories can be ahead of the first of {c.leg}.")
     elif bare == "guaranteed":
         said.append(forces(c.leg, c.weight, c.constant, c.value(), c.upper_bar(1, k), c.bases, k))
     elif bare == "boost-only":
-        said.append(forbids(c.leg, c.weight, c.constant, c.best_value(), c.lower_bar(), c.bases, k))
+        said.append(forbids(c))
+    elif c.ties(c.own_most * c.best_value(), c.rival_least * c.lower_bar()) and c.lower_bar():
+        said.append(
+            f"The first place of {c.leg} earns {c.best_value()} = {float(c.best_value()):.5f}, exactly as much as the "
+            f"least that place {k} of the others can have; a tie goes by key, so it may come in or not."
+        )
     else:
         said.append(
             f"The first place of {c.leg} earns {c.value()} = {float(c.value()):.5f}, above the lower bar "
@@ -113,23 +131,38 @@ def _certificate(contest: Contest, bare: ReachClass, place: int | None, shut: bo
     return " ".join(said)
 
 
-def _witness(c: ScoreContest, k: int) -> Witness:
-    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing."""
+def _before(leg: str, reserve: Reserved, given: Given) -> list[str]:
+    """Say what decides before any bar does: that all is shown, a reserved place, another leg's only place."""
+    if given.all_shown:
+        return ["All that was found is shown."]
+    if reserve.shut:
+        return [f"The only place belongs to the first memory of another leg, so {leg} brings in none of its own."]
+    if reserve.place is None:
+        return []
+    return [f"The reserve gives the first memory of {leg} place {reserve.place} or better of {given.k}."]
+
+
+def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
+    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing.
+
+    Where the two are ``tied`` the others are named so that the tie goes to the memory.
+    """
     only = f"only-{c.leg}"
     rankings: dict[str, tuple[str, ...]] = {}
     scores: dict[str, tuple[float, ...]] = {}
     heads = c.heads() if k == 1 else {}
+    name = "tail" if tied else "m"
     for r in c.rivals:
         if r.least:
-            nothing = -1.0 if r.leg == "dense" else _NOTHING
-            rankings[r.leg] = tuple(f"m{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
+            nothing = -1.0 if r.leg == "dense" else NOTHING
+            rankings[r.leg] = tuple(f"{name}{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
             scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
-    most = {_MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
-    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar(k) else (), scores, most)
+    most = {MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
+    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar() else (), scores, most)
 
 
-def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
+def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     """Lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
 
     k rivals are first in every other scaled leg at once, and stand behind the memory in its own, close by.
@@ -143,7 +176,7 @@ def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
         for r in c.rivals:
             if i <= r.most:
                 total += r.share(i) if r.constant is not None else r.weight
-                total += c.bonus if r.leg == _MEEK else 0
+                total += c.bonus if r.leg == MEEK else 0
         if i <= behind:
             total += c.own_bonus + c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
         sums.append(total)
@@ -157,3 +190,27 @@ def _counter_witness(c: ScoreContest, k: int) -> Witness | None:
     near = float(close) * (1.0 - least) + least
     scores[c.leg] = (1.0, *[near] * max(behind, 0), *([least] if c.depth > 1 else []))
     return Witness(only, False, rankings, tuple(ids) if c.bonus or c.own_bonus else (), scores)
+
+
+def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, given: Given) -> str:
+    """Return the bound, in words, that forces or forbids; for a leg in between, that the scores decide."""
+    k = c.k
+    said = _before(c.leg, reserve, given)
+    lower, upper = c.lower_bar(), c.upper_bar(1, k)
+    earns = f"The first place of {c.leg} earns at most {plain(c.best())}"
+    if reserve.shut or (given.all_shown and said):
+        pass
+    elif bare == "guaranteed" and c.outnumbers(1, given.kept, worst=False):
+        said.append(f"Fewer than {given.kept} other memories can be ahead of the first of {c.leg}.")
+    elif bare == "guaranteed":
+        said.append(f"{earns} by rank, and {k} rivals cannot all have more than {plain(upper)} = {float(upper):.5f}.")
+    elif bare == "boost-only":
+        said.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, which is more.")
+    elif lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
+        said.append(f"{earns}, exactly what place {k} of the others has at least; a tie goes by key.")
+    else:
+        said.append(
+            f"{earns}; the others' top {k} is sure of {plain(lower)} only, and {k} rivals can all have up to "
+            f"{plain(upper)}: the scores decide, so count on the corpus what gets in."
+        )
+    return " ".join(said)

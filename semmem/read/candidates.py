@@ -1,4 +1,4 @@
-"""What a recall found before it is cut, and how it is fused, folded, cut and counted. Pure: no store, no clock.
+"""What a recall found before it is cut, and how it is fused and counted. Pure: no store, no clock.
 
 Kept apart from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
 from typing import Any, TypeAlias
 
-from semmem.fusion import Fused, fold_duplicates, rank_as
+from semmem.fusion import Fused, rank_as
 from semmem.model.exchange import Head, Question, Ranking, Scope
 from semmem.model.recipe import Recipe
 from semmem.model.types import SortBy
@@ -22,8 +21,6 @@ __all__ = [
     "Key",
     "alone",
     "confidence",
-    "cut",
-    "fold",
     "gather",
     "settle",
     "total",
@@ -152,56 +149,6 @@ def gather(
         best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
     )
     return replace(found, ranked=found.fuse())
-
-
-def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
-    """Keep the first of each normalised content, then the best part of each memory, with what each took in.
-
-    In this order, because two long memories that share one paragraph are not the same: the later one stays, with
-    its next best part. It is a duplicate only when all its parts that were found are.
-    """
-    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
-    if not fold_parts:
-        return kept
-    places: dict[tuple[str, str], int] = {}
-    whole: list[tuple[Fused[Key], list[Key]]] = []
-    for fused, folded in kept:
-        id, _, namespace = fused.key
-        at = places.setdefault((id, namespace), len(whole))
-        if at == len(whole):
-            whole.append((fused, []))
-        whole[at][1].extend(folded)
-    out: list[Kept] = []
-    for fused, folded_ in whole:
-        first = {(id, namespace): (id, part, namespace) for id, part, namespace in reversed(folded_)}
-        once = [key for key in folded_ if first[key[0], key[2]] == key and (key[0], key[2]) not in places]
-        out.append((fused, tuple(once)))
-    return out
-
-
-def cut(found: Candidates, how: Cut) -> list[Kept]:
-    """Return all candidates in the order of ``how``, folded; the hits are ``[offset : offset + limit]`` of them."""
-    kept = fold(found.ranked, found.heads, dedup=found.recipe.dedup, fold_parts=how.fold_parts)
-    if found.reranked:
-        kept = _reordered(kept, found.reranked)
-    if how.sort_by != "relevance":
-        field = {"importance": "importance", "created": "created_at", "updated": "updated_at"}[how.sort_by]
-        kept.sort(key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
-    return kept
-
-
-def _reordered(kept: Sequence[Kept], terms: Mapping[Key, Mapping[str, float]]) -> list[Kept]:
-    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled to pass none of it."""
-    seen = [(f, folded) for f, folded in kept if f.key in terms]
-    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in seen]
-    head.sort(key=lambda k: -k[0].score)
-    rest = [k for k in kept if k[0].key not in terms]
-    top = max((f.score for f, _ in rest), default=0.0)
-    factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
-    for f, folded in rest:
-        shares = {name: share * factor for name, share in f.components.items()}
-        head.append((replace(f, score=f.score * factor, components=shares), folded))
-    return head
 
 
 def total(found: Candidates) -> tuple[int, bool]:

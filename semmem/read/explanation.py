@@ -14,7 +14,8 @@ from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Head
 from semmem.model.filters import string
 from semmem.model.store import GraphStore, Store
-from semmem.read.candidates import Candidates, Cut, Key, cut
+from semmem.read.candidates import Candidates, Cut, Key
+from semmem.read.steps import cut
 from semmem.read.what_if import Opening
 
 __all__ = ["Explanation", "LegExplanation", "Step", "explain", "way_line", "ways_to"]

@@ -17,10 +17,11 @@ from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
+from semmem.rank_cap.places import USUAL_DEPTH
 from semmem.read.candidates import Candidates
 from semmem.read.threads import Task, Threads
 
-__all__ = ["USUAL_DEPTH", "Asking", "deep_enough", "deeper", "reason"]
+__all__ = ["Asking", "deeper", "reason"]
 
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
@@ -161,20 +162,7 @@ def reason(error: Exception) -> str:
     return " ".join(message.split())[:500]
 
 
-USUAL_DEPTH = 100
-
 _DEEPEST = 1_000
-
-
-def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
-
-    A recipe with headroom wants a multiple of them, of every leg.
-    """
-    legs = recipe.legs if recipe.headroom else tuple(_full_depths(recipe))
-    least = dict.fromkeys(legs, max(recipe.headroom, 1) * wanted)
-    raised = {leg: n for leg, n in least.items() if recipe.depths.get(leg, USUAL_DEPTH) < n}
-    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
 
 
 def deeper(found: Candidates) -> Recipe | None:

@@ -17,12 +17,14 @@ from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
-from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, cut, gather, settle, total
+from semmem.rank_cap.places import deep_enough
+from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, gather, settle, total
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
 from semmem.read.question import checked, listen
-from semmem.read.rankings import Asking, deep_enough, deeper, reason
+from semmem.read.rankings import Asking, deeper, reason
 from semmem.read.result import Recall
+from semmem.read.steps import cut, page
 from semmem.rerankers import load as load_reranker
 from semmem.text.passages import passages, phrases, snippet, terms
 
@@ -86,7 +88,7 @@ class Recaller:
             found = self._reranked(found, how, text, timings)
             kept = cut(found, how)
         sure = confidence(found)
-        shown = kept[offset : offset + limit]
+        shown = page(kept, how)
         withheld = len(shown) if sure < min_confidence else 0
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one

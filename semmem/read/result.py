@@ -10,10 +10,11 @@ from typing import Any
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.model.types import Hit
-from semmem.rank_cap import reach
+from semmem.rank_cap import reach_in
 from semmem.rank_cap.report import Reach
 from semmem.read.candidates import Candidates, Cut
 from semmem.read.explanation import Explanation, explain
+from semmem.read.steps import lists
 
 __all__ = ["Recall"]
 
@@ -85,8 +86,14 @@ class Recall(Sequence[Hit]):
 
     @property
     def reach(self) -> Reach:
-        """What each leg of the recipe can do to the top ``limit`` of a scope of this size, in every regime."""
-        return reach(self.candidates.recipe, self.limit, scope_size=self.candidates.scope.size)
+        """What each leg could bring into these hits, in every regime; nothing is assumed, the lists are known.
+
+        Lists as long as those that the legs returned, folding as they do, with their importances, in this order and on
+        this page. Of a leg that is boost-only or unreachable no hit is that it alone found; what the first
+        ``guaranteed_ranks`` of a leg are is a hit, or a duplicate of one. ``k`` is the last place of the page.
+        """
+        found = lists(self.candidates, self.cut, withheld=bool(self.withheld))
+        return reach_in(self.candidates.recipe, found, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Say why the memory ``id`` is where it is, or what would let it in.

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import scaled, shares_of
 from semmem.model.exchange import Head
-from semmem.read.candidates import Candidates, Cut, Key, cut
+from semmem.read.candidates import Candidates, Cut, Key
+from semmem.read.steps import cut
 
 if TYPE_CHECKING:
     import numpy as np

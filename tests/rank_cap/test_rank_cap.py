@@ -127,23 +127,48 @@ LAST_RANKS = {
 def test_the_last_rank_over_the_bar_and_the_ranks_that_are_guaranteed(constant: int, k: int) -> None:
     leg = graph(0.35, constant, k)
     assert (leg.last_rank_over_bar, leg.base_guaranteed_ranks, leg.guaranteed_ranks) == LAST_RANKS[constant][k]
-    assert leg.last_possible_rank == min(k, leg.last_rank_over_bar)
+    tied = leg.value and leg.weight / (constant + leg.last_rank_over_bar + 1) == leg.lower_bar  # .35/28 = 1/80
+    assert leg.last_possible_rank == min(k, leg.last_rank_over_bar + tied)
 
 
 @pytest.mark.parametrize(("k", "possible", "guaranteed"), [(5, 21, 3), (10, 23, 4), (20, 26, 5), (50, 37, 8)])
 def test_the_largest_rank_constants_at_weight_35(k: int, possible: int, guaranteed: int) -> None:
     leg = graph(0.35, 60, k)
     assert (leg.possible_up_to_constant, leg.guaranteed_up_to_constant) == (possible, guaranteed)
-    assert [graph(0.35, c, k).class_ for c in (possible, possible + 1)] == ["possible", "boost-only"]
+    beyond = graph(0.35, possible + 1, k)
+    assert graph(0.35, possible, k).class_ == "possible"
+    assert beyond.class_ == ("possible" if beyond.tie else "boost-only")  # at k = 20, .35/28 = 1/80: a tie
     assert [graph(0.35, c, k).class_ for c in (guaranteed, guaranteed + 1)] == ["guaranteed", "possible"]
 
 
-def test_a_tie_with_the_lower_bar_is_its_own_outcome() -> None:
+def test_a_tie_with_the_lower_bar_may_go_either_way_so_it_is_possible_and_says_that_it_is_a_tie() -> None:
     # k = 20, k_g = 27: .35/28 = 1/80 exactly, although the floats differ
     tie = graph(0.35, 27, 20)
-    assert (tie.class_, tie.tie, tie.value) == ("boost-only", "lower_bar", Fraction(1, 80))
-    assert "exactly as much, and a tie goes by key" in tie.certificate
+    assert (tie.class_, tie.tie, tie.value) == ("possible", "lower_bar", Fraction(1, 80))
+    assert (tie.last_possible_rank, tie.last_rank_over_bar) == (1, 0)
+    assert "exactly as much as the least that place 20 of the others can have; a tie goes by key" in tie.certificate
     assert (graph(0.3501, 27, 20).class_, graph(0.3501, 27, 20).tie) == ("possible", None)
+    assert (graph(0.3499, 27, 20).class_, graph(0.3499, 27, 20).tie) == ("boost-only", None)
+
+
+@pytest.mark.parametrize(("own", "enters"), [("a", True), ("z", False)])
+def test_the_key_decides_a_tie_in_the_real_fusion(own: str, enters: bool) -> None:
+    text = [f"m{i:02}" for i in range(1, 21)]
+    constants = {"lexical": 60.0, "dense": 60.0, "graph": 27.0}
+    lists = {"lexical": text, "dense": text[:19], "graph": [own]}
+    fused = rank(lists, weights={"lexical": 1, "dense": 1, "graph": 0.35}, rank_constants=constants, planned=LEGS)
+    assert (own in [f.key for f in fused[:20]]) == enters
+
+
+def test_a_tie_at_a_rank_below_the_first_is_possible_too() -> None:
+    # .35/(8 + 20) = 1/80 = 1/(60 + 20)
+    leg = graph(0.35, 8, 20)
+    assert (leg.class_at(19), leg.class_at(20), leg.class_at(21), leg.tie) == (
+        "possible",
+        "possible",
+        "boost-only",
+        None,
+    )
 
 
 def test_a_tie_with_the_upper_bar_is_not_guaranteed() -> None:
@@ -155,15 +180,15 @@ def test_a_tie_with_the_upper_bar_is_not_guaranteed() -> None:
 @pytest.mark.parametrize("k", [1, 5, 10])
 @pytest.mark.parametrize("constant", [0, 8, 60])
 def test_the_weight_thresholds_are_where_the_class_changes(k: int, constant: int) -> None:
-    leg = graph(0.35, constant, k)
-    assert leg.possible_above_weight is not None
-    assert leg.guaranteed_above_weight is not None
-    for threshold, below, above in (
-        (leg.possible_above_weight, "boost-only", "possible"),
-        (leg.guaranteed_above_weight, "possible", "guaranteed"),
-    ):
-        assert graph(threshold, constant, k).class_ == below  # type: ignore[arg-type]
-        assert graph(threshold + Fraction(1, 10**9), constant, k).class_ == above  # type: ignore[arg-type]
+    leg, little = graph(0.35, constant, k), Fraction(1, 10**9)
+    possible, guaranteed = leg.possible_above_weight, leg.guaranteed_above_weight
+    assert possible is not None
+    assert guaranteed is not None
+    assert graph(possible - little, constant, k).class_ == "boost-only"  # type: ignore[arg-type]
+    assert graph(possible, constant, k).tie == "lower_bar"  # type: ignore[arg-type]
+    assert graph(possible + little, constant, k).class_ == "possible"  # type: ignore[arg-type]
+    assert graph(guaranteed, constant, k).class_ == "possible"  # type: ignore[arg-type]
+    assert graph(guaranteed + 1000 * little, constant, k).class_ == "guaranteed"  # type: ignore[arg-type]
 
 
 # --- importance, bonus, depth, scope -----------------------------------------------------------------------------
@@ -337,7 +362,7 @@ def test_no_lists_keep_guaranteed_ranks_out_of_the_real_pipeline(data: st.DataOb
 
 def test_the_report_is_json_of_the_promised_shape() -> None:
     told = json.loads(json.dumps(reach(RECIPES["default"], 10).as_dict()))
-    assert list(told) == ["recipe", "k", "regimes"]
+    assert list(told) == ["recipe", "k", "regimes", "assumptions"]
     assert (told["recipe"], told["k"], list(told["regimes"])) == ("default", 10, ["named", "unnamed"])
     for regime in told["regimes"].values():
         assert list(regime) == ["legs"]

@@ -64,18 +64,21 @@ def comes_out(chosen: Recipe, regime: str, k: int, witness: Witness) -> bool:
 
 
 @pytest.mark.parametrize("name", ["convex", "tm2c2"])
-def test_two_equal_scaled_legs_are_possible_from_two_on_and_tie_for_the_only_place(name: str) -> None:
+def test_two_equal_scaled_legs_are_possible_and_tie_for_the_only_place(name: str) -> None:
     both = {"lexical": "possible", "dense": "possible"}
-    assert [classes(reach(RECIPES[name], k))["any"] for k in (2, 5, 10)] == [both] * 3
+    assert [classes(reach(RECIPES[name], k))["any"] for k in (1, 2, 5, 10)] == [both] * 4
     # k = 1: the first of the other leg earns .5 for sure, and this one no more than .5
     alone = leg_of(RECIPES[name], "dense", 1)
-    assert (alone.class_, alone.lower_bar, alone.tie) == ("boost-only", Fraction(1, 2), "lower_bar")
+    assert (alone.lower_bar, alone.tie) == (Fraction(1, 2), "lower_bar")
+    assert alone.certificate.endswith("exactly what place 1 of the others has at least; a tie goes by key.")
+    less = leg_of(recipe(name, weights={"dense": 0.499}), "dense", 1)
+    assert (less.class_, less.tie) == ("boost-only", None)
 
 
 def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None:
     tiny = recipe("default-0.1", fusion="convex", reserve={}, weights={"graph": 0.001})
     leg = reach(tiny, 10).regimes["named"].legs["graph"]
-    assert (leg.class_, leg.lower_bar, leg.last_possible_rank, leg.guaranteed_ranks) == ("possible", 0, 10, 0)
+    assert (leg.class_, leg.lower_bar, leg.last_possible_rank, leg.guaranteed_ranks) == ("possible", 0, 100, 0)
     assert (leg.value, leg.base_bar, leg.upper_bar) == (Fraction(1, 1000), 2, Fraction(2001, 1000))
     assert (leg.possible_above_weight, leg.guaranteed_above_weight) == (0, None)
     assert leg.certificate == (
@@ -123,7 +126,7 @@ def test_a_rank_scaled_leg_brings_in_its_ranks_below_weight_times_cut_off(weight
     bound = Fraction(weight) * k
     last = max(0, -(-bound.numerator // bound.denominator) - 1)  # the last whole rank below w K
     assert leg.last_rank_over_bar == last
-    assert leg.class_ == ("possible" if last else "boost-only")
+    assert leg.class_ == ("possible" if last or bound == 1 else "boost-only")  # at w K = 1 it ties
     # 1 < w K
     assert (leg.possible_above_weight, leg.rank_constant) == (Fraction(1, k), 60)
 
@@ -198,10 +201,10 @@ def test_the_exact_bonus_of_those_behind_it_can_put_them_ahead(fusion: Fusion) -
     assert is_in(chosen, "any", 3, lists, scores, ONLY)
 
 
-def test_a_rank_below_the_first_can_enter_as_long_as_places_are_left() -> None:
+def test_a_rank_below_the_first_can_enter_since_those_before_it_may_score_the_same() -> None:
     lists = {"lexical": ["a", "b", ONLY, "y"], "dense": ["a", "x", "y", "q"]}
     scores = {"lexical": [1.0, 1.0, 0.9, 0.0], "dense": [1.0, 0.0, 0.0, 0.0]}
-    assert leg_of(RECIPES["convex"], "lexical", 3).last_possible_rank == 3
+    assert leg_of(RECIPES["convex"], "lexical", 3).last_possible_rank == 100
     assert is_in(RECIPES["convex"], "any", 3, lists, scores, ONLY)
     assert not is_in(RECIPES["convex"], "any", 2, lists, scores, ONLY)
 

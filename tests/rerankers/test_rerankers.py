@@ -16,7 +16,8 @@ from semmem.fusion import Fused
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Head, Question, Scope
 from semmem.model.types import Memory
-from semmem.read.candidates import Candidates, Cut, cut
+from semmem.read.candidates import Candidates, Cut
+from semmem.read.steps import cut
 from semmem.rerankers import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
 

@@ -1,0 +1,128 @@
+"""What is given about the legs when a class is worked out: sizes, importances, and the places of a reserve."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from semmem.model.recipe import Recipe
+from semmem.rank_cap.bounds import NOISE, agreed_places
+from semmem.rank_cap.places import USUAL_DEPTH, Lists
+
+__all__ = ["Given", "Reserved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The reserve, seen from one leg: the ``place`` it keeps for the leg's first memory (None: none within the cut).
+
+    ``sure`` says that what has this place is shown. ``others`` is how many places may belong to others; ``shut`` says
+    that the only place there is belongs to another leg.
+    """
+
+    place: int | None
+    sure: bool
+    others: int
+    shut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The cut-off and what is known of the lists: their sizes, or the lists of one recall.
+
+    The first ``k`` of the fused order decide what is shown, and its first ``kept`` are sure to be; both are the cut-off
+    itself where nothing reorders or pages. ``scope``, ``sizes`` and ``endless`` are the arguments of ``reach``;
+    ``floor`` is what importance 0 multiplies by.
+    """
+
+    k: int
+    kept: int
+    scope: int | None = None
+    sizes: Mapping[str, int] | None = None
+    endless: Collection[str] = ()
+    lists: Lists | None = None
+    floor: Fraction = Fraction(1)
+
+    def rows(self, recipe: Recipe, leg: str, *, other: bool) -> tuple[int, int, int | None]:
+        """Return how many rows ``leg`` returns, at least and at most, and the rank by which it has named k memories.
+
+        ``other`` is for a rival of the studied leg: without lists, a rival does not return the studied memory.
+        """
+        if self.lists is not None:
+            its = self.lists.lists.get(leg)
+            if its is None:
+                return 0, 0, None
+            return its.length, its.length, its.firsts[self.k - 1] if len(its.firsts) >= self.k else None
+        most = recipe.depths.get(leg, USUAL_DEPTH)
+        if other:
+            most = min(most, (self.sizes or {}).get(leg, most))
+        if self.scope is not None:
+            most = min(most, self.scope - 1 if other else self.scope)
+        least = min(self.k, most)
+        return least, most, self.k if least == self.k else None
+
+    def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
+        """Return what importance can multiply scores by, as arguments of ``Odds``; all 1 where it is equal."""
+        if self.lists is None or not recipe.prior:
+            return {}
+        floor, lists = self.floor, self.lists.lists
+        others = [its for name, its in lists.items() if name in constants and name != leg and its.length]
+        own = lists[leg]
+
+        def factor(importance: float) -> Fraction:
+            return floor + (1 - floor) * Fraction(importance)
+
+        least = min((its.least for its in others), default=own.least)
+        most = max([own.most, *(its.most for its in others)])
+        if own.least == own.most == least == most:
+            return {}
+        return {
+            "own_least": factor(own.least),
+            "own_most": factor(own.most),
+            "rival_least": factor(least),
+            "rival_most": factor(most),
+            "even": own.least == own.most,
+        }
+
+    def reserved(self, recipe: Recipe, leg: str, others: Mapping[str, tuple[int, int]]) -> Reserved:
+        """Return what the reserve of ``recipe`` does for and against ``leg``; ``others`` maps a rival to (least, most).
+
+        A place belongs to another leg's first memory where that leg may have one.
+        """
+        place = recipe.reserve.get(leg)
+        own = place if place is not None and place <= self.k else None
+        taken = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
+        within = sum(1 for at, _ in taken if at <= self.kept)
+        within += agreed_places(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)
+        shut = own is None and self.k == 1 and any(at == 1 and rows[0] for at, rows in taken)
+        return Reserved(own, own is not None and own <= self.kept, within, shut)
+
+    def sure_ranks(self, leg: str, ranks: int) -> int:
+        """Return how many of the first ``ranks`` of ``leg``, which the arithmetic guarantees, no later step takes."""
+        if self.lists is None:
+            return ranks
+        its = self.lists.lists[leg]
+        if self.all_shown:
+            ranks = its.length
+        return min([ranks, *(rank - 1 for rank in its.unsure)])
+
+    @property
+    def all_shown(self) -> bool:
+        """Whether all that was found is shown."""
+        return self.lists is not None and self.lists.places is not None and self.lists.places <= self.kept
+
+    @property
+    def plain(self) -> bool:
+        """Whether lists as the witnesses have them would do: nothing folds, and all importances are equal."""
+        if self.lists is None:
+            return True
+        lists = self.lists.lists.values()
+        weighed = {importance for its in lists for importance in (its.least, its.most)}
+        return len(weighed) <= 1 and all(its.firsts == tuple(range(1, its.length + 1)) for its in lists)
+
+
+def noise(firsts: Mapping[str, Fraction], bonus: Fraction) -> Fraction:
+    """Return by how much two scores may differ and tie; ``firsts`` is what a first place in each leg is worth."""
+    return NOISE * (sum(firsts.values(), Fraction(0)) + bonus)

@@ -1,0 +1,143 @@
+"""What is known of places beside a recipe: how deep lists go, how they fold, and what a step after fusion can do.
+
+``reach`` without data takes what is here for granted, and names it (``ASSUMPTIONS``). With the lists of one recall at
+hand nothing of it is assumed: each list says how long it is and where in it another memory begins (``Listed``), each
+step between fusion and the hits says what it can do to a place (``Effect``), and ``Lists`` holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from semmem.model.recipe import Recipe
+
+__all__ = ["ASSUMPTIONS", "USUAL_DEPTH", "Effect", "Listed", "Lists", "deep_enough", "merged"]
+
+USUAL_DEPTH = 100
+
+ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "lists as deep as k": "each other leg returns k memories or more, where its depth lets it",
+        "places counted before folding": "no two memories found are copies, and none is found by two of its parts",
+        "every leg answers": "no leg is absent from the store, fails, or is late",
+        "equal importance": "all that is found has the same importance",
+        "sorted by relevance": "sort_by is as it is by default",
+        "offset 0": "the first page is asked for",
+        "nothing withheld": "the confidence is not below min_confidence",
+        "no reranker": "what fusion has put in order stays in that order",
+    }
+)
+"""What the classes rest on where there are no lists to look at, by name, and what each means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is known of the list that one leg returned.
+
+    ``length`` counts its rows, each a memory or a part of one. ``firsts`` are the ranks, from 1, at which a memory
+    begins that stays and that no row before could be folded with; ``unsure`` are the ranks of rows that may be missing
+    from the hits however high they stand. ``least`` and ``most`` are the importances of its rows.
+    """
+
+    length: int
+    firsts: tuple[int, ...]
+    unsure: frozenset[int] = frozenset()
+    least: float = 0.5
+    most: float = 0.5
+
+    @classmethod
+    def of(
+        cls,
+        keys: Sequence[Hashable],
+        *,
+        one: Mapping[Any, Hashable] | None = None,
+        gone: Collection[Hashable] = (),
+        unsure: Collection[Hashable] = (),
+        importance: Mapping[Any, float] | None = None,
+    ) -> Listed:
+        """Read off a list of keys, best first; the other arguments are those of ``Effect``, by key.
+
+        ``one`` maps a key to what it folds into, itself where it is missing; ``importance`` is .5 where it is missing.
+        """
+        one, importance = one or {}, importance or {}
+        seen: dict[Hashable, int] = {}
+        for rank, key in enumerate(keys, 1):
+            if key not in gone:
+                seen.setdefault(one.get(key, key), rank)
+        weighed = [importance.get(key, 0.5) for key in keys] or [0.5]
+        missing = frozenset(rank for rank, key in enumerate(keys, 1) if key in gone or key in unsure)
+        return cls(len(keys), tuple(seen.values()), missing, min(weighed), max(weighed))
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The lists of one recall, by leg, and what becomes of them after fusion.
+
+    ``absent`` says of a leg without a list why it has none. ``decided`` is how many first places of the fused order
+    decide what is shown (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there
+    are when all is folded. ``exact`` is whether any of the memories has the exact-match bonus. ``notes`` say what a
+    step did to the claim, in sentences.
+    """
+
+    lists: Mapping[str, Listed]
+    absent: Mapping[str, str] = field(default_factory=dict)
+    decided: int | None = None
+    kept: int = 0
+    places: int | None = None
+    exact: bool = True
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def at(cls, k: int, lists: Mapping[str, Listed], *, exact: bool = True) -> Lists:
+        """Take ``lists`` with nothing after them but a cut at ``k``."""
+        return cls(lists, decided=k, kept=k, exact=exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one step between fusion and the hits can do to places, asked for the first k after it.
+
+    ``decided`` is how many first places before the step decide them (None: all), ``kept`` how many first places before
+    it are sure to be among them. ``one`` maps candidates to what they become one with, ``gone`` are candidates that
+    the step leaves out wherever they stand, and ``unsure`` those that take a place and may yet be named by no hit.
+    ``note`` is a sentence where the claim is weaker for the step.
+    """
+
+    decided: int | None
+    kept: int
+    one: Mapping[Any, Hashable] = field(default_factory=dict)
+    gone: Collection[Any] = ()
+    unsure: Collection[Any] = ()
+    note: str = ""
+
+
+def merged(keys: Collection[Hashable], relations: Sequence[Mapping[Any, Hashable]]) -> dict[Hashable, int]:
+    """Return for each key the number of its group: keys that any of ``relations`` maps to one value are in one."""
+    parent: dict[Hashable, Hashable] = {}
+
+    def root(node: Hashable) -> Hashable:
+        while parent.setdefault(node, node) != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for number, relation in enumerate(relations):
+        for key in keys:
+            if key in relation:
+                parent[root(("key", key))] = root((number, relation[key]))
+    numbers: dict[Hashable, int] = {}
+    return {key: numbers.setdefault(root(("key", key)), len(numbers)) for key in keys}
+
+
+def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
+    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
+
+    A recipe with headroom wants a multiple of them, of every leg.
+    """
+    full = [leg for leg in recipe.legs if recipe.depths.get(leg, USUAL_DEPTH) >= USUAL_DEPTH]
+    least = max(recipe.headroom, 1) * wanted
+    deep = recipe.legs if recipe.headroom else full
+    raised = {leg: least for leg in deep if recipe.depths.get(leg, USUAL_DEPTH) < least}
+    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe

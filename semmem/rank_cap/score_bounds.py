@@ -1,0 +1,192 @@
+"""The two bars of a memory that only one leg found, where the fusion adds up the legs' own scores.
+
+What bounded shares alone can prove, and nothing more; the proofs are in ``score_classes``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds
+from semmem.rank_cap.report import ReachClass
+
+__all__ = [
+    "MEEK",
+    "NOTHING",
+    "Rival",
+    "ScoreContest",
+    "guaranteed_above",
+    "guaranteed_up_to",
+    "last_over",
+    "last_possible",
+    "ranks_without_own",
+]
+
+MEEK = "lexical"
+"""Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
+
+NOTHING = 1e-9
+"""A score next to nothing beside one of 1."""
+
+_MANY = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another leg: how many rows it returns lies between ``least`` and ``most``.
+
+    ``kth`` is the rank by which it has surely named k memories, None where it may have fewer. ``sure`` says that its
+    first place earns the whole weight.
+    """
+
+    leg: str
+    weight: Fraction
+    constant: Fraction | None
+    least: int
+    most: int
+    kth: int | None
+    sure: bool
+
+    def share(self, rank: int) -> Fraction:
+        """The least that ``rank`` is sure of."""
+        if self.constant is not None:
+            return self.weight * (self.constant + 1) / (self.constant + rank)
+        return self.weight if self.sure and rank == 1 else Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreContest(Odds):
+    """One leg against the others; ``constant`` is None where its shares are scaled scores."""
+
+    constant: Fraction | None
+    sure: bool
+    rivals: tuple[Rival, ...]
+
+    def best(self, rank: int = 1) -> Fraction:
+        """The most that ``rank`` can earn, bonus included."""
+        if self.constant is None:
+            return self.weight + self.own_bonus
+        return self.weight * (self.constant + 1) / (self.constant + rank)
+
+    def heads(self) -> dict[str, int]:
+        """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
+        scope has enough.
+        """
+        first = [r for r in self.rivals if r.kth is not None]
+        room = len(first) if self.scope is None else max(1, self.scope - 1)
+        if room >= len(first) or len(first) > _MANY:
+            return {r.leg: i if room >= len(first) else 0 for i, r in enumerate(first)}
+        choices = itertools.product(range(room), repeat=len(first))
+        by_leg = [dict(zip((r.leg for r in first), choice, strict=True)) for choice in choices]
+        return min(by_leg, key=self._largest)
+
+    def _largest(self, heads: Mapping[str, int]) -> Fraction:
+        sums: dict[int, Fraction] = {}
+        for r in self.rivals:
+            if r.leg in heads and r.kth is not None:
+                sums[heads[r.leg]] = sums.get(heads[r.leg], Fraction(0)) + r.share(r.kth)
+        return max(sums.values(), default=Fraction(0))
+
+    def lower_bar(self) -> Fraction:
+        """The least that the k-th best of the others can score."""
+        if self.k == 1:
+            return self._largest(self.heads())
+        return max((r.share(r.kth) for r in self.rivals if r.kth is not None), default=Fraction(0))
+
+    def others(self) -> Fraction:
+        """W: the most that a rival can have from the other legs and the bonus."""
+        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + max(self.bonus, self.own_bonus)
+
+    def upper_bar(self, rank: int, k: int) -> Fraction:
+        """The most that k rivals of a memory at ``rank`` can all score."""
+        if self.constant is None:
+            return self.others() + (self.weight if self.depth > 1 else 0)
+        last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
+        return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
+
+    def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
+        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one.
+
+        Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
+        """
+        behind_too = worst or self.own_bonus > 0 or self.constant is None
+        ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
+        return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
+
+    def guaranteed(self, rank: int, k: int, scale: Fraction | None = None) -> bool:
+        """Whether no scores keep a memory at ``rank`` out of the top ``k``.
+
+        Its own score is taken times ``scale``, or with the importances there are where that is None.
+        """
+        if k < 1 or rank > k:
+            return False
+        own, most = (self.own_least, self.rival_most) if scale is None else (scale, Fraction(1))
+        if self.outnumbers(rank, k, worst=own < most):
+            return True
+        if self.constant is None:
+            return False
+        value, others = own * self.best(rank), self.others()
+        gain = self.weight * (self.constant + 1)
+        if not self.surely_above(value, most * others):
+            return False
+        rivals = (most * (gain / (self.constant + i) + others) for i in range(1, self.depth + 1) if i != rank)
+        return sum(1 for rival in rivals if not self.surely_above(value, rival)) < k
+
+    def class_of(self, scale: Fraction, k: int) -> ReachClass:
+        if self.guaranteed(1, k, scale):
+            return "guaranteed"
+        return "possible" if self.at_least(scale * self.best(), self.lower_bar()) else "boost-only"
+
+
+def last_possible(c: ScoreContest) -> int:
+    """The last rank that can enter, if only by a tie, with the importances there are.
+
+    A scaled score may be the same at every rank, so there no rank of a leg has those before it surely ahead.
+    """
+    bar = c.rival_least * c.lower_bar()
+    if not c.at_least(c.own_most * c.best(), bar):
+        return 0
+    if c.constant is None:
+        return c.depth
+    last = 1
+    while last < c.depth and c.at_least(c.own_most * c.best(last + 1), bar):
+        last += 1
+    at = c.kth or 1
+    return c.capped(last, c.best(at) - c.best(at + 1))
+
+
+def last_over(c: ScoreContest, lower: Fraction) -> int:
+    """The last rank of a ranked leg whose share is above ``lower``."""
+    last = 0
+    while last < c.depth and c.best(last + 1) > lower:
+        last += 1
+    return last
+
+
+def ranks_without_own(c: ScoreContest, k: int) -> int:
+    """How many first ranks nothing keeps out as long as the leg does not rank the rivals: their share is above W."""
+    if c.constant is None:
+        return int(c.sure and c.weight > c.others())
+    return min(k, last_over(c, c.others()))
+
+
+def guaranteed_above(c: ScoreContest, k: int) -> Fraction | None:
+    if c.outnumbers(1, k, worst=False):
+        return Fraction(0)
+    if c.constant is None:
+        return None
+    # k rivals stand at ranks 2 to k + 1: w > w(k_g + 1)/(k_g + k + 1) + W
+    return c.others() * (c.constant + k + 1) / k if k < c.depth else c.others()
+
+
+def guaranteed_up_to(c: ScoreContest, k: int) -> int | None:
+    if c.constant is None or c.weight <= c.others():
+        return None
+    if c.outnumbers(1, k, worst=False) or k >= c.depth or not c.others():
+        return LARGEST_CONSTANT
+    room = c.weight * k / c.others() - k - 1  # the constant must be below this
+    largest = room.__ceil__() - 1
+    return min(largest, LARGEST_CONSTANT) if largest >= 0 else None

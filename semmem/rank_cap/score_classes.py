@@ -1,0 +1,147 @@
+"""Reach in a fusion that reads scores: what bounded shares alone can prove, and nothing more.
+
+Two kinds of legs. A *scaled* leg of weight w gives its first memory w (its best score is 1 after scaling; in ``scored``
+the lexical leg may give less) and each later one anything from that down to 0. A *ranked* leg (the graph in
+``scored``) gives rank r exactly w(k + 1)/(k + r). For a memory that only the studied leg found, at cut-off K:
+
+* lower bar: the least that the K-th best of the others can score. For K >= 2 every scaled leg may name one and the
+  same memory first and give the rest next to nothing, so only a ranked leg that returns K holds a bar, its K-th share.
+  For K = 1 the first memory of each leg stands alone: the bar is the largest share a first place is sure of;
+* upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at
+  once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
+
+``value < lower``: never (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always
+(guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do is to be counted there. A share
+of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A tie may
+go either way, as in ``classes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal
+
+from semmem.model.recipe import Recipe
+from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
+from semmem.rank_cap.given import Given, noise
+from semmem.rank_cap.places import USUAL_DEPTH
+from semmem.rank_cap.report import LegReach, ReachClass
+from semmem.rank_cap.score_bounds import (
+    MEEK,
+    Rival,
+    ScoreContest,
+    guaranteed_above,
+    guaranteed_up_to,
+    last_over,
+    last_possible,
+    ranks_without_own,
+)
+from semmem.rank_cap.witness import score_certificate, score_counter_witness, score_witness
+
+__all__ = ["score_reach"]
+
+_RANKED = "graph"
+
+
+def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> LegReach:
+    """Return the reach of a called leg of a recipe whose fusion is ``convex``, ``tm2c2`` or ``scored``."""
+    c = _contest(recipe, leg, constants, given)
+    k, kept = given.k, given.kept
+    reserve = given.reserved(recipe, leg, {r.leg: (r.least, r.most) for r in c.rivals})
+    free = kept - reserve.others
+    floor = given.floor
+    lower, upper = c.lower_bar(), c.upper_bar(1, k)
+    over = last_possible(c)
+    surely = given.all_shown or c.guaranteed(1, kept)
+    bare: ReachClass = "guaranteed" if surely else "possible" if over else "boost-only"
+    last = 0 if reserve.shut else max(over, int(reserve.place is not None))
+    sure = 0
+    while sure < min(free, c.depth) and c.guaranteed(sure + 1, free):
+        sure += 1
+    sure = given.sure_ranks(leg, max(sure, int(reserve.sure)))
+    headline: ReachClass = "guaranteed" if sure else "possible" if last else "boost-only"
+    tie: Literal["lower_bar", "upper_bar"] | None = None
+    if lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
+        tie = "lower_bar"
+    elif c.constant is not None and c.ties(c.best(), upper) and not c.outnumbers(1, k, worst=False):
+        tie = "upper_bar"
+
+    def weighed(scale: Fraction | None) -> ReachClass:
+        if reserve.sure or reserve.shut:
+            return "guaranteed" if reserve.sure else "boost-only"
+        if scale is None:  # the others may count for nothing
+            return "guaranteed" if c.guaranteed(1, free) else "possible"
+        class_ = c.class_of(scale, free)
+        return "possible" if class_ == "boost-only" and reserve.place is not None else class_
+
+    open_ = given.plain and not reserve.shut
+    return LegReach(
+        leg,
+        headline,
+        bare,
+        weighed(floor),
+        c.class_of(floor, kept),
+        weighed(1 / floor if floor else None),
+        "guaranteed" if headline == "guaranteed" else "possible",
+        score_certificate(c, bare, reserve, given),
+        k,
+        weight=c.weight,
+        rank_constant=c.constant,
+        depth=c.depth,
+        reserve=recipe.reserve.get(leg),
+        value=c.weight,
+        lower_bar=lower,
+        upper_bar=upper,
+        base_bar=c.others(),
+        tie=tie,
+        last_rank_over_bar=0 if c.best() <= lower else c.depth if c.constant is None else last_over(c, lower),
+        last_possible_rank=last,
+        guaranteed_ranks=sure,
+        base_guaranteed_ranks=ranks_without_own(c, kept) if kept else 0,
+        possible_above_weight=lower / (1 + c.own_bonus / c.weight),
+        guaranteed_above_weight=guaranteed_above(c, k) if kept >= k else None,
+        possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
+        guaranteed_up_to_constant=guaranteed_up_to(c, k) if kept >= k else None,
+        sparse=all(r.kth is None for r in c.rivals),
+        vacuous=given.scope is not None and given.scope <= k,
+        leg_only_impossible=given.scope is not None
+        and any(r.leg in given.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= given.scope for r in c.rivals),
+        witness=score_witness(c, k, tied=tie == "lower_bar") if open_ and bare != "boost-only" else None,
+        counter_witness=score_counter_witness(c, k) if given.plain and bare == "possible" else None,
+    )
+
+
+def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> ScoreContest:
+    def constant(name: str) -> Fraction | None:
+        return as_written(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
+
+    def sure(name: str) -> bool:
+        return not (recipe.fusion == "scored" and name == MEEK)
+
+    weights = {name: as_written(recipe.weights[name]) for name in constants}
+    rivals = [
+        Rival(name, weights[name], constant(name), *given.rows(recipe, name, other=True), sure(name))
+        for name in constants
+        if name != leg
+    ]
+    _, depth, kth = given.rows(recipe, leg, other=False)
+    bonus = as_written(recipe.exact_bonus) * weights[MEEK] if MEEK in constants else Fraction(0)
+    slack = noise(weights, bonus)
+    if given.lists is not None and not given.lists.exact:
+        bonus = Fraction(0)
+    return ScoreContest(
+        leg=leg,
+        weight=weights[leg],
+        constant=constant(leg),
+        sure=sure(leg),
+        depth=depth,
+        rivals=tuple(rivals),
+        k=given.k,
+        scope=given.scope,
+        bonus=Fraction(0) if leg == MEEK else bonus,
+        own_bonus=bonus if leg == MEEK else Fraction(0),
+        kth=kth,
+        slack=slack,
+        **given.factors(recipe, constants, leg),
+    )

@@ -1,0 +1,212 @@
+"""The steps between fusion and the hits, in order: what each does to the list, and what it can do to a place.
+
+One list of them serves both sides. ``cut`` applies them; ``lists`` asks each for its ``Effect``, and that is all that
+reach knows of them. So a new step is one more entry in ``STEPS``: a pure function on the list, and the effect it has on
+the first k after it. An effect that claims too little makes a class weaker; one that claims too much is a contradiction
+that the differential test finds (tests/rank_cap/differential.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+
+from semmem.fusion import Fused, fold_duplicates
+from semmem.model.exchange import Head
+from semmem.rank_cap.places import Effect, Listed, Lists, merged
+from semmem.read.candidates import Candidates, Cut, Kept, Key
+
+__all__ = ["STEPS", "Step", "cut", "fold", "lists", "page"]
+
+_FIELDS = {"importance": "importance", "created": "created_at", "updated": "updated_at"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``apply`` takes the list as it stands; ``effect`` takes k and how many places are left in the end."""
+
+    name: str
+    apply: Callable[[list[Kept], Candidates, Cut], list[Kept]]
+    effect: Callable[[int, int, Candidates, Cut], Effect]
+
+
+def cut(found: Candidates, how: Cut) -> list[Kept]:
+    """Return all candidates in the order of ``how``, folded; the hits are ``page`` of them."""
+    kept: list[Kept] = [(fused, ()) for fused in found.ranked]
+    for step in STEPS:
+        kept = step.apply(kept, found, how)
+    return kept
+
+
+def page(kept: Sequence[Kept], how: Cut) -> Sequence[Kept]:
+    """Return what of the whole order is shown."""
+    return kept[how.offset : how.offset + how.limit]
+
+
+def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
+    """Keep the first of each normalised content, then the best part of each memory, with what each took in.
+
+    In this order, because two long memories that share one paragraph are not the same: the later one stays, with
+    its next best part. It is a duplicate only when all its parts that were found are.
+    """
+    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
+    return _parts(kept) if fold_parts else kept
+
+
+def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
+    """Return what reach may know of one recall: each leg's list, and what the steps after fusion make of places.
+
+    ``withheld`` says that nothing is shown, since the confidence was too low.
+    """
+    places = len(cut(found, how))
+    k = how.limit + how.offset
+    decided: int | None = k
+    kept = how.limit if how.offset == 0 else 0
+    notes = [f"What is guaranteed a place may stand on a page before place {how.offset + 1}."] if how.offset else []
+    effects = []
+    for step in reversed(STEPS):
+        effects.append(its := step.effect(kept, places, found, how))
+        decided = None if decided is None else step.effect(decided, places, found, how).decided
+        kept = its.kept
+        notes += [its.note] if its.note else []
+    called = {leg: keys for leg, keys in found.rankings.items() if leg in found.recipe.legs and not withheld}
+    one = merged([f.key for f in found.ranked], [its.one for its in effects if its.one])
+    gone = {key for its in effects for key in its.gone}
+    unsure = {key for its in effects for key in its.unsure}
+    importance = {key: head.importance for key, head in found.heads.items()}
+    return Lists(
+        {
+            leg: Listed.of(keys, one=one, gone=gone, unsure=unsure, importance=importance)
+            for leg, keys in called.items()
+        },
+        {leg: _why_not(leg, found, withheld) for leg in found.recipe.legs if leg not in called},
+        decided,
+        kept,
+        places,
+        bool(found.exact),
+        tuple(notes),
+    )
+
+
+def _why_not(leg: str, found: Candidates, withheld: bool) -> str:
+    if withheld:
+        return "may have answered: the confidence is below min_confidence, so nothing is shown."
+    return f"could not answer: {found.degraded[leg]}" if leg in found.degraded else "has no list"
+
+
+# ---------------------------------------------------------------------- copies of one text
+
+
+def _fold_copies(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    ranked = [fused for fused, _ in kept]
+    return fold_duplicates(ranked, {f.key: found.heads[f.key].content for f in ranked} if found.recipe.dedup else {})
+
+
+def _of_copies(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """Copies become one place, and what was folded is named by the hit it went into.
+
+    Not so a part that reads as a part of another memory, where its own memory stands by another part: it may go into
+    that one, and its memory stand far below.
+    """
+    if not found.recipe.dedup:
+        return Effect(k, k)
+    content = {fused.key: found.heads[fused.key].content for fused in found.ranked}
+    owners: dict[bytes, set[tuple[str, str]]] = {}
+    rows: dict[tuple[str, str], set[bytes]] = {}
+    for (id, _, namespace), text in content.items():
+        owners.setdefault(text, set()).add((id, namespace))
+        rows.setdefault((id, namespace), set()).add(text)
+    unsure = [
+        key
+        for key, text in content.items()
+        if how.fold_parts and places > k and len(owners[text]) > 1 and len(rows[key[0], key[2]]) > 1
+    ]
+    return Effect(k, k, one=content, unsure=unsure)
+
+
+# ---------------------------------------------------------------------- parts of one memory
+
+
+def _fold_parts(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    return _parts(kept) if how.fold_parts else kept
+
+
+def _of_parts(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """All parts of a memory are one place, that of the best of them."""
+    if not how.fold_parts:
+        return Effect(k, k)
+    return Effect(k, k, one={fused.key: (fused.key[0], fused.key[2]) for fused in found.ranked})
+
+
+def _parts(kept: Sequence[Kept]) -> list[Kept]:
+    places: dict[tuple[str, str], int] = {}
+    whole: list[tuple[Fused[Key], list[Key]]] = []
+    for fused, folded in kept:
+        id, _, namespace = fused.key
+        at = places.setdefault((id, namespace), len(whole))
+        if at == len(whole):
+            whole.append((fused, []))
+        whole[at][1].extend(folded)
+    out: list[Kept] = []
+    for fused, folded_ in whole:
+        first = {(id, namespace): (id, part, namespace) for id, part, namespace in reversed(folded_)}
+        once = [key for key in folded_ if first[key[0], key[2]] == key and (key[0], key[2]) not in places]
+        out.append((fused, tuple(once)))
+    return out
+
+
+# ---------------------------------------------------------------------- a reranker
+
+
+def _rerank(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled to pass none of it."""
+    terms = found.reranked
+    if not terms:
+        return kept
+    seen = [(f, folded) for f, folded in kept if f.key in terms]
+    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in seen]
+    head.sort(key=lambda k: -k[0].score)
+    rest = [k for k in kept if k[0].key not in terms]
+    top = max((f.score for f, _ in rest), default=0.0)
+    factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
+    for f, folded in rest:
+        shares = {name: share * factor for name, share in f.components.items()}
+        head.append((replace(f, score=f.score * factor, components=shares), folded))
+    return head
+
+
+def _of_reranker(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """The reranker may put any of what it saw first."""
+    if not found.reranked:
+        return Effect(k, k)
+    seen = found.recipe.rerank_depth
+    note = f"The reranker {found.recipe.rerank} orders the first {seen} anew, so this is about the top {max(k, seen)}."
+    return Effect(max(k, seen), k if k >= min(seen, places) else 0, note=note)
+
+
+# ---------------------------------------------------------------------- another order
+
+
+def _sort(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    if how.sort_by == "relevance":
+        return kept
+    field = _FIELDS[how.sort_by]
+    return sorted(kept, key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
+
+
+def _of_sorting(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """Any of what was found may come first."""
+    if how.sort_by == "relevance":
+        return Effect(k, k)
+    note = f"Sorted by {how.sort_by}, so scores decide nothing and whatever a leg finds may come first."
+    return Effect(None, k if places <= k else 0, note=note)
+
+
+STEPS = (
+    Step("copies", _fold_copies, _of_copies),
+    Step("parts", _fold_parts, _of_parts),
+    Step("reranker", _rerank, _of_reranker),
+    Step("order", _sort, _of_sorting),
+)
+"""In the order in which they are applied."""
