@@ -57,11 +57,12 @@ class Base:
 class Odds:
     """What one leg brings to a contest at cut-off ``k``, whatever the fusion.
 
-    ``bonus`` is the exact-match bonus that a rival may have from another (lexical) leg, ``own_bonus`` the same where
-    this leg is the lexical one. ``kth`` is the rank by which this leg has surely named k memories. The four factors are
-    what importance can multiply a score by, here and among the rivals, at least and at most; ``even`` says that it is
-    the same for all of this leg's memories. Scores that differ by no more than ``slack`` may tie, and a tie may go
-    either way.
+    ``bonus`` is the exact-match bonus that a rival may have, and ``may`` that which the studied memory may have: what
+    holds the words of a question may stand below the depth of the lexical leg. ``unit`` is the bonus in units of this
+    leg's own first place, where this leg is the lexical one, else 0. ``kth`` is the rank by which this leg has surely
+    named k memories. The four factors are what importance can multiply a score by, here and among the rivals, at least
+    and at most; ``even`` says that it is the same for all of this leg's memories. Scores that differ by no more than
+    ``slack`` may tie, and a tie may go either way.
     """
 
     leg: str
@@ -70,7 +71,8 @@ class Odds:
     k: int
     scope: int | None
     bonus: Fraction
-    own_bonus: Fraction
+    may: Fraction
+    unit: Fraction
     kth: int | None
     slack: Fraction
     own_least: Fraction = Fraction(1)
@@ -96,16 +98,13 @@ class Odds:
 
         ``step`` is what its place there is worth more than the next one; None where places need not be worth less.
         """
-        ordered = self.even and not self.own_bonus and step is not None and step > self.slack
+        ordered = self.even and not self.may and step is not None and step > self.slack
         return min(last, self.kth) if ordered and self.kth is not None else last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest(Odds):
-    """One leg against the others, summed by rank, with the arithmetic of both bars.
-
-    ``own_bonus`` is in units of this leg's first place.
-    """
+    """One leg against the others, summed by rank, with the arithmetic of both bars."""
 
     constant: Fraction
     bases: tuple[Base, ...]
@@ -116,7 +115,7 @@ class Contest(Odds):
 
     def best_value(self, rank: int = 1) -> Fraction:
         """The same with the bonus it may have."""
-        return self.value(rank) + self.own_bonus * self.value(1)
+        return self.value(rank) + self.may
 
     def tails(self) -> dict[str, int]:
         """Which memory each leg that returns k names last, so that the largest sum of such last shares is least.
@@ -147,17 +146,15 @@ class Contest(Odds):
 
     def base_bar(self, m: int) -> Fraction:
         """B_base: what m rivals that this leg does not rank can have on average, at most."""
-        return self._base_sum(m) / m + self.rival_bonus(self.constant)
+        return self._base_sum(m) / m + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
         """B_max at cut-off ``k``: what k rivals can have on average, at most."""
-        return (self._base_sum(k) + self.weight * self._own_terms(self.constant, rank, k)) / k + self.rival_bonus(
-            self.constant
-        )
+        return (self._base_sum(k) + self.weight * self._own_terms(self.constant, rank, k)) / k + self.bonus
 
     def outnumbers(self, rank: int, k: int, *, any_importance: bool = False) -> bool:
         """Whether fewer than k memories can be ahead at all; with any importance those behind it in the leg can."""
-        behind_too = any_importance or self.own_bonus > 0  # one behind it may have the bonus that it lacks
+        behind_too = any_importance or self.bonus > 0  # one behind it may have the bonus that it lacks
         ahead = sum(b.most for b in self.bases) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
@@ -180,14 +177,14 @@ class Contest(Odds):
 
     def last_rank_over_bar(self) -> int:
         """The last rank whose value is above the lower bar, importance being equal."""
-        least = self.lower_bar() - self.own_bonus * self.value(1)
+        least = self.lower_bar() - self.may
         if least <= 0:
             return self.depth
         return max(0, min(self.depth, math.ceil(self.weight / least - self.constant) - 1))
 
     def last_possible_rank(self) -> int:
         """The last rank that can enter, if only by a tie, with the importances there are."""
-        least = self.rival_least * self.lower_bar() - self.slack - self.own_most * self.own_bonus * self.value(1)
+        least = self.rival_least * self.lower_bar() - self.slack - self.own_most * self.may
         if least <= 0:
             last = self.depth
         else:
@@ -197,34 +194,41 @@ class Contest(Odds):
 
     def possible_up_to_constant(self) -> int | None:
         """The largest whole rank constant at which the first place clears the lower bar."""
-        bar = self.lower_bar()
-        if not bar:
+        bar = self.lower_bar() if self.unit else self.lower_bar() - self.may
+        if bar <= 0:
             return LARGEST_CONSTANT
-        largest = math.ceil(self.weight * (1 + self.own_bonus) / bar - 1) - 1
+        largest = math.ceil(self.weight * (1 + self.unit) / bar - 1) - 1
         return min(largest, LARGEST_CONSTANT) if largest >= 0 else None
+
+    def possible_above_weight(self) -> Fraction:
+        """The weight above which the first place clears the lower bar."""
+        bar = self.lower_bar() if self.unit else max(Fraction(0), self.lower_bar() - self.may)
+        return bar * (self.constant + 1) / (1 + self.unit)
 
     def guaranteed_above_weight(self) -> Fraction | None:
         """The weight above which the first place is guaranteed: both sides are linear in it."""
         if self.outnumbers(1, self.k):
             return Fraction(0)
         gain = self._gain(self.constant)
-        return (self._base_sum(self.k) / self.k + self.bonus) / gain if gain > 0 else None
+        return (self._base_sum(self.k) / self.k + self._fixed_bonus) / gain if gain > 0 else None
 
     def guaranteed_up_to_constant(self) -> int | None:
         """The largest whole rank constant at which the first place is guaranteed."""
         if self.outnumbers(1, self.k):
             return LARGEST_CONSTANT
-        needed = (self._base_sum(self.k) / self.k + self.bonus) / self.weight
+        needed = (self._base_sum(self.k) / self.k + self._fixed_bonus) / self.weight
         count = last_where(LARGEST_CONSTANT + 1, lambda n: self._gain(Fraction(n - 1)) > needed)
         return count - 1 if count else None
 
     def _gain(self, constant: Fraction) -> Fraction:
         """How far a first place is above what this leg gives its rivals on average, at weight 1."""
-        own = (1 - self.own_bonus) / (constant + 1)
+        own = (1 - self.unit) / (constant + 1)
         return own - self._own_terms(constant, 1, self.k) / self.k
 
-    def rival_bonus(self, constant: Fraction) -> Fraction:
-        return self.bonus + self.own_bonus * self.weight / (constant + 1)
+    @property
+    def _fixed_bonus(self) -> Fraction:
+        """The bonus where it does not grow with this leg's own weight."""
+        return Fraction(0) if self.unit else self.bonus
 
     def _base_sum(self, m: int) -> Fraction:
         return sum((b.weight * _terms(b.constant, min(m, b.most)) for b in self.bases), Fraction(0))

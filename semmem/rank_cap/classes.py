@@ -102,7 +102,7 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: G
             min(kept, contest.depth),
             lambda r: contest.value(r) > contest.base_bar(kept - r + 1) or contest.outnumbers(r, kept),
         ),
-        possible_above_weight=lower * (contest.constant + 1) / (1 + contest.own_bonus),
+        possible_above_weight=contest.possible_above_weight(),
         guaranteed_above_weight=contest.guaranteed_above_weight() if kept >= k else None,
         possible_up_to_constant=contest.possible_up_to_constant(),
         guaranteed_up_to_constant=contest.guaranteed_up_to_constant() if kept >= k else None,
@@ -118,7 +118,7 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: G
             contest.depth,
             contest.bases,
             k,
-            contest.rival_bonus(contest.constant),
+            contest.bonus,
         )
         if given.plain and bare == "possible"
         else None,
@@ -135,10 +135,8 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         if name != leg
     ]
     _, depth, kth = given.rows(recipe, leg, other=False)
-    bonus = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
-    slack = noise(firsts, bonus * firsts.get("lexical", Fraction(0)))
-    if given.lists is not None and not given.lists.exact:
-        bonus = Fraction(0)
+    unit = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
+    bonus = unit * firsts.get("lexical", Fraction(0))
     return Contest(
         leg=leg,
         weight=weights[leg],
@@ -147,10 +145,10 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         bases=tuple(bases),
         k=given.k,
         scope=given.scope,
-        bonus=bonus * firsts["lexical"] if bonus and leg != "lexical" else Fraction(0),
-        own_bonus=bonus if leg == "lexical" else Fraction(0),
+        unit=unit if leg == "lexical" else Fraction(0),
         kth=kth,
-        slack=slack,
+        slack=noise(firsts, bonus),
+        **given.bonuses(leg, bonus),
         **given.factors(recipe, constants, leg),
     )
 

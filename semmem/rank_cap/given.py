@@ -86,6 +86,14 @@ class Given:
             "even": own.least == own.most,
         }
 
+    def bonuses(self, leg: str, bonus: Fraction) -> dict[str, Any]:
+        """Return the bonus that a rival of ``leg``, and that its own memory, may have, as arguments of ``Odds``."""
+        if self.lists is None:
+            return {"bonus": bonus, "may": bonus}
+        lists = self.lists.lists
+        anywhere = any(its.exact for its in lists.values())
+        return {"bonus": bonus if anywhere else Fraction(0), "may": bonus if lists[leg].exact else Fraction(0)}
+
     def reserved(self, recipe: Recipe, leg: str, others: Mapping[str, tuple[int, int]]) -> Reserved:
         """Return what the reserve of ``recipe`` does for and against ``leg``; ``others`` maps a rival to (least, most).
 

@@ -39,7 +39,8 @@ class Listed:
 
     ``length`` counts its rows, each a memory or a part of one. ``firsts`` are the ranks, from 1, at which a memory
     begins that stays and that no row before could be folded with; ``unsure`` are the ranks of rows that may be missing
-    from the hits however high they stand. ``least`` and ``most`` are the importances of its rows.
+    from the hits however high they stand. ``least`` and ``most`` are the importances of its rows; ``exact`` is whether
+    one of them has the exact-match bonus.
     """
 
     length: int
@@ -47,6 +48,7 @@ class Listed:
     unsure: frozenset[int] = frozenset()
     least: float = 0.5
     most: float = 0.5
+    exact: bool = False
 
     @classmethod
     def of(
@@ -57,6 +59,7 @@ class Listed:
         gone: Collection[Hashable] = (),
         unsure: Collection[Hashable] = (),
         importance: Mapping[Any, float] | None = None,
+        exact: Collection[Hashable] = (),
     ) -> Listed:
         """Read off a list of keys, best first; the other arguments are those of ``Effect``, by key.
 
@@ -69,7 +72,8 @@ class Listed:
                 seen.setdefault(one.get(key, key), rank)
         weighed = [importance.get(key, 0.5) for key in keys] or [0.5]
         missing = frozenset(rank for rank, key in enumerate(keys, 1) if key in gone or key in unsure)
-        return cls(len(keys), tuple(seen.values()), missing, min(weighed), max(weighed))
+        bonus = any(key in exact for key in keys)
+        return cls(len(keys), tuple(seen.values()), missing, min(weighed), max(weighed), bonus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,7 @@ class Lists:
 
     ``absent`` says of a leg without a list why it has none. ``decided`` is how many first places of the fused order
     decide what is shown (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there
-    are when all is folded. ``exact`` is whether any of the memories has the exact-match bonus. ``notes`` say what a
-    step did to the claim, in sentences.
+    are when all is folded. ``notes`` say what a step did to the claim, in sentences.
     """
 
     lists: Mapping[str, Listed]
@@ -87,13 +90,12 @@ class Lists:
     decided: int | None = None
     kept: int = 0
     places: int | None = None
-    exact: bool = True
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, k: int, lists: Mapping[str, Listed], *, exact: bool = True) -> Lists:
+    def at(cls, k: int, lists: Mapping[str, Listed]) -> Lists:
         """Take ``lists`` with nothing after them but a cut at ``k``."""
-        return cls(lists, decided=k, kept=k, exact=exact)
+        return cls(lists, decided=k, kept=k)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,15 @@ class ScoreContest(Odds):
     sure: bool
     rivals: tuple[Rival, ...]
 
-    def best(self, rank: int = 1) -> Fraction:
-        """The most that ``rank`` can earn, bonus included."""
+    def share(self, rank: int = 1) -> Fraction:
+        """The most that ``rank`` can earn without the bonus; what a rank of a ranked leg does earn."""
         if self.constant is None:
-            return self.weight + self.own_bonus
+            return self.weight
         return self.weight * (self.constant + 1) / (self.constant + rank)
+
+    def best(self, rank: int = 1) -> Fraction:
+        """The most that ``rank`` can earn, with the bonus that it may have."""
+        return self.share(rank) + self.may
 
     def heads(self) -> dict[str, int]:
         """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
@@ -98,7 +102,7 @@ class ScoreContest(Odds):
 
     def others(self) -> Fraction:
         """W: the most that a rival can have from the other legs and the bonus."""
-        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + max(self.bonus, self.own_bonus)
+        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
         """The most that k rivals of a memory at ``rank`` can all score."""
@@ -112,7 +116,7 @@ class ScoreContest(Odds):
 
         Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
         """
-        behind_too = worst or self.own_bonus > 0 or self.constant is None
+        behind_too = worst or self.bonus > 0 or self.constant is None
         ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
@@ -128,7 +132,7 @@ class ScoreContest(Odds):
             return True
         if self.constant is None:
             return False
-        value, others = own * self.best(rank), self.others()
+        value, others = own * self.share(rank), self.others()
         gain = self.weight * (self.constant + 1)
         if not self.surely_above(value, most * others):
             return False
@@ -159,7 +163,7 @@ def last_possible(c: ScoreContest) -> int:
 
 
 def last_over(c: ScoreContest, lower: Fraction) -> int:
-    """The last rank of a ranked leg whose share is above ``lower``."""
+    """The last rank of a ranked leg whose share, with the bonus it may have, is above ``lower``."""
     last = 0
     while last < c.depth and c.best(last + 1) > lower:
         last += 1
@@ -170,7 +174,10 @@ def ranks_without_own(c: ScoreContest, k: int) -> int:
     """How many first ranks nothing keeps out as long as the leg does not rank the rivals: their share is above W."""
     if c.constant is None:
         return int(c.sure and c.weight > c.others())
-    return min(k, last_over(c, c.others()))
+    last = 0
+    while last < min(k, c.depth) and c.share(last + 1) > c.others():
+        last += 1
+    return last
 
 
 def guaranteed_above(c: ScoreContest, k: int) -> Fraction | None:

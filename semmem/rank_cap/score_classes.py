@@ -99,7 +99,7 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given:
         last_possible_rank=last,
         guaranteed_ranks=sure,
         base_guaranteed_ranks=ranks_without_own(c, kept) if kept else 0,
-        possible_above_weight=lower / (1 + c.own_bonus / c.weight),
+        possible_above_weight=lower / (1 + c.unit) if c.unit else max(Fraction(0), lower - c.may),
         guaranteed_above_weight=guaranteed_above(c, k) if kept >= k else None,
         possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
         guaranteed_up_to_constant=guaranteed_up_to(c, k) if kept >= k else None,
@@ -126,10 +126,8 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         if name != leg
     ]
     _, depth, kth = given.rows(recipe, leg, other=False)
-    bonus = as_written(recipe.exact_bonus) * weights[MEEK] if MEEK in constants else Fraction(0)
-    slack = noise(weights, bonus)
-    if given.lists is not None and not given.lists.exact:
-        bonus = Fraction(0)
+    unit = as_written(recipe.exact_bonus) if MEEK in constants else Fraction(0)
+    bonus = unit * weights.get(MEEK, Fraction(0))
     return ScoreContest(
         leg=leg,
         weight=weights[leg],
@@ -139,9 +137,9 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         rivals=tuple(rivals),
         k=given.k,
         scope=given.scope,
-        bonus=Fraction(0) if leg == MEEK else bonus,
-        own_bonus=bonus if leg == MEEK else Fraction(0),
+        unit=unit if leg == MEEK else Fraction(0),
         kth=kth,
-        slack=slack,
+        slack=noise(weights, bonus),
+        **given.bonuses(leg, bonus),
         **given.factors(recipe, constants, leg),
     )

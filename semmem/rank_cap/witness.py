@@ -159,7 +159,7 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
             scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
     most = {MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
-    return Witness(only, True, rankings, (only,) if c.own_bonus and c.weight <= c.lower_bar() else (), scores, most)
+    return Witness(only, True, rankings, (only,) if c.may and c.weight <= c.lower_bar() else (), scores, most)
 
 
 def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
@@ -178,7 +178,8 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
                 total += r.share(i) if r.constant is not None else r.weight
                 total += c.bonus if r.leg == MEEK else 0
         if i <= behind:
-            total += c.own_bonus + c.weight * (close if c.constant is None else (c.constant + 1) / (c.constant + 1 + i))
+            total += c.bonus if c.leg == MEEK else 0
+            total += c.weight * close if c.constant is None else c.share(1 + i)
         sums.append(total)
     if min(sums) <= c.weight:
         return None
@@ -189,7 +190,7 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     least = -1.0 if c.leg == "dense" else 0.0
     near = float(close) * (1.0 - least) + least
     scores[c.leg] = (1.0, *[near] * max(behind, 0), *([least] if c.depth > 1 else []))
-    return Witness(only, False, rankings, tuple(ids) if c.bonus or c.own_bonus else (), scores)
+    return Witness(only, False, rankings, tuple(ids) if c.bonus else (), scores)
 
 
 def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, given: Given) -> str:

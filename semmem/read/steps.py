@@ -77,14 +77,13 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
     importance = {key: head.importance for key, head in found.heads.items()}
     return Lists(
         {
-            leg: Listed.of(keys, one=one, gone=gone, unsure=unsure, importance=importance)
+            leg: Listed.of(keys, one=one, gone=gone, unsure=unsure, importance=importance, exact=found.exact)
             for leg, keys in called.items()
         },
         {leg: _why_not(leg, found, withheld) for leg in found.recipe.legs if leg not in called},
         decided,
         kept,
         places,
-        bool(found.exact),
         tuple(notes),
     )
 

@@ -1,0 +1,342 @@
+"""Reach against the pipeline that people run: random lists through a real store, a real recall, and its classes.
+
+Each case makes a recipe, lists for its legs and the arguments of a recall, at random and from a seed; the legs stand in
+the place of ours and return what they are told, and everything after them is what runs for everybody: depths, ties,
+fusion, bonus, prior, reserve, folding, reranker, order, page. Then every class is held against the hits.
+
+``python -m tests.rank_cap.differential RESULT.json`` (``make differential``) goes through a hundred thousand cases, and
+goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import semmem
+from semmem.model.errors import LegFailed
+from semmem.model.exchange import Head, Question, Ranking, Scope
+from semmem.model.recipe import Recipe
+from semmem.rank_cap.places import ASSUMPTIONS
+from semmem.rank_cap.report import Reach
+from semmem.read.result import Recall
+
+__all__ = ["Case", "World", "contradictions", "draw_case", "run", "world"]
+
+LEGS = ("lexical", "dense", "graph", "own")
+CASES = 100_000
+FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored")
+_WORLDS = ("whole", "weighed", "folding", "folding and weighed")
+
+
+class Told:
+    """A leg that returns the list of the case, or fails."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ords: Sequence[int] = ()
+        self.scores: Sequence[float] = ()
+        self.fails = False
+        self.full: frozenset[int] = frozenset()
+        self.most = 1.0
+        self.regime: str | None = None
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+        import numpy as np
+
+        if self.fails:
+            raise LegFailed("It was told to fail.")
+        matched = np.array(sorted(self.ords), dtype=np.int64)
+        trace = SimpleNamespace(full=self.full, matched=matched, most=self.most) if self.name == "lexical" else None
+        return Ranking(tuple(self.ords), tuple(self.scores), len(self.ords), regime=self.regime, trace=trace)
+
+
+@dataclass
+class World:
+    """A store with some memories, and legs that return what they are told; ``rows`` are the indexed ones."""
+
+    mem: semmem.Semmem
+    legs: Mapping[str, Told]
+    rows: list[Head] = field(default_factory=list)
+
+
+@contextmanager
+def world(kind: str) -> Iterator[World]:
+    """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``."""
+    draw = random.Random(kind)
+    items: list[dict[str, Any]] = []
+    for n in range(40):
+        text = f"Note {n} about the harbour."
+        if "folding" in kind and n >= 20:
+            text = items[draw.choice([0, 1, 2, n - 1])]["text"] if n < 28 else _long(draw, n)
+        importance = (0.0, 0.2, 0.5, 0.8, 1.0)[n % 5] if "weighed" in kind else 0.5
+        created = f"2026-01-{draw.randint(1, 28):02}T00:00:00Z"
+        items.append({"id": f"m{n:02}", "text": text, "importance": importance, "created_at": created})
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        legs = {name: Told(name) for name in LEGS}
+        for name, leg in legs.items():
+            mem._legs[name] = leg
+        mem.remember_many(items)
+        scope = mem.store.scope(("default",), semmem.Filters(), ())
+        heads = mem.store.heads(("default",), range(1, 40 * 9))
+        split = {head.id for head in heads.values() if head.part}
+        rows = [head for head in heads.values() if head.part or head.id not in split]
+        assert len(rows) == scope.size
+        yield World(mem, legs, rows)
+
+
+def _long(draw: random.Random, n: int) -> str:
+    """Return a text of two to eight parts; some of its paragraphs are those of other long ones."""
+    several = [draw.choice([n * 10 + at, 7, 8]) for at in range(draw.choice([2, 3, 8]))]
+    return "\n\n".join(f"Chapter {at} " + " ".join(f"word{at}x{i}" for i in range(110)) + "." for at in several)
+
+
+@dataclass
+class Case:
+    """One question: the recipe, the arguments of the recall, and what each leg returns."""
+
+    recipe: Recipe
+    arguments: dict[str, Any]
+    ords: dict[str, list[int]]
+    scores: dict[str, list[float]]
+    fails: frozenset[str] = frozenset()
+    full: frozenset[int] = frozenset()
+    regime: str | None = None
+    most: float = 1.0
+
+
+def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
+    """Make a case at random: mostly lists that stand on the edge of a class."""
+    names = draw.sample(LEGS, draw.choice([1, 2, 2, 3, 3, 3, 4]))
+    limit = draw.choice([1, 1, 2, 3, 4, 5, 6, 10])
+    calm = draw.random() < 0.4  # a first page by relevance of full lists, which is what reach without data speaks of
+    offset = 0 if calm else draw.choice([0, 0, 0, 0, 0, 1, 2, 5])
+    chosen = _recipe(draw, names)
+    arguments = {
+        "limit": limit,
+        "offset": offset,
+        "sort_by": "relevance" if calm else draw.choice(["relevance"] * 9 + ["importance", "created", "updated"]),
+        "fold_parts": draw.random() < 0.85,
+        "min_confidence": 0.0 if calm else draw.choice([0.0] * 19 + [0.9]),
+    }
+    # a few rows only this leg may have, at its head mostly; the others share theirs, in one order mostly
+    studied = draw.choice(names)
+    pool = list(rows)
+    draw.shuffle(pool)
+    if draw.random() < 0.4:  # all rows of some memory first: what folds into one
+        some = draw.choice(pool)
+        pool.sort(key=lambda head: head.id != some.id and head.content != some.content)
+    cut = draw.choice([1, 1, 2, 3, 6])
+    only, shared = ([h.ord for h in pool[-cut:]], [h.ord for h in pool[:-cut]])
+    if draw.random() < 0.3:  # the least keys for the studied leg, so that it wins ties
+        by_id = sorted(pool, key=lambda head: (head.id, head.part))
+        only, shared = [h.ord for h in by_id[:cut]], [h.ord for h in by_id[cut:]]
+    k = limit + offset
+    ords: dict[str, list[int]] = {}
+    for name in names:
+        size = draw.choice([k, k, k + 1, len(shared)] if calm else [0, 1, k - 1, k, k, k + 1, k + 3, 2 * k])
+        order = shared if draw.random() < 0.6 else draw.sample(shared, len(shared))
+        if draw.random() < 0.3:  # agree on all but the last that counts
+            order = [*shared[: k - 1], *draw.sample(shared[k - 1 :], len(shared[k - 1 :]))]
+        ords[name] = list(order[: min(size, len(order))])
+    at = draw.choice([0, 0, 0, 1, 2, k - 1, k, k + 2])
+    behind = ords[studied] if draw.random() < 0.6 else []
+    if calm:
+        only, behind = (only, []) if draw.random() < 0.7 else (only, ords[studied])
+    ords[studied] = [*behind[:at], *only, *behind[at:]]
+    scores = {name: _scores(draw, name, len(of)) for name, of in ords.items()}
+    exact = draw.choice([(), ords.get("lexical", ()), only, shared[:k]])
+    regime = draw.choice([None, *chosen.regimes])
+    fails = frozenset(name for name in names if not calm and draw.random() < 0.05)
+    return Case(chosen, arguments, ords, scores, fails, frozenset(exact), regime, draw.choice([0.5, 1.0, 4.0]))
+
+
+def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
+    constants: dict[str, Any] = {name: draw.choice([0.0, 1.0, 4.0, 8.0, 8.0, 60.0, 60.0]) for name in names}
+    if "graph" in names and draw.random() < 0.3:
+        constants["graph"] = {"named": draw.choice([0.0, 2.0]), "unnamed": constants["graph"]}
+    if draw.random() < 0.3:
+        constants = dict.fromkeys(names, draw.choice([0.0, 60.0]))
+    weights = {name: draw.choice([0.05, 0.1, 0.35, 0.35, 1.0, 1.0, 3.0]) for name in names}
+    if draw.random() < 0.3:
+        weights = dict.fromkeys(names, 1.0)
+    places = draw.sample(["agreed", *names], draw.randint(1, len(names) + 1))
+    first = draw.choice([1, 1, 2, 3])
+    reserve = {name: first + at * draw.choice([1, 1, 2]) for at, name in enumerate(places)}
+    if len(set(reserve.values())) < len(reserve) or draw.random() < 0.55:
+        reserve = {}
+    depths = {name: draw.choice([1, 2, 3, 5, 8, 100, 100, 100, 100]) for name in names}
+    plan = Recipe(
+        "case",
+        weights,
+        constants,
+        depths=depths,
+        reserve=reserve,
+        prior=draw.random() < 0.8,
+        prior_floor=draw.choice([None, 0.7, 0.7, 0.0]),
+        exact_bonus=draw.choice([0.0, 0.0, 0.0, 0.5, 2.0]),
+        dedup=draw.random() < 0.85,
+        fusion=draw.choice(FUSIONS),
+        regime_weights={"named": {"graph": 12.0}} if isinstance(constants.get("graph"), dict) else {},
+        rerank="composite" if draw.random() < 0.12 else None,
+        rerank_depth=draw.choice([1, 2, 3, 6]),
+        headroom=draw.choice([0, 0, 0, 2]),
+    )
+    return semmem.recipe(plan)
+
+
+def _scores(draw: random.Random, name: str, count: int) -> list[float]:
+    low = -1.0 if name == "dense" and draw.random() < 0.3 else 0.0
+    if draw.random() < 0.5:
+        return [1.0 - at / (count + 1) for at in range(count)]
+    levels = (0.0, 1e-10, 1e-6, 0.3, 0.5, 0.95, 1.0 - 1e-11, 1.0, 1.0)
+    return sorted((low + (1 - low) * draw.choice(levels) for _ in range(count)), reverse=True)
+
+
+def ask(where: World, case: Case) -> Recall:
+    """Send the case through ``recall``."""
+    for name, leg in where.legs.items():
+        leg.ords, leg.scores = case.ords.get(name, ()), case.scores.get(name, ())
+        leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
+    return where.mem.recall("the harbour", recipe=case.recipe, **case.arguments)
+
+
+def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None) -> list[str]:
+    """Return what the hits say against ``reach``, in sentences; ``seen`` counts what happened by class."""
+    seen = Counter() if seen is None else seen
+    said = []
+    legs = reach.regimes[found.regime].legs
+    rankings = found.candidates.rankings
+    here = {(hit.memory.namespace, id) for hit in found for id in (hit.memory.id, *hit.duplicates)}
+    shown = {(hit.memory.id, hit.part or 0, hit.memory.namespace) for hit in found}
+    for hit in found:
+        if len(hit.legs) == 1:
+            ((leg, at),) = hit.legs.items()
+            if (class_ := legs[leg].class_at(at.rank)) in ("boost-only", "unreachable"):
+                said.append(f"{leg} is {class_} at rank {at.rank}, and its own {hit.memory.id} is hit {hit.rank}")
+            if legs[leg].class_ in ("boost-only", "unreachable"):
+                said.append(f"{leg} is {legs[leg].class_}, and its own {hit.memory.id} is hit {hit.rank}")
+        said += [f"{leg} is unreachable, and found hit {hit.rank}" for leg in hit.legs if not legs[leg].called]
+    for leg, its in legs.items():
+        keys = rankings.get(leg, ())
+        others = {key for name, of in rankings.items() if name != leg for key in of}
+        for rank, key in enumerate(keys, 1):
+            returned = (key[2], key[0]) in here
+            if rank <= its.guaranteed_ranks and not returned:
+                said.append(f"{leg} is guaranteed at rank {rank}, and {key[0]} is not among the hits")
+            if key not in others:
+                class_ = its.class_at(rank)
+                seen[f"{class_}: {'in' if key in shown or (returned and class_ == 'guaranteed') else 'out'}"] += 1
+        if its.class_ == "guaranteed" and its.guaranteed_ranks < 1:
+            said.append(f"{leg} is guaranteed and none of its ranks is")
+    return said
+
+
+def without_data(found: Recall, case: Case) -> Reach | None:
+    """Return reach without the lists where all that it takes for granted holds in ``found``; else None."""
+    reach = semmem.reach(case.recipe, found.limit, scope_size=found.candidates.scope.size)
+    return None if dropped(found, case) else reach
+
+
+def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
+    """Return which of the named assumptions do not hold for this recall, where the class of ``leg`` is asked."""
+    candidates, how = found.candidates, found.cut
+    out = set()
+    for other in set(case.recipe.legs) - {leg} - set(found.degraded):
+        deep = candidates.recipe.depths.get(other, 100)
+        if len(candidates.rankings[other]) < min(deep, how.limit):
+            out.add("lists as deep as k")
+    ranked = candidates.ranked
+    if len({(f.key[0], f.key[2]) for f in ranked}) < len(ranked) or len(
+        {candidates.heads[f.key].content for f in ranked}
+    ) < len(ranked):
+        out.add("places counted before folding")
+    if found.degraded:
+        out.add("every leg answers")
+    if case.recipe.prior and len({candidates.heads[f.key].importance for f in ranked}) > 1:
+        out.add("equal importance")
+    if how.sort_by != "relevance":
+        out.add("sorted by relevance")
+    if how.offset:
+        out.add("offset 0")
+    if found.withheld:
+        out.add("nothing withheld")
+    assert out <= set(ASSUMPTIONS)
+    return out
+
+
+@dataclass
+class Tally:
+    """What came of some cases: how many, what was seen by class, and what contradicts a class."""
+
+    cases: int = 0
+    without_data: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    seen_without_data: Counter[str] = field(default_factory=Counter)
+    contradictions: list[str] = field(default_factory=list)
+
+
+def run(seeds: Sequence[int], tally: Tally | None = None) -> Tally:
+    """Go through the cases of ``seeds``; each is made from its number alone."""
+    tally = tally or Tally()
+    for kind in _WORLDS:
+        mine = [seed for seed in seeds if _WORLDS[seed % len(_WORLDS)] == kind]
+        if not mine:
+            continue
+        with world(kind) as where:
+            for seed in mine:
+                case = draw_case(random.Random(f"differential {seed}"), where.rows)
+                found = ask(where, case)
+                tally.cases += 1
+                for said in contradictions(found, found.reach, tally.seen):
+                    tally.contradictions.append(f"case {seed}: {said}")
+                if (bare := without_data(found, case)) is not None:
+                    tally.without_data += 1
+                    for said in contradictions(found, bare, tally.seen_without_data):
+                        tally.contradictions.append(f"case {seed}, without data: {said}")
+    return tally
+
+
+def main(result: Path) -> None:
+    """Go through all cases, a thousand at a time, noting each thousand, and go on where the last run stopped."""
+    tally, done = Tally(), 0
+    if result.exists():
+        told = json.loads(result.read_text(encoding="utf-8"))
+        done = told["cases"]
+        tally = Tally(
+            done,
+            told["without data"],
+            Counter(told["seen"]),
+            Counter(told["seen without data"]),
+            told["contradictions"],
+        )
+    while done < CASES:
+        run(range(done, done + 1_000), tally)
+        done += 1_000
+        note = {
+            "what": "random lists through a real recall, held against the classes of reach",
+            "command": "make differential",
+            "cases": tally.cases,
+            "without data": tally.without_data,
+            "seen": dict(sorted(tally.seen.items())),
+            "seen without data": dict(sorted(tally.seen_without_data.items())),
+            "contradictions": tally.contradictions,
+        }
+        beside = result.with_suffix(".part")
+        beside.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+        beside.replace(result)  # a run that is stopped while it writes leaves the last thousand as it was
+        print(f"{done:,} of {CASES:,} cases, {len(tally.contradictions)} contradictions", flush=True)
+    if tally.contradictions:
+        raise SystemExit("\n".join(tally.contradictions[:20]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,113 @@
+"""Random lists through the real pipeline never contradict a class, and each named assumption is one that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.rank_cap.places import ASSUMPTIONS
+from tests.rank_cap.differential import Case, World, ask, contradictions, dropped, run, world
+
+ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
+
+
+def test_some_hundred_random_recalls_contradict_no_class() -> None:
+    tally = run(range(300))
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
+    assert set(tally.seen_without_data) == ALL_SEEN - {"unreachable: out"}
+
+
+@pytest.mark.slow
+def test_three_thousand_random_recalls_contradict_no_class() -> None:
+    tally = run(range(1_000_000, 1_003_000))  # not those of `make differential`
+    assert tally.contradictions == []
+    assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
+    assert tally.without_data > 300
+
+
+# ---------------------------------------------------------------------- each assumption, dropped once on purpose
+
+
+@pytest.fixture(scope="module")
+def folding() -> Iterator[World]:
+    with world("folding and weighed") as where:
+        yield where
+
+
+def ords(where: World, *ids: str) -> list[int]:
+    """Return the rows of these memories, part after part."""
+    return [row.ord for id in ids for row in where.rows if row.id == id]
+
+
+def weighing(where: World, *importances: float) -> list[int]:
+    """Return the row of a memory of its own text, one for each importance."""
+    left = [row for row in where.rows if row.id < "m20" and row.id not in ("m00", "m01", "m02")]
+    out = []
+    for importance in importances:
+        row = next(row for row in left if row.importance == importance)
+        left.remove(row)
+        out.append(row.ord)
+    return out
+
+
+def case_against(name: str, where: World) -> tuple[Case, str]:
+    """Return a question that keeps every assumption but ``name``, and the leg of which the class fails."""
+    long = next(row.id for row in where.rows if row.part == 8)
+    even = weighing(where, *[0.5] * 3)
+    plan: dict[str, Any] = {"weights": {"lexical": 1.0, "graph": 0.35}, "prior": False}
+    lexical, graph = weighing(where, 1.0, 0.8, 0.2, 1.0), [even[0]]
+    how: dict[str, Any] = {"limit": 3}
+    fails: frozenset[str] = frozenset()
+    leg = "graph"
+    if name == "lists as deep as k":
+        lexical = lexical[:2]
+    elif name == "places counted before folding":
+        lexical = ords(where, long)
+    elif name == "every leg answers":
+        fails = frozenset({"lexical"})
+    elif name == "equal importance":
+        plan |= {"prior": True, "weights": {"lexical": 1.0, "graph": 0.9}}  # .9/61 < 1/63 < .9/61/.7
+        lexical, graph = weighing(where, 0.0, 0.0, 0.0), weighing(where, 1.0)
+    elif name == "sorted by relevance":
+        how["sort_by"] = "importance"
+        lexical, graph = weighing(where, 0.2, 0.5, 0.5), weighing(where, 1.0)
+    elif name == "offset 0":
+        how["offset"] = 1
+        graph, leg = even, "lexical"
+    elif name == "nothing withheld":
+        how["min_confidence"] = 1.0
+        graph, leg = even, "lexical"
+    elif name == "no reranker":
+        plan |= {"rerank": "composite", "rerank_depth": 6}
+        lexical = [*weighing(where, 0.0), *weighing(where, 1.0, 1.0, 1.0)]
+        graph, leg = even, "lexical"
+    recipe = semmem.recipe("seed", **{"reserve": {"lexical": 1}, **plan, "depths": {"dense": 0}})
+    scores = {"lexical": [1 - at / 50 for at in range(len(lexical))], "graph": [1.0, 0.5, 0.2][: len(graph)]}
+    return Case(recipe, how, {"lexical": lexical, "graph": graph}, scores, fails, most=4.0), leg
+
+
+@pytest.mark.parametrize("name", list(ASSUMPTIONS))
+def test_without_this_one_assumption_a_class_without_data_fails_and_the_recalls_own_does_not(
+    name: str, folding: World
+) -> None:
+    case, leg = case_against(name, folding)
+    found = ask(folding, case)
+    bare = semmem.reach(replace(case.recipe, rerank=None), found.limit)
+    assert name in bare.assumptions
+    assert dropped(found, case, leg) | ({name} if case.recipe.rerank else set()) == {name}
+    said = contradictions(found, bare)
+    assert said
+    assert any(one.startswith(leg) for one in said)
+    assert contradictions(found, found.reach) == []
+    assert found.reach.assumptions == ()
+
+
+def test_reach_without_data_names_no_assumption_that_it_does_not_make() -> None:
+    assert semmem.reach("default").assumptions == tuple(ASSUMPTIONS)
+    reranked = semmem.reach(semmem.recipe("default", rerank="composite")).assumptions
+    assert reranked == tuple(name for name in ASSUMPTIONS if name != "no reranker")
