@@ -48,7 +48,8 @@ def reach(
 
     Works with no store; with --namespace, on the recipe as that namespace's own settings make it. A leg is unreachable
     (never asked), boost-only (moves what others found, can bring in nothing of its own), possible (some lists let it
-    in) or guaranteed (no lists can keep it out).
+    in) or guaranteed (no lists can keep it out). Depths are those of a recall of k hits. What is taken for granted is
+    named under the table: without a question nobody knows how long the lists are, or what folds.
     """
     from semmem.model.errors import InvalidInput
 
@@ -140,6 +141,8 @@ def show_reach(door: Door, told: Reach) -> None:
                 f": it can move what other legs found, never bring its own into the top {told.k}.", "not red"
             )
         )
+    if told.assumptions:
+        door.out.print(f"As long as: {'; '.join(told.assumptions)}.", style="dim")
 
 
 _WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
