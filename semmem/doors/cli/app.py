@@ -13,6 +13,7 @@ import typer
 from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
 from semmem.doors.mcp import command as mcp
+from semmem.doors.model import command as model
 from semmem.doors.wire import EXIT_INTERRUPTED
 
 __all__ = ["app", "run"]
@@ -60,6 +61,7 @@ for register in (
 app.add_typer(graph.names, name="concepts")
 app.add_typer(settings.names, name="settings")
 app.add_typer(store.app, name="server")
+app.add_typer(model.names, name="model")
 
 
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

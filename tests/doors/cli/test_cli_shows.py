@@ -194,7 +194,7 @@ def test_a_terminal_shows_a_bar_before_anything_is_done(
 
 @pytest.mark.slow
 def test_a_recall_in_a_terminal_says_that_it_loads_the_model(store_url: str) -> None:
-    pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
+    pytest.importorskip("onnxruntime", reason="the dense leg needs: pip install 'semmem[minilm]'")
     import pty
 
     with semmem.connect(store_url, embedder="minilm") as mem:

@@ -15,7 +15,7 @@ from semmem.doors.cli.demo import show
 from semmem.doors.cli.demo.data import QUESTIONS, story
 from semmem.doors.cli.terminal import Terminal
 
-pytest.importorskip("sentence_transformers", reason="the dense leg needs: pip install 'semmem[local,minilm]'")
+pytest.importorskip("onnxruntime", reason="the dense leg needs: pip install 'semmem[minilm]'")
 
 
 def test_every_question_of_the_story_needs_the_graph_and_is_answered_with_it(store_url: str) -> None:

@@ -1,0 +1,1 @@
+"""The command line for the embedding model that runs on this machine."""

