@@ -19,7 +19,7 @@ import pytest
 
 import semmem
 from semmem.client import probe
-from semmem.concepts import aliases, names
+from semmem.concepts import aliases, claims, names
 from semmem.doors import control_characters, graph_files
 from semmem.doors.cli import import_export
 from semmem.doors.cli.demo import data
@@ -47,6 +47,10 @@ OURS = {
     "semmem.doors.http.keys._NAME": "an option of the command line",
     "semmem.doors.project": "the files of git of a folder that the client works in",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
+    "semmem.concepts.claims: '[a-z]{3,}'": "a date that another expression has found",
+    "semmem.concepts.claims: '\\\\b(?:of|st|nd|rd|th)\\\\b|(?<=\\\\d)(?:st|nd|rd|th)'": "a date that was found",
+    "semmem.concepts.claims: '[\\\\s.]|^(?:at|by|until|from)'": "a time that another expression has found",
+    "semmem.concepts.claims: '\\\\d{1,2}'": "a date that another expression has found",
     "semmem.config": "a file of settings",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
     "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",
@@ -87,6 +91,17 @@ def seconds(cell: str) -> Any:
     return csv._SECONDS.match(cell)
 
 
+def changed(whole: str) -> Any:
+    return claims.change(f"It was replaced by 5. {whole}", f"It is now 6. {whole}")
+
+
+CLAIMS: tuple[Shape, ...] = (
+    ("", "a ", "to"), ("moved", " from a", ""), ("", "1.", "x"), ("", "a.a", "@"), ("", "a replaced ", ""),
+    ("", "./", "!"),
+    ("", "1 may", ""), ("was renamed", " ", "x"), ("", "no ", "longer"), ("A ", "a-", ""), ("", "1,", ""),
+)  # fmt: skip
+
+
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
     "semmem.read.question._COLLECTS": (
@@ -97,6 +112,20 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
+    "semmem.concepts.claims._CUE": (changed, CLAIMS),
+    "semmem.concepts.claims._FROM_TO": (changed, CLAIMS),
+    "semmem.concepts.claims._IN_PLACE_OF": (changed, CLAIMS),
+    "semmem.concepts.claims._NAMED": (changed, CLAIMS),
+    "semmem.concepts.claims._NOT": (changed, CLAIMS),
+    "semmem.concepts.claims._NUMBERED": (changed, CLAIMS),
+    "semmem.concepts.claims._PLACE": (changed, CLAIMS),
+    "semmem.concepts.claims._RENAMES": (changed, CLAIMS),
+    "semmem.concepts.claims._REPLACED_WITH": (changed, CLAIMS),
+    "semmem.concepts.claims._REPLACES": (changed, CLAIMS),
+    "semmem.concepts.claims._VALUE": (changed, CLAIMS),
+    "semmem.concepts.claims._WAS_RENAMED": (changed, CLAIMS),
+    "semmem.concepts.claims._WAS_REPLACED": (changed, CLAIMS),
+    "semmem.concepts.claims._WORD": (changed, CLAIMS),
     "semmem.concepts.aliases._BRACKETS": (
         aliases.acronyms,
         (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),
