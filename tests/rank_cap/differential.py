@@ -86,7 +86,7 @@ def world(kind: str) -> Iterator[World]:
             mem._legs[name] = leg
         mem.remember_many(items)
         scope = mem.store.scope(("default",), semmem.Filters(), ())
-        heads = mem.store.heads(("default",), range(1, 40 * 9))
+        heads = mem.store.candidate_info(("default",), range(1, 40 * 9))
         split = {head.id for head in heads.values() if head.part}
         rows = [head for head in heads.values() if head.part or head.id not in split]
         assert len(rows) == scope.size
