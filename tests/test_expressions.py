@@ -29,6 +29,7 @@ from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
 from semmem.model import filters
 from semmem.read import question
+from semmem.text import credentials as secrets
 from semmem.text import passages, tokens
 from semmem.text import passages as searched
 from semmem.text import passages as text
@@ -102,6 +103,14 @@ CLAIMS: tuple[Shape, ...] = (
 )  # fmt: skip
 
 
+SECRETS: tuple[Shape, ...] = (
+    ("", "a1B", ""), ("eyJ", "a", "."), ("a://", "b", ":"), ("", "a://b:", "@"), ("-----BEGIN ", "A ", ""),
+    ("", "sk-", ""),
+    ("password", " ", "x"), ("", "password for ", ""), ("password is ", "a", "'"), ("", "eyJaaaaaaaa.", ""),
+    ("", "-a1", ""),
+)  # fmt: skip
+
+
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
     "semmem.read.question._COLLECTS": (
@@ -126,6 +135,12 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.concepts.claims._WAS_RENAMED": (changed, CLAIMS),
     "semmem.concepts.claims._WAS_REPLACED": (changed, CLAIMS),
     "semmem.concepts.claims._WORD": (changed, CLAIMS),
+    "semmem.text.credentials._FORMATS": (secrets.credentials, SECRETS),
+    "semmem.text.credentials._HEX": (secrets.credentials, SECRETS),
+    "semmem.text.credentials._RUN": (secrets.credentials, SECRETS),
+    "semmem.text.credentials._SAID": (secrets.credentials, SECRETS),
+    "semmem.text.credentials._SIGN": (secrets.credentials, SECRETS),
+    "semmem.text.credentials._UUID": (secrets.credentials, SECRETS),
     "semmem.concepts.aliases._BRACKETS": (
         aliases.acronyms,
         (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),
