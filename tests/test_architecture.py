@@ -201,6 +201,74 @@ def test_no_tracked_file_names_a_folder_of_one_machine() -> None:
     assert [name(f) for f in files if places.search(f.read_text(encoding="utf-8"))] == []
 
 
+STORES = (ROOT / "semmem" / "stores").resolve()
+ASKING = [path for path in (*SOURCES, *HARNESS) if not path.is_relative_to(STORES)]
+"""Modules that ask a store; the stores themselves have more methods than their protocols say."""
+
+
+def annotations(tree: ast.AST) -> list[tuple[str, str]]:
+    """Return (name, annotation) of every argument, attribute and variable that has one."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            found.append((node.arg, ast.unparse(node.annotation)))
+        elif isinstance(node, ast.AnnAssign):
+            found.append((ast.unparse(node.target).rpartition(".")[2], ast.unparse(node.annotation)))
+    return found
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *HARNESS, *sorted((ROOT / "tests").rglob("*.py"))], ids=name)
+def test_a_store_has_a_type_wherever_it_is_handed_on(path: Path) -> None:
+    untyped = [
+        n for n, of in annotations(ast.parse(path.read_text(encoding="utf-8"))) if n.endswith("store") and of == "Any"
+    ]
+    assert untyped == []
+
+
+def asked_of_stores(tree: ast.AST) -> list[tuple[str, str]]:
+    """Return ("store", "vectors" or "graph", the attribute) of all that is asked of a store or of a part of one."""
+    modules = {
+        a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom | ast.Import) for a in n.names
+    }
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        of = ast.unparse(node.value).split(".")
+        if of[-1] in ("store", "_store") and not (len(of) == 1 and of[0] in modules):
+            found.append(("store", node.attr))
+        elif of[-1] in ("vectors", "graph") and len(of) > 1 and of[-2] in ("store", "_store"):
+            found.append((of[-1], node.attr))
+    return found
+
+
+@pytest.mark.parametrize("path", ASKING, ids=name)
+def test_nothing_is_asked_of_a_store_that_its_protocol_does_not_say(path: Path) -> None:
+    from semmem.model.store import GraphStore, Store, VectorStore
+
+    says = {"store": {*dir(Store), "url"}, "vectors": set(dir(VectorStore)), "graph": set(dir(GraphStore))}
+    asked = asked_of_stores(ast.parse(path.read_text(encoding="utf-8")))
+    assert [f"{of}.{what}" for of, what in asked if what not in says[of]] == []
+
+
+def test_what_is_asked_of_a_store_is_seen_wherever_the_store_lies() -> None:
+    tree = ast.parse("store.get; self._store.gone; mem.store.vectors.nearest; looked.store.graph.gone; graph.gone")
+    found = {("store", "get"), ("store", "gone"), ("store", "vectors"), ("store", "graph"), ("vectors", "nearest")}
+    assert set(asked_of_stores(tree)) == {*found, ("graph", "gone")}
+
+
+def test_a_type_checker_looks_at_all_that_asks_a_store() -> None:
+    import tomllib
+
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    assert mypy["strict"] is True
+    assert set(mypy["packages"]) == {"semmem", "eval"}
+    silenced = [
+        module for one in mypy["overrides"] for module in one["module"] if module.startswith(("semmem", "eval"))
+    ]
+    assert silenced == []
+
+
 def test_every_regular_expression_is_listed_with_the_texts_that_would_be_slow_for_it() -> None:
     found = set(expressions())
     assert {name for name in found if not ours(name)} == set(FOREIGN), "list it in tests/test_expressions.py"
