@@ -112,7 +112,6 @@ def test_a_recipe_that_was_tailored_is_not_made_again_until_what_was_read_change
     assert tailor.fit(DEFAULT, ("a",), json.dumps(rows(a={"weights.graph": 0.6})))[0].weights["graph"] == 0.6
     assert tailor.fit(recipe("seed"), ("a",), raw)[0].name == "seed"
     assert tailor.fit(DEFAULT, ("a", "b"), raw)[0] is DEFAULT
-    assert tailor.fit(DEFAULT, ("a",), None) == (DEFAULT, {}, None)
 
 
 def test_changing_keeps_what_was_set_and_unsetting_takes_it_away() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from semmem.concepts.rules import keys_of_other_names
 from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.model.protocols import Extractor
 from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
-from semmem.text.passages import other_names, searched_text
+from semmem.text.passages import read_text
 from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 
-__all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "read_text", "required", "spelling"]
+__all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "required", "spelling"]
 
 MOST_RENEWED = 200
 """Memories that one write reads again at most; what is left waits for maintain."""
@@ -39,11 +38,6 @@ class Mentions:
         self._extractor = extractor
         self._language: str = getattr(extractor, "language", "english")
         self._most = _MOST_ASKED if hasattr(extractor, "prepare") else MOST_RENEWED
-
-    def subjects(self, memory: Memory) -> set[int]:
-        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
-        found = self._extractor.subjects(read_text(memory), memory.title)
-        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
 
     def named(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
         try:
@@ -141,11 +135,6 @@ class Mentions:
                     break
                 again.add(ord)
         return again
-
-
-def read_text(memory: Memory) -> str:
-    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
-    return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
 
 
 _STEM, _BIGRAM, _NAME = int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)

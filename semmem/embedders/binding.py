@@ -6,7 +6,7 @@ Where nobody chooses one, it is the one that fills the store, by the name that i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import Lock
 from typing import Any
@@ -19,7 +19,7 @@ from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidIn
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 
-__all__ = ["Encoder", "QuestionVectors"]
+__all__ = ["Encoder", "QuestionVectors", "embed_texts"]
 
 
 class Encoder:
@@ -230,3 +230,17 @@ class QuestionVectors:
         vector = encoded(found.embed([query])[0], identity(found))
         self._loaded = True
         return vector
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
+    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
+    import numpy as np
+
+    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
+    if not np.isfinite(norms).all() or not norms.all():
+        raise EmbedderUnavailable(
+            f"The embedder {embedder.name} returned an array of shape {vectors.shape} for {len(texts)} texts; it must "
+            f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
+        )
+    return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]

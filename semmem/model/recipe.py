@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Unpack, get_args
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RECIPES",
     "SETTINGS",
+    "USUAL_DEPTH",
     "ConversationSettings",
     "Fusion",
     "GraphSettings",
@@ -40,10 +41,16 @@ __all__ = [
     "RankConstant",
     "Recipe",
     "check",
+    "deep_enough",
+    "full_depths",
     "recipe",
     "rules",
     "setting",
 ]
+
+
+USUAL_DEPTH = 100
+"""Memories that a leg returns where the recipe does not say how many."""
 
 
 def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -83,7 +90,7 @@ class Recipe:
         Each(Number(0, 10_000, whole=True), merge=True),
         "memories that the leg may return; 0: not called",
         "leg",
-    ] = field(default_factory=lambda: {"lexical": 100, "dense": 100, "graph": 100})
+    ] = field(default_factory=lambda: dict.fromkeys(("lexical", "dense", "graph"), USUAL_DEPTH))
     timeouts: Annotated[
         Mapping[str, float], Each(Number(0.001, 3600), merge=True), "seconds that the leg may take", "leg"
     ] = field(default_factory=lambda: {"lexical": 5.0, "dense": 10.0, "graph": 5.0})
@@ -140,7 +147,7 @@ class Recipe:
     @property
     def legs(self) -> tuple[str, ...]:
         """Names of the legs that are called: weight above 0 and depth above 0."""
-        return tuple(leg for leg, w in self.weights.items() if w > 0 and self.depths.get(leg, 100) > 0)
+        return tuple(leg for leg, w in self.weights.items() if w > 0 and self.depths.get(leg, USUAL_DEPTH) > 0)
 
     @property
     def regimes(self) -> tuple[str, ...]:
@@ -305,3 +312,19 @@ def check(recipe: Recipe) -> None:
             raise InvalidInput(f"regime_weights has a regime {regime!r} that no rank constant names.")
         if strange := [leg for leg in weights if leg not in recipe.weights]:
             raise InvalidInput(f"regime_weights has a leg {strange[0]!r} that has no weight of its own.")
+
+
+def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
+    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
+
+    A recipe with headroom wants a multiple of them, of every leg.
+    """
+    least = max(recipe.headroom, 1) * wanted
+    deep = recipe.legs if recipe.headroom else tuple(full_depths(recipe))
+    raised = {leg: least for leg in deep if recipe.depths.get(leg, USUAL_DEPTH) < least}
+    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe
+
+
+def full_depths(recipe: Recipe) -> dict[str, int]:
+    """Return the depth of each leg that the recipe does not keep shallow on purpose."""
+    return {leg: n for leg in recipe.legs if (n := recipe.depths.get(leg, USUAL_DEPTH)) >= USUAL_DEPTH}

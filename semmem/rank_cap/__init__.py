@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written, exact_floor
 from semmem.rank_cap.classes import leg_reach, noted, rank_scaled
 from semmem.rank_cap.given import Given
-from semmem.rank_cap.places import ASSUMPTIONS, Lists, deep_enough
+from semmem.rank_cap.places import ASSUMPTIONS, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
 from semmem.rank_cap.score_classes import score_reach
 

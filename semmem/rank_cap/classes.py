@@ -33,10 +33,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
 from semmem.rank_cap.given import Given, noise
-from semmem.rank_cap.places import USUAL_DEPTH
 from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
 

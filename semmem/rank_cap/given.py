@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import NOISE, agreed_places
-from semmem.rank_cap.places import USUAL_DEPTH, Lists
+from semmem.rank_cap.places import Lists
 
 __all__ = ["Given", "Reserved"]
 

@@ -8,15 +8,11 @@ step between fusion and the hits says what it can do to a place (``Effect``), an
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from semmem.model.recipe import Recipe
-
-__all__ = ["ASSUMPTIONS", "USUAL_DEPTH", "Effect", "Listed", "Lists", "deep_enough", "merged"]
-
-USUAL_DEPTH = 100
+__all__ = ["ASSUMPTIONS", "Effect", "Listed", "Lists", "merged"]
 
 ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -131,15 +127,3 @@ def merged(keys: Collection[Hashable], relations: Sequence[Mapping[Any, Hashable
                 parent[root(("key", key))] = root((number, relation[key]))
     numbers: dict[Hashable, int] = {}
     return {key: numbers.setdefault(root(("key", key)), len(numbers)) for key in keys}
-
-
-def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
-
-    A recipe with headroom wants a multiple of them, of every leg.
-    """
-    full = [leg for leg in recipe.legs if recipe.depths.get(leg, USUAL_DEPTH) >= USUAL_DEPTH]
-    least = max(recipe.headroom, 1) * wanted
-    deep = recipe.legs if recipe.headroom else full
-    raised = {leg: least for leg in deep if recipe.depths.get(leg, USUAL_DEPTH) < least}
-    return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe

@@ -22,10 +22,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
 from semmem.rank_cap.given import Given, noise
-from semmem.rank_cap.places import USUAL_DEPTH
 from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.rank_cap.score_bounds import (
     MEEK,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from semmem.fusion import Fused, rank_as
 from semmem.model.exchange import Head, Question, Ranking, Scope
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Key",
     "alone",
     "confidence",
+    "deeper",
     "gather",
     "settle",
     "total",
@@ -192,3 +193,17 @@ def confidence(found: Candidates) -> float:
     if not parts:
         parts = [score for leg, score in found.best.items() if leg != "graph"]
     return sum(min(1.0, max(0.0, part)) for part in parts) / len(parts) if parts else 0.0
+
+
+_DEEPEST = 1_000
+
+
+def deeper(found: Candidates) -> Recipe | None:
+    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
+
+    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
+    """
+    depths = full_depths(found.recipe)
+    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
+    short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
+    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None

@@ -178,12 +178,8 @@ class Tailor:
         self._legs = legs
         self._made: dict[tuple[int, tuple[str, ...], str], tuple[Recipe, Recipe, Mapping[str, Any], str | None]] = {}
 
-    def fit(
-        self, base: Recipe, namespaces: Sequence[str], raw: str | None
-    ) -> tuple[Recipe, Mapping[str, Any], str | None]:
+    def fit(self, base: Recipe, namespaces: Sequence[str], raw: str) -> tuple[Recipe, Mapping[str, Any], str | None]:
         """Return what ``fitted`` does; ``raw`` is its rows as JSON, as ``Scope.settings`` has them."""
-        if raw is None:
-            return base, {}, None
         key = (id(base), tuple(namespaces), raw)
         made = self._made.get(key)
         if made is None or made[0] is not base:

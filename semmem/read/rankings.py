@@ -2,32 +2,142 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from semmem.model.clock import Clock
-from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError
+from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
-from semmem.rank_cap.places import USUAL_DEPTH
-from semmem.read.candidates import Candidates
-from semmem.read.threads import Task, Threads
 
-__all__ = ["Asking", "deeper", "reason"]
+__all__ = ["Asking", "Task", "Threads", "reason"]
+
+T = TypeVar("T")
+
+_MOST_OVERDUE = 4
+"""Tasks of one leg that may be overdue at a time."""
+
+_IDLE_S = 60.0
 
 _LONGEST_LOADING = 120.0
 """Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
 
 _LONGEST_QUEUE = 30.0
 """Seconds that the legs asked side by side wait for threads, all of them together."""
+
+
+class Task(Future[T]):
+    """A future that knows whose work it is."""
+
+    def __init__(self, leg: str, work: Callable[[], T]) -> None:
+        super().__init__()
+        self.leg = leg
+        self.work: Callable[[], T] | None = work
+        self.overdue = False
+
+
+class Threads:
+    """Up to ``most`` threads; one whose task is overdue is not counted any more, and another takes its place.
+
+    They are daemons: a process ends without waiting for a leg that does not return.
+    """
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self._change = threading.Condition()
+        self._waiting: deque[Task[Any]] = deque()
+        self._overdue: Counter[str] = Counter()
+        self._alive = self._idle = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """Begin nothing any more; what runs ends by itself."""
+        with self._change:
+            self._closed = True
+            waiting, self._waiting = self._waiting, deque()
+            self._change.notify_all()
+        for task in waiting:
+            task.cancel()
+
+    def submit(self, leg: str, work: Callable[[], T]) -> Task[T]:
+        """Let a thread do ``work`` for ``leg``. Raises LegFailed while too many of the leg's tasks are overdue."""
+        task = Task(leg, work)
+        with self._change:
+            if self._closed:
+                raise StoreClosed()
+            if self._overdue[leg] >= _MOST_OVERDUE:
+                raise LegFailed(
+                    f"{_MOST_OVERDUE} earlier questions to {leg} still run, past their time; until one ends it is not "
+                    "asked again."
+                )
+            self._waiting.append(task)
+            self._serve()
+        return task
+
+    def give_up(self, task: Task[Any]) -> None:
+        """Drop ``task`` if it has not begun; else let another thread take the place of the one that it keeps."""
+        if task.cancel():
+            with self._change:
+                if task in self._waiting:
+                    self._waiting.remove(task)
+            return
+        with self._change:
+            if task.overdue or task.done():
+                return
+            task.overdue = True
+            self._overdue[task.leg] += 1
+            self._alive -= 1
+            self._serve()
+
+    def _serve(self) -> None:
+        """Wake a thread for what waits, or start one."""
+        if self._idle < len(self._waiting) and self._alive < self._most:
+            self._alive += 1
+            threading.Thread(target=self._run, name="semmem-leg", daemon=True).start()
+        self._change.notify()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            _do(task)
+            with self._change:
+                if task.overdue:
+                    self._overdue[task.leg] -= 1
+                    return
+            del task
+
+    def _next(self) -> Task[Any] | None:
+        """Return what to do next, None when there has been nothing for a minute or this is closed."""
+        with self._change:
+            self._idle += 1
+            try:
+                if not self._change.wait_for(lambda: self._waiting or self._closed, _IDLE_S) or self._closed:
+                    self._alive -= 1
+                    return None
+                return self._waiting.popleft()
+            finally:
+                self._idle -= 1
+
+
+def _do(task: Task[Any]) -> None:
+    """Do the work of ``task`` unless it was cancelled, and keep its answer or its error."""
+    work, task.work = task.work, None
+    if work is None or not task.set_running_or_notify_cancel():
+        return
+    try:
+        answer = work()
+    except BaseException as error:  # noqa: BLE001  # whoever waits for the task gets it
+        task.set_exception(error)
+    else:
+        task.set_result(answer)
 
 
 class Asking:
@@ -160,21 +270,3 @@ def reason(error: Exception) -> str:
     """Return why something could not answer, on one line."""
     message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
     return " ".join(message.split())[:500]
-
-
-_DEEPEST = 1_000
-
-
-def deeper(found: Candidates) -> Recipe | None:
-    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
-
-    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
-    """
-    depths = _full_depths(found.recipe)
-    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
-    short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
-    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None
-
-
-def _full_depths(recipe: Recipe) -> dict[str, int]:
-    return {leg: n for leg in recipe.legs if (n := recipe.depths.get(leg, USUAL_DEPTH)) >= USUAL_DEPTH}

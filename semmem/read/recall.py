@@ -14,15 +14,14 @@ from semmem.legs.conversation import takes_turns
 from semmem.model.errors import EmbedderReplaced, InvalidInput
 from semmem.model.exchange import Head, Kinds, Question, Scope, Talk, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
-from semmem.rank_cap.places import deep_enough
-from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, gather, settle, total
+from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, deeper, gather, settle, total
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
 from semmem.read.question import checked, listen
-from semmem.read.rankings import Asking, deeper, reason
+from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
 from semmem.read.steps import cut, page
 from semmem.rerankers import load as load_reranker
@@ -77,7 +76,10 @@ class Recaller:
         timings: dict[str, float] = {}
         scope = self._store.scope(namespaces, filters, exclude, name_candidates(text))
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
-        recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings if tailor else None)
+        settings: Mapping[str, Any] = {}
+        wrong: str | None = None
+        if tailor and scope.settings is not None:
+            recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings)
         found = self.candidates(text, scope, deep_enough(recipe, limit + offset), vector, timings)
         kept = cut(found, how)
         if len(kept) < limit + offset and (again := deeper(found)) is not None:

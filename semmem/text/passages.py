@@ -268,6 +268,11 @@ def embedded_text(memory: Memory) -> str:
     return encoded_text(memory.title, memory.text, memory.author, names)
 
 
+def read_text(memory: Memory) -> str:
+    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
+    return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
+
+
 def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
     """Return, by ord, the whole memory and its passage that is indexed there; what was forgotten meanwhile is left out.
 

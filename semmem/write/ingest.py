@@ -16,6 +16,7 @@ from reprlib import repr as shown
 from typing import Any, Literal
 
 from semmem.embedders import identity
+from semmem.embedders.binding import embed_texts
 from semmem.model.errors import (
     BadItem,
     Conflict,
@@ -32,7 +33,6 @@ from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
 from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
-from semmem.write.rebuild import embed_texts
 from semmem.write.relink import Knowledge, Upkeep
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from semmem.embedders import identity
-from semmem.embedders.binding import Encoder
+from semmem.embedders.binding import Encoder, embed_texts
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
@@ -19,7 +19,7 @@ from semmem.model.store import VectorStore
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text
 
-__all__ = ["embed_texts", "fill_in", "replace_vectors"]
+__all__ = ["fill_in", "replace_vectors"]
 
 BATCH = 256
 """Memories embedded and stored at a time: what an interrupted call does twice at most."""
@@ -30,20 +30,6 @@ _ROUNDS = 8
 _PATIENCE = 900.0
 _PAUSE = 0.3
 Progress = Callable[[int], None] | None
-
-
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
-    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
-    import numpy as np
-
-    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
-    norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
-    if not np.isfinite(norms).all() or not norms.all():
-        raise EmbedderUnavailable(
-            f"The embedder {embedder.name} returned an array of shape {vectors.shape} for {len(texts)} texts; it must "
-            f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
-        )
-    return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
 
 
 def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -> Rebuilt:

@@ -18,14 +18,14 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
-from semmem.concepts.mentions import AT_ONCE, Mentions, read_text
-from semmem.concepts.rules import corrected, with_other_names
+from semmem.concepts.mentions import AT_ONCE, Mentions
+from semmem.concepts.rules import corrected, keys_of_other_names, with_other_names
 from semmem.model.exchange import Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
 from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
-from semmem.text.passages import other_names
+from semmem.text.passages import other_names, read_text
 
 __all__ = ["Knowledge", "Upkeep"]
 
@@ -78,7 +78,7 @@ class Upkeep:
             try:
                 candidates, subjects = (
                     self._extractor.candidates(read_text(memory), memory.title),
-                    self._mentions.subjects(memory),
+                    self.subjects(memory),
                 )
             except Exception:
                 if unread is None:
@@ -101,6 +101,11 @@ class Upkeep:
             own[namespace] = brought
             arrivals[namespace] = brought - stored
         return Knowledge(moment, known, own, arrivals, corrections)
+
+    def subjects(self, memory: Memory) -> set[int]:
+        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
+        found = self._extractor.subjects(read_text(memory), memory.title)
+        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
 
     def prepare(self, memories: Collection[Memory]) -> None:
         """Let an extractor that asks a model ask about all of ``memories`` together."""
@@ -365,7 +370,7 @@ class Upkeep:
         about: set[int] = set()
         for batch in self._batches(namespace, 0):
             for _, memory in batch:
-                about.update(into.key(at) for at in self._mentions.subjects(memory))
+                about.update(into.key(at) for at in self.subjects(memory))
         return {namespace: into.forms(about)}
 
     def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Memory]]]:

@@ -15,7 +15,7 @@ import pytest
 import semmem
 from semmem.model.errors import LegFailed, StoreClosed
 from semmem.model.search import Result
-from semmem.read.threads import Threads
+from semmem.read.rankings import Threads
 
 ASLEEP = semmem.recipe(
     "lexical", weights={"asleep": 1}, rank_constants={"asleep": 60}, timeouts={"asleep": 0.05, "lexical": 30}
