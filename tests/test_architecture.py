@@ -251,6 +251,27 @@ def test_nothing_is_asked_of_a_store_that_its_protocol_does_not_say(path: Path) 
     assert [f"{of}.{what}" for of, what in asked if what not in says[of]] == []
 
 
+def test_no_test_asks_a_store_for_what_none_has() -> None:
+    from semmem.stores.postgres.graph import PostgresGraph
+    from semmem.stores.postgres.store import PostgresStore
+    from semmem.stores.postgres.vectors import PostgresVectors
+    from semmem.stores.sqlite.store import SqliteStore
+
+    own = {"_pool", "url"}  # made when a store is opened
+    has = {
+        "store": {*dir(PostgresStore), *dir(SqliteStore), "vectors", "graph", *own},
+        "vectors": {*dir(PostgresVectors), *own},
+        "graph": {*dir(PostgresGraph), *own},
+    }
+    wrong = [
+        f"{name(path)}: {of}.{what}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for of, what in asked_of_stores(ast.parse(path.read_text(encoding="utf-8")))
+        if what not in has[of]
+    ]
+    assert wrong == []
+
+
 def test_what_is_asked_of_a_store_is_seen_wherever_the_store_lies() -> None:
     tree = ast.parse("store.get; self._store.gone; mem.store.vectors.nearest; looked.store.graph.gone; graph.gone")
     found = {("store", "get"), ("store", "gone"), ("store", "vectors"), ("store", "graph"), ("vectors", "nearest")}
