@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from semmem.client.asynchronous import AsyncSemmem, aconnect
     from semmem.client.memory import Semmem, connect
     from semmem.client.probe_stages import Probe, Probed
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 __all__ = [
     "RECIPES",
     "AccessDenied",
+    "AsyncSemmem",
     "BackupReport",
     "BadItem",
     "Concept",
@@ -100,6 +102,7 @@ __all__ = [
     "StoreUnavailable",
     "UnknownRecipe",
     "Within",
+    "aconnect",
     "connect",
     "copy",
     "dedup",
@@ -112,6 +115,10 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "client.asynchronous": (
+        "AsyncSemmem",
+        "aconnect",
+    ),
     "client.memory": (
         "Semmem",
         "connect",

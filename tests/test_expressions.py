@@ -23,7 +23,7 @@ from semmem.concepts import aliases, claims, names
 from semmem.doors import control_characters, graph_files
 from semmem.doors.cli import import_export
 from semmem.doors.cli.demo import data
-from semmem.doors.http import keys
+from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
@@ -112,6 +112,7 @@ SECRETS: tuple[Shape, ...] = (
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
+    "semmem.doors.http.app._TAG": (app._TAG.fullmatch, (('"', "1", ""), ('"', "1", '"'))),
     "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
     "semmem.read.question._COLLECTS": (
         question._COLLECTS.search,

@@ -32,7 +32,7 @@ from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
-from semmem.stores import open_store
+from semmem.stores import is_server, open_store
 from semmem.write.ingest import Ingest
 from semmem.write.messages import message_items
 from semmem.write.relink import Upkeep
@@ -53,21 +53,27 @@ def connect(
 
     ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
     another folder; ``postgresql://…`` a server of yours; ``sqlite:notes.db`` one file, with the lexical leg alone and
-    the other two degraded. ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for
-    the one that fills the store, in an empty store MiniLM where it is installed. ``extractor``: a name (``rules``,
-    ``spacy``, ``precomputed``, ``llm``), an object, or None for ``rules``. ``legs`` are your own, as in
-    ``register_leg``. ``settings`` override ``semmem.toml`` and the environment (see semmem.Settings), which also
-    choose the recipe where none is given.
+    the other two degraded; ``http://127.0.0.1:8765`` what ``semmem serve`` offers, with ``key=…`` where it wants one.
+    ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for the one that fills the store, in an
+    empty store MiniLM where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an
+    object, or None for ``rules``. ``legs`` are your own, as in ``register_leg``. ``settings`` override ``semmem.toml``
+    and the environment (see semmem.Settings), which also choose the recipe where none is given.
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.
     """
     where = _url(url)
     chosen = Settings.load(**settings)
+    if is_server(place := where or chosen.url):
+        from semmem.client.http import open_server
+
+        assert place is not None
+        its_own = {"recipe": recipe, "embedder": embedder, "extractor": extractor, "legs": legs}
+        return open_server(place, chosen, its_own)
     plan = recipe_of(chosen) if recipe is None else find_recipe(recipe)
     warn_of_barred_legs(plan, stacklevel=2)
     store = open_store(
-        where or chosen.url,
+        place,
         home=chosen.home,
         pool_size=chosen.pool_size,
         idle_stop_s=chosen.idle_stop_s,

@@ -57,6 +57,7 @@ class SettingValues(TypedDict, total=False):
     llm_key: Any
     llm_cache: str | PathLike[str] | None
     llm_timeout_s: float
+    key: Any
     pool_size: int
     idle_stop_s: float
     start_timeout_s: float

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from semmem.files import data_folder, expanded
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, LocalOnly
 from semmem.model.store import Store
 
-__all__ = ["Target", "check_file", "masked", "open_store", "parse_url"]
+__all__ = ["Target", "check_file", "is_server", "masked", "open_store", "parse_url"]
 
 
 def open_store(
@@ -87,13 +87,18 @@ class Target:
     dsn: str | None = field(default=None, repr=False)
 
 
+def is_server(url: str | None) -> bool:
+    """Return whether a URL is that of ``semmem serve``, and not of a store."""
+    return url is not None and url.strip().lower().startswith(("http://", "https://"))
+
+
 def parse_url(url: str | None, *, home: Path | None) -> Target:
     """Read a store URL.
 
     None and ``embedded:`` mean ``home``, or the platform's folder where that is None too. A path after ``embedded:``
     or ``sqlite:`` is absolute behind ``///`` and relative to the working folder otherwise; it is taken as written
     (no percent-decoding), a leading ``~`` is the user's home. Raises InvalidInput for anything else; the message never
-    repeats the URL, for a password may stand in it.
+    repeats the URL, for a password may stand in it. Raises LocalOnly for the URL of a server.
     """
     text = "" if url is None else url.strip()
     if "\0" in text:
@@ -102,6 +107,8 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     scheme = scheme.lower()
     if url is None or (scheme == "embedded" and not rest):
         return Target("embedded", path=(data_folder() if home is None else expanded(home)).absolute())
+    if is_server(text):
+        raise LocalOnly("This works on a store itself, and that is the URL of a server; give the store's own URL.")
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":

@@ -67,6 +67,8 @@ def test_the_commands_run_in_the_order_in_which_they_stand(capfd: pytest.Capture
 @pytest.mark.usefixtures("_own_store")
 def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks("python"):
+        if "http://" in block:  # of a server, see test_readme_http.py
+            continue
         exec(compile(block, "README.md", "exec"), {})  # the examples are ours
     printed = capsys.readouterr().out
     assert "'regex': " in printed

@@ -131,9 +131,11 @@ class Door:
 
     def _check_file(self) -> None:
         from semmem.config import Settings
-        from semmem.stores import check_file, parse_url
+        from semmem.stores import check_file, is_server, parse_url
 
         settings = Settings.load(**({} if self.url is None else {"url": self.url}))
+        if is_server(settings.url):
+            return
         check_file(parse_url(settings.url, home=settings.home))
 
     @property

@@ -105,14 +105,18 @@ def _is_address(name: str) -> bool:
 class Guarded:
     """An ASGI application behind a guard: Host and Origin are checked, and the key, whose Key is put into the scope.
 
-    ``open_paths`` are answered without a key, to whoever may ask at all.
+    ``open_paths`` are answered without a key, to whoever may ask at all. ``wants_key``: a key is wanted where there is
+    none, too, so that a server which had keys when it was started is not open to all when the last one is removed.
     """
 
-    def __init__(self, app: App, guard: Guard, keys: Keys, *, open_paths: Iterable[str] = ()) -> None:
+    def __init__(
+        self, app: App, guard: Guard, keys: Keys, *, open_paths: Iterable[str] = (), wants_key: bool = False
+    ) -> None:
         self.app = app
         self.guard = guard
         self.keys = keys
         self.open_paths = frozenset(open_paths)
+        self.wants_key = wants_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request that may be answered; answer any other with a problem."""
@@ -125,8 +129,9 @@ class Guarded:
         given = _headers(scope)
         try:
             self.guard.check(given.get("host"), given.get("origin"), scope.get("scheme", "http"))
-            open_ = scope["path"] in self.open_paths
-            scope[KEY] = None if open_ else self.keys.find(given.get("authorization"))
+            scope[KEY] = None
+            if scope["path"] not in self.open_paths:
+                scope[KEY] = self.keys.find(given.get("authorization"), wants_key=self.wants_key)
         except SemmemError as error:
             await send_problem(send, error)
             return

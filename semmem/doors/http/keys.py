@@ -116,13 +116,13 @@ class Keys:
             self._write([key for key in known.values() if key is not gone])
         return gone
 
-    def find(self, authorization: str | None) -> Key | None:
+    def find(self, authorization: str | None, *, wants_key: bool = False) -> Key | None:
         """Return the key in the header ``Authorization: Bearer …``; None where there are no keys at all.
 
-        Raises KeyRequired where there are and this is none of them.
+        Raises KeyRequired where there are and this is none of them, with ``wants_key`` also where there are none.
         """
         known = self._known()
-        if not known:
+        if not known and not wants_key:
             return None
         if authorization is None:
             raise KeyRequired("This server wants a key: send it as the header Authorization: Bearer KEY.")

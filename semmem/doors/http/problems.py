@@ -28,7 +28,7 @@ def problem(error: BaseException) -> dict[str, Any]:
     BadItem adds ``position`` and ``id``, Conflict ``names``. What is no error of semmem says nothing of the server.
     """
     known = isinstance(error, errors.SemmemError)
-    kind = type(error).__name__ if known and type(error).__name__ in errors.__all__ else "SemmemError"
+    kind = next((one.__name__ for one in type(error).__mro__ if one.__name__ in errors.__all__), "SemmemError")
     members: dict[str, Any] = {
         "type": f"urn:semmem:error:{kind}",
         "title": (getattr(errors, kind).__doc__ or "").strip().splitlines()[0],

@@ -1,0 +1,285 @@
+"""The facade for programs of asyncio: every verb awaited, over a store or a server.
+
+A verb runs in a thread. Cancelled while it waits for one, it is never called. Cancelled at work, the caller goes on at
+once: a stream of items ends at the next item, whose batch is then not stored; any other verb finishes by itself, gives
+its connection back, and nobody hears its answer. ``close`` waits for such verbs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial, update_wrapper, wraps
+from threading import Event
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+
+from semmem.client.memory import Semmem, connect
+from semmem.model.errors import InvalidInput, StoreClosed
+from semmem.model.keywords import SettingValues
+from semmem.model.protocols import Embedder, Extractor
+from semmem.model.recipe import Recipe
+from semmem.model.search import Factory
+
+__all__ = ["AsyncSemmem", "Opening", "aconnect"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb = Callable[Concatenate["AsyncSemmem", P], Coroutine[Any, Any, T]]
+
+_THREADS = 32
+_END = object()
+
+
+def aconnect(
+    url: str | None = None,
+    *,
+    recipe: str | Recipe | None = None,
+    embedder: str | Embedder | None = None,
+    extractor: str | Extractor | None = None,
+    legs: Mapping[str, Factory] | None = None,
+    threads: int = _THREADS,
+    **settings: Unpack[SettingValues],
+) -> Opening:
+    """Open a store or a server for asyncio: ``async with aconnect() as mem`` or ``mem = await aconnect()``.
+
+    The arguments are those of ``connect``; ``threads`` is how many verbs may be at work at once.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1_000:
+        raise InvalidInput(f"threads must be from 1 to 1000, not {threads!r}.")
+    opened = partial(connect, url, recipe=recipe, embedder=embedder, extractor=extractor, legs=legs, **settings)
+    return Opening(opened, threads)
+
+
+class Opening:
+    """A Semmem that is about to be opened: to be awaited, or entered with ``async with``."""
+
+    def __init__(self, opened: Callable[[], Semmem], threads: int) -> None:
+        self._opened = opened
+        self._threads = threads
+        self._mem: AsyncSemmem | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncSemmem]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncSemmem:
+        self._mem = await self._open()
+        return self._mem
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._mem is not None
+        await self._mem.close()
+
+    async def _open(self) -> AsyncSemmem:
+        work = _Work(self._threads)
+        try:
+            opening = work.submit(self._opened)
+            try:
+                mem = await asyncio.wrap_future(opening)
+            except asyncio.CancelledError:
+                opening.add_done_callback(_close_if_open)  # nobody else can
+                raise
+        except BaseException:
+            work.end(wait=False)
+            raise
+        return AsyncSemmem(mem, work)
+
+
+def _close_if_open(opening: Future[Semmem]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+class _Work:
+    """The threads of one AsyncSemmem."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-async")
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        try:
+            return self._threads.submit(contextvars.copy_context().run, call)
+        except RuntimeError:
+            raise StoreClosed from None
+
+    async def run(self, call: Callable[[], T]) -> T:
+        return await asyncio.wrap_future(self.submit(call))
+
+    def end(self, *, wait: bool) -> None:
+        self._threads.shutdown(wait=wait, cancel_futures=True)
+
+
+def _described(verb: Callable[..., Any]) -> Callable[[Verb[P, T]], Verb[P, T]]:
+    """Give a method the name, the docstring and the arguments of the facade's."""
+
+    def described(method: Verb[P, T]) -> Verb[P, T]:
+        update_wrapper(method, verb)
+        return method
+
+    return described
+
+
+def _awaited(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
+    """Return a verb of the facade to be awaited."""
+
+    @_described(verb)
+    async def method(self: AsyncSemmem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        bound: Callable[..., T] = getattr(self.semmem, verb.__name__)
+        return await self._work.run(partial(bound, *args, **kwargs))
+
+    return method
+
+
+def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
+    """Return a verb that takes a stream of items, which may be an asynchronous one; cancelled, it ends at an item."""
+
+    @_described(verb)
+    async def method(self: AsyncSemmem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        bound: Callable[..., T] = getattr(self.semmem, verb.__name__)
+        named: dict[str, Any] = dict(kwargs)
+        given = args[0] if args else named.pop("items")
+        stop = Event()
+        items = _Items(given, asyncio.get_running_loop(), stop) if _is_stream(given) else given
+        if (told := named.get("progress")) is not None:
+            loop = asyncio.get_running_loop()
+            named["progress"] = lambda report: loop.call_soon_threadsafe(told, report)
+        try:
+            return await self._work.run(partial(bound, items, *args[1:], **named))
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    return method
+
+
+def _is_stream(given: Any) -> bool:
+    return isinstance(given, AsyncIterable) or (
+        isinstance(given, Iterable) and not isinstance(given, Mapping | str | bytes)
+    )
+
+
+class _Items:
+    """Items for a verb in a thread, from an iterable of either kind, until somebody says stop."""
+
+    def __init__(self, items: Any, loop: asyncio.AbstractEventLoop, stop: Event) -> None:
+        self._items = items
+        self._loop = loop
+        self._stop = stop
+
+    def __iter__(self) -> Iterator[Any]:
+        source = self._from_loop() if isinstance(self._items, AsyncIterable) else iter(self._items)
+        for item in source:
+            if self._stop.is_set():
+                raise asyncio.CancelledError
+            yield item
+        if self._stop.is_set():
+            raise asyncio.CancelledError
+
+    def _from_loop(self) -> Iterator[Any]:
+        items = aiter(self._items)
+
+        async def one() -> Any:
+            return await anext(items, _END)
+
+        while True:
+            future = asyncio.run_coroutine_threadsafe(one(), self._loop)
+            while True:
+                try:
+                    item = future.result(0.2)
+                    break
+                except TimeoutError:
+                    if self._stop.is_set():
+                        future.cancel()
+                        raise asyncio.CancelledError from None
+            if item is _END:
+                return
+            yield item
+
+
+class AsyncSearch(Generic[T]):
+    """One leg, or the whole recall, as ``await search(query, …) -> (results, total)``."""
+
+    def __init__(self, search: Any, work: _Work) -> None:
+        self.name: str = search.name
+        self._search = search
+        self._work = work
+
+    async def search(self, query: str, **given: Any) -> Any:
+        """Return results and how many memories match in all; the arguments are those of the facade's search."""
+        return await self._work.run(partial(self._search.search, query, **given))
+
+
+class AsyncSemmem:
+    """A memory for programs of asyncio. ``semmem`` is the facade behind it, a Semmem."""
+
+    def __init__(self, mem: Semmem, work: _Work | None = None) -> None:
+        self.semmem = mem
+        self._work = work or _Work(_THREADS)
+
+    remember = _awaited(Semmem.remember)
+    remember_many = _streamed(Semmem.remember_many)
+    remember_messages = _awaited(Semmem.remember_messages)
+    update = _awaited(Semmem.update)  # type: ignore[arg-type]  # self is named where any keyword may follow
+    recall = _awaited(Semmem.recall)
+    get = _awaited(Semmem.get)
+    list = _awaited(Semmem.list)
+    forget = _awaited(Semmem.forget)
+    stats = _awaited(Semmem.stats)
+    namespaces = _awaited(Semmem.namespaces)
+    graph = _awaited(Semmem.graph)
+    concepts = _awaited(Semmem.concepts)
+    merge_concepts = _awaited(Semmem.merge_concepts)
+    split_concept = _awaited(Semmem.split_concept)
+    graph_hash = _awaited(Semmem.graph_hash)
+    rebuild = _awaited(Semmem.rebuild)
+    register_leg = _awaited(Semmem.register_leg)
+    probe = _awaited(Semmem.probe)
+    bring_in = _streamed(Semmem.bring_in)
+    maintain = _awaited(Semmem.maintain)
+    backup = _awaited(Semmem.backup)
+    restore = _awaited(Semmem.restore)
+    hashes = _awaited(Semmem.hashes)
+    settings_of = _awaited(Semmem.settings_of)
+    searched_by = _awaited(Semmem.searched_by)
+    configure = _awaited(Semmem.configure)  # type: ignore[arg-type]  # likewise
+    unset_settings = _awaited(Semmem.unset_settings)
+
+    @wraps(Semmem.export)
+    async def export(self, **given: Any) -> AsyncIterator[dict[str, Any]]:
+        rows = await self._work.run(partial(self.semmem.export, **given))
+        try:
+            while (row := await self._work.run(partial(next, rows, None))) is not None:
+                yield row
+        finally:
+            close = getattr(rows, "close", None)
+            if close is not None:
+                await asyncio.shield(self._work.run(close))
+
+    @wraps(Semmem.leg)
+    async def leg(self, name: str | None = None, **given: Any) -> AsyncSearch[Any]:
+        return AsyncSearch(await self._work.run(partial(self.semmem.leg, name, **given)), self._work)
+
+    async def explain(self, recall: Any, id: str, namespace: str | None = None) -> Any:
+        """Return ``recall.explain(id)``, which asks the store or the server again."""
+        return await self._work.run(partial(recall.explain, id, namespace))
+
+    async def close(self) -> None:
+        """Wait for the verbs at work, and give connections and threads back."""
+        loop = asyncio.get_running_loop()
+        await asyncio.shield(loop.run_in_executor(None, self._closed))
+
+    def _closed(self) -> None:
+        self._work.end(wait=True)
+        self.semmem.close()
+
+    async def __aenter__(self) -> AsyncSemmem:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,309 @@
+"""A Semmem that is somewhere else: the facade's verbs over HTTP, asked of ``semmem serve``.
+
+Each verb is a row of the table of routes; its arguments are those of the facade's method, its answer has the same type,
+and its errors have the same classes. What works on the store itself raises LocalOnly.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from semmem.client import values
+from semmem.client.http_recall import Answer, HttpSearch
+from semmem.client.http_request import Asked, asked, lines
+from semmem.client.memory import Semmem
+from semmem.client.routes import REFUSED, ROUTES, Route, refusal
+from semmem.config import Settings
+from semmem.model.errors import (
+    InvalidInput,
+    LimitExceeded,
+    LocalOnly,
+    MissingExtra,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
+from semmem.model.filters import string
+from semmem.model.recipe import Recipe
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["HttpSemmem", "open_server"]
+
+_LINES = "application/x-ndjson"
+_BY_VERB: Mapping[str, Route] = {verb: route for route in ROUTES for verb in route.serves}
+_BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
+
+
+def open_server(url: str, settings: Settings, chosen: Mapping[str, Any]) -> HttpSemmem:
+    """Return a client of the server at ``url``, with the key of the settings.
+
+    Raises InvalidInput for what is ``chosen`` where the server runs: its recipe, embedder, extractor and legs.
+    """
+    for name, value in chosen.items():
+        if value is not None and (name, value) != ("embedder", "none"):  # nothing is embedded here
+            raise InvalidInput(f"{name} is chosen where the server runs; leave it out, or open the store itself.")
+    key = None if settings.key is None else settings.key.get_secret_value()
+    return HttpSemmem(url, key=key, settings=settings)
+
+
+class HttpSemmem(Semmem):
+    """A memory behind a server. Safe to share between threads; a context manager that closes its connections."""
+
+    def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
+        httpx = _httpx()
+        self.url = url.strip().rstrip("/")
+        try:
+            place = httpx.URL(self.url)
+        except httpx.InvalidURL:
+            place = httpx.URL("")
+        if not place.host or place.userinfo or place.query or place.fragment:
+            raise InvalidInput("The URL of a server is written as http://127.0.0.1:8765; the key goes into key=….")
+        self.settings = Settings.load() if settings is None else settings
+        self._headers = {"authorization": f"Bearer {_checked(key)}"} if key else {}
+        self._client = httpx.Client(
+            headers=self._headers,
+            timeout=httpx.Timeout(120.0, connect=10.0),
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0),
+            trust_env=False,
+        )
+
+    # ------------------------------------------------------------------ what is not a verb
+
+    @property
+    def recipe(self) -> Recipe:  # type: ignore[override]  # asked for when it is wanted
+        """The recipe that the server searches by, where a namespace has no settings of its own."""
+        return self.searched_by()[0]
+
+    @property
+    def store(self) -> Any:  # type: ignore[override]  # none is here
+        """No store is here. Raises LocalOnly."""
+        raise LocalOnly("The store is behind a server; open it with its own URL to work on it.")
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+
+    # ------------------------------------------------------------------ verbs whose answers need more than a reading
+
+    def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Any:
+        """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
+        chosen = "recall" if name is None else string("name", name)
+        return HttpSearch(self.ask, chosen, values.sent("namespace", namespace))
+
+    def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
+        """Return the search settings that this namespace has of its own, by dotted name, such as ``weights.graph``."""
+        found: Mapping[str, Any] = self.ask("settings", {"namespace": namespace})["settings"]
+        return found
+
+    def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
+        """Return the recipe of this namespace, its own settings that made it, and why others of them did not."""
+        found = self.ask("settings", {"namespace": namespace})
+        return values.recipe_of(found["recipe"]), found["used"], found["unused"]
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask the route ``name`` and return its JSON. Raises what the facade raises, and StoreUnavailable."""
+        request = asked(_BY_NAME[name], arguments)
+        until = time.monotonic() + 30.0
+        tries = 0
+        while True:
+            try:
+                response = self._sent(request)
+                return _read(response.status_code, response.content)
+            except LimitExceeded as error:
+                wait = float(getattr(error, "retry_after", 0.0))
+                if not 0 < wait <= max(0.0, until - time.monotonic()):
+                    raise
+                time.sleep(wait)
+            except StoreUnavailable:
+                tries += 1
+                if tries > 1 or not request.repeatable or self._client.is_closed:
+                    raise
+
+    def _open(self) -> Any:
+        """Return the module that the connections are of. Raises StoreClosed where they were given back."""
+        if self._client.is_closed:
+            raise StoreClosed
+        return _httpx()
+
+    def _sent(self, request: Asked) -> Any:
+        httpx = self._open()
+        try:
+            response = self._client.request(
+                request.method, self.url + request.path, params=list(request.query) or None,
+                headers=dict(request.headers), content=request.content,
+            )  # fmt: skip
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from None
+        except RuntimeError:
+            if self._client.is_closed:  # by another thread
+                raise StoreClosed from None
+            raise
+        if response.status_code == 429:
+            refused = values.error_of(_json(response.content), 429)
+            refused.retry_after = response.headers.get("retry-after", "1")  # type: ignore[attr-defined]
+            raise refused
+        return response
+
+    def stream(
+        self, name: str, items: Iterable[Any], arguments: Mapping[str, Any], progress: Callable[[Any], None] | None
+    ) -> Any:
+        """Send items one a line, and return the report; ``progress`` gets the counts of each batch, after the last."""
+        httpx = self._open()
+        route = _BY_NAME[name]
+        headers = {"content-type": _LINES, "accept": _LINES if progress else "application/json"}
+        content = lines(arguments, items)
+        try:
+            with self._client.stream(route.method, self.url + route.path, headers=headers, content=content) as response:
+                if response.status_code != 200 or progress is None:
+                    return _read(response.status_code, response.read())
+                for line in response.iter_lines():
+                    told = json.loads(line)
+                    if "problem" in told:
+                        raise values.error_of(told["problem"], told["problem"]["status"])
+                    if "report" in told:
+                        return told["report"]
+                    progress(told["progress"])
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from None
+        raise StoreError("The server ended its answer before the report; look at what is stored.")
+
+    def rows(self, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of ``export`` as they come."""
+        httpx = self._open()
+        request = asked(_BY_NAME["export"], arguments)
+        where = self.url + request.path
+        try:
+            with self._client.stream(request.method, where, params=list(request.query) or None) as response:
+                if response.status_code != 200:
+                    _read(response.status_code, response.read())
+                for line in response.iter_lines():
+                    row = json.loads(line)
+                    if "problem" in row and "text" not in row:
+                        raise values.error_of(row["problem"], row["problem"]["status"])
+                    yield row
+        except httpx.TransportError as error:
+            raise unreachable(self.url, error) from None
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra("httpx is not installed; install it with: pip install 'semmem[http]'") from None
+    return httpx
+
+
+def _checked(key: str) -> str:
+    if not (isinstance(key, str) and key.isascii() and key.isprintable()):
+        raise InvalidInput("The key is not one that `semmem serve key add` has shown.")
+    return key.strip()
+
+
+def unreachable(url: str, error: Exception) -> StoreUnavailable:
+    """Return the error for a server that does not answer."""
+    if "Timeout" in type(error).__name__:
+        return StoreUnavailable(f"The server at {url} did not answer in time; ask again, or for less.")
+    return StoreUnavailable(f"No server answers at {url}; start it with `semmem serve`, or correct the URL.")
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
+
+
+def _read(status: int, content: bytes) -> Any:
+    """Return the JSON of an answer. Raises the error that it tells of."""
+    if status == 204:
+        return None
+    found = _json(content)
+    if status >= 400 or found is None:
+        raise values.error_of(found, status)
+    return found
+
+
+# ---------------------------------------------------------------------- every verb of the table
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "remember": values.memory,
+    "list": values.page,
+    "get": values.memory,
+    "update": values.memory,
+    "forget": lambda value: value["matched"],
+    "namespaces": values.namespaces,
+    "stats": values.stats,
+    "hashes": values.hashes,
+    "probe": values.probe,
+    "graph": values.network,
+    "graph_hash": lambda value: value["graph_hash"],
+    "concepts": values.concepts,
+    "remember_many": values.report,
+    "remember_messages": values.report,
+    "bring_in": values.brought_in,
+}
+"""How the answer of a verb is read; any other is what the JSON is."""
+
+
+def _verb(name: str, route: Route) -> Callable[..., Any]:
+    """Return the method of HttpSemmem for a verb: the arguments of the facade's, sent, and the answer read."""
+    local: Callable[..., Any] = getattr(Semmem, name)
+    signature = inspect.signature(local)
+    read = _READERS.get(name, lambda value: value)
+    loose = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
+
+    @wraps(local)
+    def method(self: HttpSemmem, *given: Any, **named: Any) -> Any:
+        arguments = dict(signature.bind(self, *given, **named).arguments)
+        arguments.pop("self")
+        arguments |= arguments.pop(loose, {}) if loose else {}
+        if route.lines:
+            if "namespace" in arguments and arguments["namespace"] is None:
+                arguments = {**arguments, "namespace": None, "everything": True}
+            return self.rows(arguments)
+        if route.form == "lines":
+            items, progress = arguments.pop("items"), arguments.pop("progress", None)
+            if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
+                raise InvalidInput(f"{name} takes a list or a stream of items, not one {type(items).__name__}.")
+            sent = {key: values.sent(key, one) for key, one in arguments.items()}
+            told = None if progress is None else _with_counts(read, progress)
+            return read(self.stream(route.name, items, sent, told))
+        if name == "recall":
+            question = {key: values.sent(key, one) for key, one in arguments.items()}
+            return Answer.of(self.ask(route.name, question), self.ask, question)
+        return read(self.ask(route.name, arguments))
+
+    return method
+
+
+def _with_counts(read: Callable[[Any], Any], progress: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return ``progress`` for the counts of a batch, which come without the lists of a report."""
+    return lambda counts: progress(read({"rejected": [], **({"gone": []} if "pruned" in counts else {}), **counts}))
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """Return the method of HttpSemmem for a verb that no server offers."""
+    local: Callable[..., Any] = getattr(Semmem, name)
+
+    @wraps(local)
+    def method(self: HttpSemmem, *_: Any, **__: Any) -> Any:
+        raise LocalOnly(refusal(name))
+
+    return method
+
+
+for _name, _route in _BY_VERB.items():
+    if _name not in vars(HttpSemmem):
+        setattr(HttpSemmem, _name, _verb(_name, _route))
+for _name in REFUSED:
+    if hasattr(Semmem, _name):
+        setattr(HttpSemmem, _name, _refused(_name))

@@ -1,0 +1,109 @@
+"""Recalls and searches that a server answered: the facade's types, which ask the server again where they have to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from semmem.client import values
+from semmem.client.http_request import filters_of
+from semmem.model.filters import Within
+from semmem.model.recipe import Recipe
+from semmem.model.search import Result
+from semmem.model.types import Filters
+from semmem.rank_cap import reach_in
+from semmem.rank_cap.report import Reach
+from semmem.read.candidates import Cut
+from semmem.read.result import Recall
+
+if TYPE_CHECKING:
+    from semmem.read.explanation import Explanation
+
+__all__ = ["Answer", "HttpSearch"]
+
+
+@dataclass(frozen=True, repr=False)
+class Answer(Recall):
+    """A recall that a server answered: the same values; ``explain`` asks the server again."""
+
+    plan: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _ask: Callable[[str, Mapping[str, Any]], Any] | None = field(default=None, repr=False)
+    _question: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, value: Any, ask: Callable[[str, Mapping[str, Any]], Any], question: Mapping[str, Any]) -> Answer:
+        """Return the answer in a server's JSON to ``question``, the arguments of recall; ``ask`` asks another route."""
+        hits = tuple(map(values.hit, value["hits"]))
+        known = {
+            name: value[name]
+            for name in ("total", "total_is_exact", "degraded", "regime", "timings", "confidence", "settings")
+        }
+        cut = Cut(value["limit"], value["offset"])
+        more = {name: value[name] for name in ("min_confidence", "withheld", "plan")}
+        return cls(
+            hits=hits,
+            **known,
+            candidates=cast(Any, None),
+            _store=cast(Any, None),
+            cut=cut,
+            **more,
+            _ask=ask,
+            _question=question,
+        )
+
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+    @cached_property
+    def _recipe(self) -> Recipe:
+        return values.recipe_of(self.plan)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe that answered: with the settings of the namespace, and as deep as the limit needed."""
+        return self._recipe
+
+    @property
+    def reach(self) -> Reach:
+        """What each leg could bring into these hits, in every regime; the server makes the recall anew."""
+        found = self._again("recall_reach", {})
+        size, seen = found["scope_size"], values.lists(found["lists"])
+        return reach_in(values.recipe_of(found["plan"]), seen, self.offset + self.limit, scope_size=size)
+
+    def explain(self, id: str, namespace: str | None = None) -> Explanation:
+        """Say why the memory ``id`` is where it is, or what would let it in; the server makes the recall anew."""
+        return values.explanation(self._again("explain", {"id": id, "of": namespace}))
+
+    def _again(self, name: str, more: Mapping[str, Any]) -> Any:
+        assert self._ask is not None
+        return self._ask(name, {**self._question, **more})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        plain = ("total", "total_is_exact", "limit", "offset", "regime", "confidence", "min_confidence", "withheld")
+        mappings = {name: dict(getattr(self, name)) for name in ("degraded", "timings", "settings")}
+        found = {"hits": [hit.as_dict() for hit in self.hits], **{name: getattr(self, name) for name in plain}}
+        return {**found, **mappings, "recipe": self.plan["name"]}
+
+
+class HttpSearch:
+    """One leg, or the whole recall, of a server as ``search(query, …) -> (results, total)``."""
+
+    def __init__(self, ask: Callable[[str, Mapping[str, Any]], Any], name: str, namespace: Any) -> None:
+        self.name = name
+        self._ask = ask
+        self._namespace = namespace
+
+    def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Any = None) -> tuple[list[Result], int]:
+        """Return results ``offset`` to ``offset + limit``, best first, and how many memories match in all."""
+        given: dict[str, Any] = {"name": self.name, "query": query, "limit": limit, "offset": offset}
+        given["namespace"] = self._namespace
+        if isinstance(filters, Within):
+            given |= {"namespace": list(filters.namespaces), "exclude": list(filters.exclude)}
+            filters = filters_of(Filters(**{n: getattr(filters, n) for n in Filters.__dataclass_fields__}))
+        if filters:
+            given["filters"] = filters
+        found = self._ask("search", given)
+        return [Result(**one) for one in found["results"]], found["total"]

@@ -1,0 +1,92 @@
+"""Requests of a client: a route and the arguments that were given, before anything is sent. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from semmem.client import values
+from semmem.client.routes import Route
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.filters import checked_filters, string
+from semmem.model.types import Filters
+
+__all__ = ["Asked", "asked", "filters_of", "lines", "quoted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, before anything is sent: ``content`` is JSON, or a stream of lines."""
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | Iterable[bytes] | None = None
+    repeatable: bool = False
+    """Whether it may be sent again when nothing is known of the first time."""
+
+
+def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
+    """Return the request of a route with the arguments that were given. Raises InvalidInput for what cannot be sent."""
+    given = dict(arguments)
+    path = route.path
+    for name in ("id", "name"):
+        if f"{{{name}}}" in path:
+            value = string(name, given.pop(name))
+            if not value:
+                raise NotFound(f"There is no memory {value!r}: an {name} is not empty.")
+            path = path.replace(f"{{{name}}}", quoted(value))
+    headers: dict[str, str] = {}
+    if (version := given.pop("expected_version", None)) is not None:
+        if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+            raise InvalidInput(f"expected_version must be a whole number, the version of a memory, not {version!r}.")
+        headers["if-match"] = f'"{version}"'
+    if route.form == "query":
+        return Asked(route.method, path, _query(given), headers, repeatable=route.method == "GET")
+    query: list[tuple[str, str]] = []
+    if "namespace" in given and route.name in ("update", "configure"):  # whose body is the changes alone
+        query = _query({"namespace": given.pop("namespace")})
+    if route.name in ("remember", "update"):
+        headers["idempotency-key"] = str(uuid.uuid4())
+    body = b"{%s}" % b",".join(values.as_json(n, n) + b":" + values.as_json(n, one) for n, one in given.items())
+    headers["content-type"] = "application/json"
+    repeatable = route.right == "read" or route.name == "remember"
+    return Asked(route.method, path, query, headers, body, repeatable)
+
+
+def _query(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, value in given.items():
+        if name == "filters" and value is not None:
+            found += _query(filters_of(value))
+        elif value is not None:
+            plain = values.sent(name, value)
+            for one in plain if isinstance(plain, list) else [plain]:
+                text = one if isinstance(one, str) else values.as_json(name, one).decode()
+                found.append((name, text))
+    return found
+
+
+def quoted(id: str) -> str:
+    """Return an id as a segment of a path; one of dots alone would be taken for a way up."""
+    return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
+
+
+def filters_of(given: Any) -> dict[str, Any]:
+    """Return filters as a mapping of those that narrow anything. Raises InvalidInput."""
+    checked = checked_filters(given)
+    return {name: value for name in Filters.__dataclass_fields__ if (value := getattr(checked, name))}
+
+
+def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the arguments, and each item, as a line of JSON; what is no JSON as a line that the server refuses."""
+    yield values.as_json("arguments", {"arguments": dict(arguments)}) + b"\n"
+    for item in items:
+        try:
+            yield values.as_json("An item", item) + b"\n"
+        except InvalidInput as error:
+            yield values.as_json("An item", f"{type(item).__name__}: {error.message}") + b"\n"

@@ -1,0 +1,216 @@
+"""The one table of verbs and their routes: what a server offers and what a client of it asks.
+
+A new verb of the facade is a line here; arguments are read from its signature. A verb that works on the store itself,
+or takes what cannot be sent, is in ``REFUSED`` instead and raises LocalOnly.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from semmem.client.memory import Semmem
+from semmem.model.errors import InvalidInput
+from semmem.model.filters import string
+from semmem.model.plain import plain
+from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
+from semmem.model.types import SortBy
+from semmem.rank_cap import reach as reach_of
+from semmem.rank_cap.report import Reach
+from semmem.read.explanation import Explanation
+from semmem.read.steps import lists
+
+__all__ = ["REFUSED", "ROUTES", "Form", "Route", "refusal"]
+
+Form: TypeAlias = Literal["query", "json", "lines"]
+"""Where the arguments of a verb stand: in the query of the URL, in a JSON body, or in the query and, as the body, a
+stream of items, one JSON object a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route: the method of the facade that it calls, how it is asked, and what a key must allow.
+
+    ``calls`` is what a server calls with the Semmem and the arguments: the facade's own method, or a function for what
+    is no method of it. ``serves`` are the facade's verbs that a client answers with this route. ``lines``: the answer
+    is a stream of JSON objects, one a line.
+    """
+
+    name: str
+    method: str
+    path: str
+    calls: Callable[..., Any]
+    right: Literal["read", "write"] = "read"
+    form: Form = "query"
+    status: int = 200
+    lines: bool = False
+    serves: tuple[str, ...] = ()
+
+
+def explain(
+    mem: Semmem,
+    id: str,
+    *,
+    query: str,
+    namespace: str | Sequence[str] = "default",
+    limit: int = 10,
+    offset: int = 0,
+    recipe: str | Recipe | None = None,
+    filters: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+    sort_by: SortBy = "relevance",
+    vector: Any = None,
+    fold_parts: bool = True,
+    min_confidence: float = 0.0,
+    of: str | None = None,
+) -> Explanation:
+    """Say why a memory is where it is in the answer to ``query``, or what would let it in.
+
+    The recall is made anew. ``of`` is the namespace of the memory, where several of those asked have its id.
+    """
+    found = mem.recall(
+        query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
+        sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
+    )  # fmt: skip
+    return found.explain(id, of)
+
+
+def recall_reach(mem: Semmem, query: str, **asked: Any) -> dict[str, Any]:
+    """Say which legs could bring a memory of their own into the answer to ``query``: nothing assumed, its lists known.
+
+    The recall is made anew. ``lists`` is what of them the arithmetic reads, ``plan`` the recipe.
+    """
+    found = mem.recall(query, **asked)
+    seen = lists(found.candidates, found.cut, withheld=bool(found.withheld))
+    known = {"lists": plain(seen), "plan": found.recipe.as_dict(), "scope_size": found.candidates.scope.size}
+    return {**found.reach.as_dict(), **known}
+
+
+recall_reach.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
+
+
+def search(
+    mem: Semmem,
+    name: str,
+    *,
+    query: str,
+    namespace: str | Sequence[str] = "default",
+    limit: int = 10,
+    offset: int = 0,
+    filters: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Ask one leg by itself, or under the name ``recall`` the whole recall: results and how many match in all."""
+    from semmem.model.filters import checked_filters, strings, within
+
+    bound = mem.leg(None if name == "recall" else name, namespace=namespace)
+    where = within(checked_filters(filters), strings("namespace", namespace), strings("exclude", exclude))
+    results, total = bound.search(query, limit=limit, offset=offset, filters=where)
+    return {"results": [one.as_dict() for one in results], "total": total}
+
+
+def export(
+    mem: Semmem,
+    *,
+    namespace: str | Sequence[str] = "default",
+    everything: bool = False,
+    filters: Mapping[str, Any] | None = None,
+    vectors: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yield memories as plain mappings with all that was given, newest first; with ``everything`` of all namespaces."""
+    return mem.export(namespace=None if everything is True else namespace, filters=filters, vectors=vectors)
+
+
+def settings(mem: Semmem, *, namespace: str = "default") -> dict[str, Any]:
+    """Return how a namespace is searched: its recipe, the settings of its own, and why some are not used."""
+    plan, used, wrong = mem.searched_by(namespace=namespace)
+    own = mem.settings_of(namespace=namespace)
+    told = {"namespace": namespace, "settings": dict(own), "used": dict(used), "recipe": plan.as_dict()}
+    return told | {"unused": wrong}
+
+
+def reach(
+    mem: Semmem,
+    *,
+    recipe: str | Recipe | None = None,
+    k: int = 10,
+    namespace: str | None = None,
+    scope_size: int | None = None,
+) -> Reach:
+    """Say which legs of a recipe can bring a memory of their own into the top k, by arithmetic alone.
+
+    With ``namespace`` the recipe is as that namespace's own settings make it.
+    """
+    if recipe is not None and namespace is not None:
+        raise InvalidInput("Give recipe or namespace, not both: a namespace has a recipe of its own.")
+    if namespace is not None:
+        plan = mem.searched_by(namespace=string("namespace", namespace))[0]
+    else:
+        plan = mem.recipe if recipe is None else find_recipe(recipe)
+    return reach_of(plan, k, scope_size=scope_size)
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("remember", "POST", "/v1/memories", Semmem.remember, "write", "json", 201, serves=("remember",)),
+    Route(
+        "remember_many", "POST", "/v1/memories", Semmem.remember_many, "write", "lines", serves=("remember_many",)
+    ),
+    Route(
+        "remember_messages", "POST", "/v1/messages", Semmem.remember_messages, "write", "json",
+        serves=("remember_messages",),
+    ),
+    Route("list", "GET", "/v1/memories", Semmem.list, serves=("list",)),
+    Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
+    Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
+    Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
+    Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
+    Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
+    Route("recall_reach", "POST", "/v1/recall/reach", recall_reach, form="json"),
+    Route("recall_by_url", "GET", "/v1/recall", Semmem.recall),
+    Route("explain", "POST", "/v1/memories/{id}/explain", explain, form="json"),
+    Route("explain_by_url", "GET", "/v1/memories/{id}/explain", explain),
+    Route("search", "POST", "/v1/legs/{name}/search", search, form="json", serves=("leg",)),
+    Route("bring_in", "POST", "/v1/bring-in", Semmem.bring_in, "write", "lines", serves=("bring_in",)),
+    Route("export", "GET", "/v1/export", export, lines=True, serves=("export",)),
+    Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces, serves=("namespaces",)),
+    Route("stats", "GET", "/v1/stats", Semmem.stats, serves=("stats",)),
+    Route("hashes", "GET", "/v1/hashes", Semmem.hashes, serves=("hashes",)),
+    Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),
+    Route("configure", "PATCH", "/v1/settings", Semmem.configure, "write", "json", serves=("configure",)),
+    Route(
+        "unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "write", serves=("unset_settings",)
+    ),
+    Route("reach", "GET", "/v1/reach", reach),
+    Route("reach_of", "POST", "/v1/reach", reach, form="json"),
+    Route("probe", "POST", "/v1/probe", Semmem.probe, "write", "json", serves=("probe",)),
+    Route("graph", "GET", "/v1/graph", Semmem.graph, serves=("graph",)),
+    Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, serves=("graph_hash",)),
+    Route("concepts", "GET", "/v1/concepts", Semmem.concepts, serves=("concepts",)),
+    Route(
+        "merge_concepts", "POST", "/v1/concepts/merge", Semmem.merge_concepts, "write", "json", 204,
+        serves=("merge_concepts",),
+    ),
+    Route(
+        "split_concept", "POST", "/v1/concepts/split", Semmem.split_concept, "write", "json", 204,
+        serves=("split_concept",),
+    ),
+    Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "write", "json", serves=("maintain",)),
+)  # fmt: skip
+"""Every route under /v1, two of one path and method told apart by the form of the body."""
+
+REFUSED: Mapping[str, str] = {
+    "backup": "writes a file on the machine of the store",
+    "copy": "moves a whole store",
+    "rebuild": "goes on for as long as the store is large",
+    "register_leg": "takes a leg of your own program",
+    "restore": "reads a file on the machine of the store",
+}
+"""Verbs that no server offers, and why."""
+
+
+def refusal(verb: str) -> str:
+    """Return why ``verb`` is not offered, in one sentence that says what to do."""
+    return f"{verb} {REFUSED[verb]}; call it where the store is, with the store's own URL, not through a server."

@@ -1,0 +1,215 @@
+"""Values of the facade as JSON, and back: what a client sends, and what it makes of an answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.client.probe_stages import Probe, Probed
+from semmem.model import errors
+from semmem.model.errors import InvalidInput, SemmemError, StoreError
+from semmem.model.filters import string
+from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
+from semmem.model.recipe import recipe as find_recipe
+from semmem.model.reports import Namespace, NamespaceHash, Stats
+from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
+from semmem.rank_cap.places import Listed, Lists
+from semmem.read.explanation import Explanation, LegExplanation, Step
+from semmem.read.overrides import tailored
+from semmem.write.sync import BroughtIn
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = [
+    "as_json", "brought_in", "concepts", "error_of", "explanation", "hashes", "hit", "lists", "memory", "namespaces",
+    "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats",
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- out
+
+
+def sent(name: str, value: Any) -> Any:
+    """Return an argument as JSON-ready values. Raises InvalidInput for what JSON does not know."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return string(name, str.__str__(value))
+    if isinstance(value, date):  # a datetime is one
+        return value.isoformat()
+    if isinstance(value, Recipe):
+        return sent(name, value.as_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # Filters
+        return {f.name: sent(name, one) for f in dataclasses.fields(value) if (one := getattr(value, f.name))}
+    if isinstance(value, Mapping):
+        if wrong := next((key for key in value if not isinstance(key, str)), None):
+            raise InvalidInput(f"{name} has a key {wrong!r}, and JSON knows only strings as keys.")
+        return {string(name, key): sent(name, one) for key, one in value.items()}
+    if hasattr(value, "tolist"):  # an array, or a number of one
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
+        return [sent(name, one) for one in value]
+    raise InvalidInput(f"{name} holds a {type(value).__name__}, which cannot be sent as JSON.")
+
+
+def as_json(name: str, value: Any) -> bytes:
+    """Return an argument as JSON in UTF-8. Raises InvalidInput."""
+    try:
+        return json.dumps(sent(name, value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise InvalidInput(f"{name} is nested too deeply to be sent; flatten it.") from None
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{name} cannot be sent as JSON: {error}.") from None
+
+
+# ---------------------------------------------------------------------- recipes, both ways
+
+_FIELDS = frozenset(f.name for f in dataclasses.fields(Recipe))
+_TABLES = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": ConversationSettings}
+
+
+def recipe_of(table: Mapping[str, Any]) -> Recipe:
+    """Return the very recipe that ``as_dict`` wrote. Raises InvalidInput for what is none."""
+    given = {key: value for key, value in table.items() if key in _FIELDS}
+    try:
+        for key, kind in _TABLES.items():
+            if given[key] is not None:
+                fields = {name: tuple(v) if isinstance(v, list) else v for name, v in given[key].items()}
+                given[key] = kind(**fields)
+        return find_recipe(Recipe(**given))
+    except SemmemError:
+        raise
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"The recipe cannot be used: {error}.") from None
+
+
+def plan_of(given: Any, base: Recipe) -> Any:
+    """Return a recipe that was sent as a mapping: whole, as ``as_dict`` writes it, or as changes of the one it names.
+
+    Without a name they are changes of ``base``. What is no mapping stays as it is. Raises InvalidInput for one that
+    cannot be used, and for a cross-encoder that is not ``base``'s: which model is loaded, the owner of the server says.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    reranker = given.get("rerank")
+    if isinstance(reranker, str) and reranker.startswith("cross_encoder") and reranker != base.rerank:
+        raise InvalidInput("A cross-encoder is chosen by the settings of the server; leave rerank out.")
+    if set(given) == _FIELDS:
+        return recipe_of(given)
+    if "name" in given and not (isinstance(given["name"], str) and given["name"] in RECIPES):
+        known = ", ".join(sorted(RECIPES))
+        raise errors.UnknownRecipe(f"There is no recipe named {given['name']!r}; choose one of {known}.")
+    return tailored(base, given)
+
+
+# ---------------------------------------------------------------------- in
+
+
+def memory(value: Any) -> Memory:
+    """Return a memory."""
+    times = {name: datetime.fromisoformat(one) for name in ("created_at", "updated_at") if (one := value[name])}
+    return Memory(**{**value, **times, "tags": tuple(value["tags"])})
+
+
+def page(value: Any) -> Page:
+    """Return a page of memories."""
+    return Page(tuple(map(memory, value["memories"])), value["cursor"])
+
+
+def report(value: Any) -> IngestReport:
+    """Return what ``remember_many`` did."""
+    rejected = tuple(Rejected(**one) for one in value["rejected"])
+    return IngestReport(**{**value, "rejected": rejected})
+
+
+def brought_in(value: Any) -> BroughtIn:
+    """Return what ``bring_in`` did."""
+    rejected = tuple(Rejected(**one) for one in value["rejected"])
+    return BroughtIn(**{**value, "rejected": rejected, "gone": tuple(value["gone"])})
+
+
+def stats(value: Any) -> Stats:
+    """Return the counts of a store."""
+    return Stats(**value)
+
+
+def namespaces(value: Any) -> list[Namespace]:
+    """Return the namespaces of a store."""
+    times = [datetime.fromisoformat(one["updated_at"]) for one in value["namespaces"]]
+    return [Namespace(**{**one, "updated_at": at}) for one, at in zip(value["namespaces"], times, strict=True)]
+
+
+def concepts(value: Any) -> list[Concept]:
+    """Return names that memories mention."""
+    return [Concept(**{**one, "aliases": tuple(one["aliases"])}) for one in value["concepts"]]
+
+
+def hashes(value: Any) -> dict[str, NamespaceHash]:
+    """Return counts and hashes by namespace."""
+    return {name: NamespaceHash(**one) for name, one in value.items()}
+
+
+def probe(value: Any) -> Probe:
+    """Return what became of the witnesses of a probe."""
+    fields = {f.name for f in dataclasses.fields(Probed)} - {"class_"}
+    each = [Probed(**{name: one[name] for name in fields}, class_=one["class"]) for one in value["probed"]]
+    return Probe(**{**value, "probed": tuple(each)})
+
+
+def network(value: Any) -> networkx.Graph:
+    """Return a graph as networkx has it."""
+    import networkx
+
+    graph: networkx.Graph = networkx.node_link_graph(value, edges="edges")
+    return graph
+
+
+def hit(value: Any) -> Hit:
+    """Return one hit of a recall."""
+    return Hit(
+        memory(value["memory"]),
+        value["rank"],
+        value["score"],
+        value["components"],
+        {name: LegRank(**at) for name, at in value["legs"].items()},
+        value["snippet"],
+        tuple((start, end) for start, end in value["matches"]),
+        tuple(value["duplicates"]),
+        value["superseded_by"],
+        value["part"],
+        Passage(**value["passage"]),
+    )
+
+
+def explanation(value: Any) -> Explanation:
+    """Return why a memory is where it is."""
+    legs = {name: LegExplanation(**leg) for name, leg in value["legs"].items()}
+    steps = tuple(Step(**step) for step in value["steps"])
+    given = {key: one for key, one in value.items() if key not in ("steps", "path", "legs")}
+    return Explanation(**given, legs=legs, path=steps)
+
+
+def lists(value: Any) -> Lists:
+    """Return what reach reads of the lists of one recall."""
+    each = {
+        leg: Listed(**{**one, "firsts": tuple(one["firsts"]), "unsure": frozenset(one["unsure"])})
+        for leg, one in value["lists"].items()
+    }
+    return Lists(**{**value, "lists": each, "notes": tuple(value["notes"])})
+
+
+def error_of(value: Any, status: int) -> SemmemError:
+    """Return the error that a problem tells of, of the same class as where the store is; a stranger's is StoreError."""
+    kind = getattr(errors, str(value.get("class")), None) if isinstance(value, Mapping) else None
+    if not (isinstance(kind, type) and issubclass(kind, SemmemError)):
+        return StoreError(f"The server answered with status {status}, and not as semmem does; check the URL.")
+    detail = str(value.get("detail") or "") or None
+    if kind is errors.BadItem:
+        return errors.BadItem(detail, position=value.get("position", -1), id=value.get("id"))
+    if kind is errors.Conflict:
+        return errors.Conflict(detail, names=frozenset(map(tuple, value.get("names", ()))))
+    return kind(detail)

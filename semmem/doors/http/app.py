@@ -1,0 +1,335 @@
+"""The application: every route of the table over one Semmem, and what a server says of itself."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from semmem import __version__
+from semmem.client.routes import REFUSED, ROUTES, Route, refusal
+from semmem.client.values import plan_of
+from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag
+from semmem.doors.http.arguments import arguments_of, read_arguments, spread
+from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
+from semmem.doors.http.keys import Key, Keys, authorise
+from semmem.doors.http.limits import Limits, Rates, Workers
+from semmem.doors.http.metrics import Metrics
+from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
+from semmem.doors.http.replays import Replays, id_for
+from semmem.doors.http.schemas import components, described
+from semmem.doors.http.streams import FOREVER, Items, Reports, wants_lines
+from semmem.model.errors import (
+    Conflict,
+    InvalidInput,
+    KeyRequired,
+    LimitExceeded,
+    LocalOnly,
+    NotFound,
+    SemmemError,
+    StoreClosed,
+)
+from semmem.read.overrides import dotted
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["OPEN", "Service", "application"]
+
+OPEN = ("/healthz", "/readyz", "/openapi.json")
+"""Paths that need no key: they say nothing of what is stored."""
+
+_log = logging.getLogger("semmem.http")
+_MOST_WEIGHT = 5
+_TAG = re.compile(r'"(\d{1,9})"')
+
+
+class Service:
+    """What the routes of one server share. ``stopping`` says whether it takes no more work."""
+
+    def __init__(
+        self, mem: Semmem, *, keys: Keys, limits: Limits | None = None, stopping: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.mem = mem
+        self.keys = keys
+        self.limits = limits or Limits()
+        self.stopping = stopping
+        self.workers = Workers(self.limits)
+        self.rates = Rates(self.limits.rate, self.limits.burst)
+        self.replays = Replays()
+        self.metrics = Metrics()
+
+    def close(self) -> None:
+        """Wait for the verbs at work."""
+        self.workers.close()
+
+    async def answer(self, routes: tuple[Route, ...], request: Request) -> Response:
+        """Answer one request to a path, whatever becomes of it."""
+        started = time.perf_counter()
+        lines = request.headers.get("content-type", "").partition(";")[0].strip().lower() == LINES
+        route = next((route for route in routes if (route.form == "lines") == lines), routes[0])
+        try:
+            self._admit(request)
+            response = await self._answered(route, request)
+        except Exception as error:  # noqa: BLE001  # each is told as a problem
+            response = told(error)
+        self.metrics.answered(route.name, response.status_code, time.perf_counter() - started)
+        return response
+
+    def _admit(self, request: Request) -> None:
+        """Count the request. Raises LimitExceeded for one too many, StoreClosed where the server is stopping."""
+        if self.stopping():
+            raise StoreClosed("This server is stopping; ask again when it has started anew.")
+        key: Key | None = request.scope[KEY]
+        client = key.id if key is not None else request.client.host if request.client else "?"
+        if wait := self.rates.take(client):
+            error = LimitExceeded(f"More than {self.limits.rate:g} requests a second; wait {wait:.2f} seconds.")
+            error.retry_after = wait  # type: ignore[attr-defined]  # read by `told`
+            raise error
+
+    async def _answered(self, route: Route, request: Request) -> Response:
+        key: Key | None = request.scope[KEY]
+        arguments = await read_arguments(route, request, self.limits, self.mem.recipe)
+        if route.form == "lines":
+            return await self._stream(route, request, arguments, key)
+        authorise(key, route.right, _namespaces(route, arguments))
+        if route.lines:
+            rows = await self.workers.run(partial(_call, route, self.mem, arguments))
+            return Lines(rows, self.workers, self.limits.seconds)
+        _check(route, arguments, self)
+        before = _precondition(route, request, arguments)
+        once = request.headers.get("idempotency-key") if route.right == "write" and route.method == "POST" else None
+        if once is None:
+            return await self._called(route, request, arguments, key, before)
+        client = key.id if key is not None else ""
+        given = as_bytes([route.name, arguments])
+        if route.name == "remember" and arguments.get("id") is None:
+            arguments["id"] = id_for(client, f"{arguments.get('namespace', 'default')}\n{once}")
+        work = partial(self._called, route, request, arguments, key, before)
+        return await self.replays.once(client, once, given, work)
+
+    async def _called(
+        self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None, conditional: bool
+    ) -> Response:
+        try:
+            value = await self.workers.run(partial(_call, route, self.mem, arguments))
+        except Conflict as error:
+            if conditional:
+                error.http_status = 412  # type: ignore[attr-defined]  # the precondition of the request failed
+            raise
+        if route.name in ("recall", "recall_by_url"):
+            self.metrics.degraded(value.degraded)
+        if route.name == "get" and entity_tag(value) in _tags(request.headers.get("if-none-match")):
+            return Response(status_code=304, headers={"etag": entity_tag(value)})
+        return await self.workers.run(partial(answer_of, route, value, arguments, key))
+
+    async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
+        items = Items(request, self.limits, key)
+        once = request.headers.get("idempotency-key")
+
+        def work(progress: Callable[[Any], None] | None = None) -> Any:
+            given = {**items.arguments(route), **arguments}
+            authorise(key, route.right, _namespaces(route, given))
+            named = items.named(once and (key.id if key is not None else ""), once)
+            return _call(route, self.mem, {**given, "items": named, "progress": progress})
+
+        if wants_lines(request):
+            return Reports(work, self.workers)
+        value = await self.workers.run(work, seconds=FOREVER)
+        return answer_of(route, value, arguments, key)
+
+    async def ready(self) -> None:
+        """Raise what keeps the store from answering."""
+        if self.stopping():
+            raise StoreClosed("This server is stopping.")
+        await self.workers.run(self.mem.settings_of, seconds=min(5.0, self.limits.seconds))
+
+
+def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:
+    """Call what a route calls."""
+    known = arguments_of(route)
+    loose = next((name for name, p in known.items() if p.kind is p.VAR_POSITIONAL), None)
+    given = dict(arguments)
+    several = given.pop(loose, ()) if loose is not None else ()
+    return route.calls(mem, *several, **given)
+
+
+def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
+    """Return the namespaces that a call works in; None is the whole store."""
+    known = arguments_of(route)
+    if route.name == "export" and arguments.get("everything"):
+        return None
+    if "namespace" not in known:
+        return [] if route.name == "namespaces" else None
+    given = arguments.get("namespace", known["namespace"].default)
+    if given is None:
+        return [] if route.name.startswith("reach") else None
+    return [str(one) for one in given] if isinstance(given, list) else [str(given)]
+
+
+def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
+    """Refuse settings that a server does not take from whoever may write."""
+    if route.name != "configure":
+        return
+    changes = {name: value for name, value in arguments.items() if name != "namespace"}
+    if not changes:
+        raise InvalidInput('Say what to change, such as {"weights": {"graph": 0.5}}.')
+    for name, value in dotted(changes).items():
+        number = name.startswith("weights.") and isinstance(value, int | float)
+        if number and not 0 <= value <= _MOST_WEIGHT:
+            raise InvalidInput(f"{name} must be a number from 0 to {_MOST_WEIGHT}, not {value!r}.")
+    plan_of({"rerank": arguments.get("rerank")}, service.mem.recipe)
+
+
+def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> bool:
+    """Read If-Match into the expected version; return whether there was one. Raises Conflict for one never met."""
+    given = request.headers.get("if-match")
+    if given is None or route.method not in ("PATCH", "DELETE"):
+        return False
+    if spread(route) is None or "id" not in arguments:
+        raise InvalidInput("If-Match is for PATCH of a memory alone; leave it out.")
+    if given.strip() == "*":
+        return True
+    tags = _tags(given)
+    found = _TAG.fullmatch(tags[0]) if len(tags) == 1 else None
+    if found is None:
+        error = Conflict('If-Match is the ETag of one version, such as "3", and no version has the one that was sent.')
+        error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
+        raise error
+    arguments["expected_version"] = int(found[1])
+    return True
+
+
+def _tags(header: str | None) -> list[str]:
+    return [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
+
+
+def told(error: Exception) -> Response:
+    """Return an error as a problem; what is no error of semmem goes to the log."""
+    if isinstance(error, HTTPException):
+        error = _by_status(error)
+    elif not isinstance(error, SemmemError):
+        _log.error("A request failed.", exc_info=error)
+    headers = dict(getattr(error, "headers", None) or {})
+    if isinstance(error, LimitExceeded):
+        headers["retry-after"] = str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))
+    if isinstance(error, KeyRequired):
+        headers["www-authenticate"] = "Bearer"
+    return Response(as_bytes(problem(error)), status_of(error), headers, MEDIA_TYPE)
+
+
+def _by_status(error: HTTPException) -> SemmemError:
+    """Return what the router refused as an error of semmem, with the router's status."""
+    if error.status_code == 404:
+        found: SemmemError = NotFound("There is nothing at this path; /openapi.json lists what there is.")
+    else:
+        found = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
+        found.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
+        found.headers = error.headers  # type: ignore[attr-defined]  # the methods it takes
+    return found
+
+
+def application(service: Service, guard: Guard, *, wants_key: bool = False) -> App:
+    """Return the ASGI application of a service, behind a guard; see Guarded for ``wants_key``."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="semmem", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan,
+        description="Memory for AI agents: remember, recall, and see why. A key goes into Authorization: Bearer KEY.",
+    )  # fmt: skip
+    for (path, method), routes in _grouped():
+        app.add_api_route(
+            path,
+            _endpoint(partial(service.answer, routes)),
+            methods=[method],
+            operation_id=routes[0].name,
+            openapi_extra=described(routes),
+            response_model=None,
+            status_code=routes[0].status,
+        )
+    for verb in REFUSED:
+        app.add_api_route(f"/v1/{verb}", _endpoint(partial(_refuse, verb)), methods=["POST"], include_in_schema=False)
+    _add_state(app, service)
+    app.add_exception_handler(HTTPException, _handled)
+    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]  # FastAPI's way to add schemas
+    return Guarded(_by_raw_path(app), guard, service.keys, open_paths=OPEN, wants_key=wants_key)
+
+
+async def _refuse(verb: str, _: Request) -> Response:
+    return told(LocalOnly(refusal(verb)))
+
+
+async def _handled(_: Request, error: Exception) -> Response:
+    return told(error)
+
+
+def _endpoint(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await answer(request)
+
+    return endpoint
+
+
+def _grouped() -> list[tuple[tuple[str, str], tuple[Route, ...]]]:
+    """Return the routes of each path and method; the first is the one for a body that is no stream."""
+
+    def place(route: Route) -> tuple[str, str]:
+        return route.path, route.method
+
+    return [(at, tuple(routes)) for at, routes in groupby(sorted(ROUTES, key=place), key=place)]
+
+
+def _add_state(app: FastAPI, service: Service) -> None:
+    """Add what a server says of itself: whether it lives, whether it can answer, and what it counted."""
+
+    @app.get("/healthz", summary="Whether the process lives.")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/readyz", summary="Whether the store answers.", response_model=None)
+    async def readyz() -> Response:
+        try:
+            await service.ready()
+        except Exception as error:  # noqa: BLE001  # each is told as a problem
+            return told(error)
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", summary="Counters, as Prometheus reads them.", response_model=None)
+    async def metrics() -> Response:
+        service.metrics.asked.set(service.workers.asked)
+        text, media = service.metrics.as_text()
+        return Response(text, media_type=media)
+
+
+def _openapi(app: FastAPI, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return FastAPI's description, with the schemas that ours refer to."""
+    found = made()
+    schemas = found.setdefault("components", {}).setdefault("schemas", {})
+    for name, schema in components().items():
+        schemas.setdefault(name, schema)
+    return found
+
+
+def _by_raw_path(app: App) -> App:
+    """Route by the path as it was sent: a slash in the id of a memory is %2F there, and no end of the id."""
+
+    async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope.get("raw_path") is not None:
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await app(scope, receive, send)
+
+    return routed

@@ -1,0 +1,261 @@
+"""The arguments of a request: from the path, the query and the body, as the facade's methods take them.
+
+Which arguments a route has is read from the signature of what it calls; ``ARGUMENTS`` says of each name, once for all
+routes, what it is. Values are passed on as they were sent: the facade checks them, with the same sentences as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import ClientDisconnect, Request
+
+from semmem.client.routes import Route
+from semmem.client.values import plan_of
+from semmem.doors.http.limits import Limits, TooLarge
+from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.recipe import Recipe
+
+__all__ = ["ARGUMENTS", "FILTERS", "MEMORY", "arguments_of", "parsed", "read_arguments", "read_body", "spread"]
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_OBJECT = {"type": "object"}
+_TRUTH = {"type": "boolean"}
+_TIME = {"type": "string", "format": "date-time"}
+
+MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
+    "text": ({"type": "string", "minLength": 1, "maxLength": 10_000_000}, "The text, as an agent may get it back."),
+    "title": (_TEXT, "What the memory is about."),
+    "author": (_TEXT, "Who said or wrote it; never part of the text."),
+    "session": (_TEXT, "A label that a recall can be scoped to."),
+    "position": ({"type": "integer"}, "Its place in the session."),
+    "source": (_TEXT, "Where it comes from: a path, an address."),
+    "tags": (_TEXTS, "Tags; in an update all of them."),
+    "metadata": (_OBJECT, "JSON of your own; in an update all of it."),
+    "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
+    "created_at": (_TIME, "When it was said or written, in ISO 8601."),
+    "vector": ({"type": "array", "items": {"type": "number"}}, "A unit vector of your own model."),
+}
+"""The fields of a memory: their JSON Schemas, and what they mean."""
+
+FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
+    "sessions": (_TEXTS, "Only these sessions, any of them."),
+    "authors": (_TEXTS, "Only by these authors, any of them."),
+    "tags": (_TEXTS, "Only with all of these tags."),
+    "metadata": (_OBJECT, "Only where the metadata contains this JSON object."),
+    "created_after": (_TIME, "Only from this time on."),
+    "created_before": (_TIME, "Only before this time."),
+}
+
+ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
+    **MEMORY,
+    "a": (_TEXT, "The name that is taken for the other one."),
+    "around": (_TEXT, "A name as people write it, or the id of a memory."),
+    "b": (_TEXT, "The name that it is taken for."),
+    "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),
+    "cursor": (_TEXT, "Where the page before ended."),
+    "dry_run": (_TRUTH, "Only count what would go."),
+    "everything": (_TRUTH, "The whole namespace, and its settings."),
+    "exclude": (_TEXTS, "Ids to leave out."),
+    "expected_version": ({"type": "integer"}, "The version that the changes were made for."),
+    "extract": (_TRUTH, "Find the concepts anew."),
+    "filters": (
+        {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False},
+        "What it is narrowed to.",
+    ),
+    "fold_parts": (_TRUTH, "One hit for each memory, not for each part."),
+    "hard": (_TRUTH, "Also rewrite the files, so that no deleted bytes are left."),
+    "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
+    "id": (_TEXT, "The id of a memory."),
+    "k": ({"type": "integer", "minimum": 1}, "The cut-off: the first k hits."),
+    "keep": (_TEXTS, "Ids that a prune leaves."),
+    "leg": (_TEXT, "One leg of the recipe alone."),
+    "like": (_TEXT, "A piece of a name."),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": 10_000}, "How many, at most."),
+    "mark": (_OBJECT, "Metadata that every memory stored here gets."),
+    "messages": (
+        {"type": "array", "items": _OBJECT},
+        "Messages of a chat, each with role and content; name is the author, else role.",
+    ),
+    "min_confidence": ({"type": "number", "minimum": 0, "maximum": 1}, "Return no hit below this confidence."),
+    "name": (_TEXT, "A name."),
+    "names": (_TEXTS, "Dotted names of settings; none is all of them."),
+    "namespace": (_TEXT, "The namespace to work in."),
+    "of": (_TEXT, "The namespace of the memory, where several of those asked have its id."),
+    "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to pass over."),
+    "on_error": ({"type": "string", "enum": ["abort", "skip"]}, "What becomes of the batch of a bad item."),
+    "overwrite": (_TRUTH, "Also replace memories that were edited by hand."),
+    "owned": ({"anyOf": [_OBJECT, {"type": "array", "items": _OBJECT}]}, "Filters: which memories are the source's."),
+    "prune": (_TRUTH, "Forget the source's memories that are not among the items."),
+    "query": ({"type": "string", "minLength": 1}, "The question."),
+    "recipe": ({"anyOf": [_TEXT, _OBJECT]}, "Search settings: a recipe's name, or a table of changes with a name."),
+    "replace": (_TRUTH, "Let changed items replace memories of the source."),
+    "scope_size": ({"type": "integer", "minimum": 0}, "How many memories the scope has."),
+    "sort_by": ({"type": "string", "enum": ["relevance", "importance", "created", "updated"]}, "The order of hits."),
+    "vectors": (_TRUTH, "Add the vectors that are stored."),
+    "witness": ({"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, "A question and a text of your own."),
+}
+"""What the arguments of all verbs are: their JSON Schemas, and what they mean. The facade has the last word."""
+
+_NEVER_SENT = frozenset({"progress", "items"})
+"""What has a place of its own: a function cannot be sent, and items are the body."""
+_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names"}
+
+
+@lru_cache(maxsize=64)
+def arguments_of(route: Route) -> Mapping[str, inspect.Parameter]:
+    """Return the arguments of a route by name, without the Semmem and what cannot be sent."""
+    found = list(inspect.signature(route.calls).parameters.values())[1:]
+    return {p.name: p for p in found if p.name not in _NEVER_SENT}
+
+
+def spread(route: Route) -> str | None:
+    """Return the name of the argument that takes any keyword, as ``changes`` of update does; None without one."""
+    return next((p.name for p in arguments_of(route).values() if p.kind is p.VAR_KEYWORD), None)
+
+
+def several(route: Route, name: str) -> bool:
+    """Return whether an argument that is one string elsewhere may be a list here."""
+    return name == "namespace" and "Sequence" in str(arguments_of(route)[name].annotation)
+
+
+async def read_arguments(route: Route, request: Request, limits: Limits, base: Recipe) -> dict[str, Any]:
+    """Return the arguments of a request by name. Raises InvalidInput for one that the route does not have."""
+    found: dict[str, Any] = {name: unquote(value) for name, value in request.path_params.items()}
+    given = _from_query(route, request)
+    if route.form == "json":
+        if wrong := next((name for name in given if name != "namespace"), None):
+            raise InvalidInput(f"{wrong!r} belongs into the JSON body of {route.name}, not into its URL.")
+        body = await read_body(request, limits)
+        content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and content != "application/json" and not content.endswith("+json"):
+            raise UnsupportedType("Send the arguments as JSON, with the header Content-Type: application/json.")
+        members = parsed(body) if body else {}
+        if not isinstance(members, dict):
+            raise InvalidInput(f"The body of {route.name} must be a JSON object of its arguments.")
+        if "namespace" in given and "namespace" in members:
+            raise InvalidInput("namespace is in the URL and in the body; give it once.")
+        given |= members
+    if twice := next((name for name in given if name in found), None):
+        raise InvalidInput(f"{twice!r} stands in the path of the URL; leave it out of the arguments.")
+    _check_names(route, given)
+    found |= given
+    if "recipe" in found and "recipe" in arguments_of(route):
+        found["recipe"] = plan_of(found["recipe"], base)
+    return found
+
+
+class UnsupportedType(InvalidInput):
+    """The body is of a type that the route does not take."""
+
+    http_status = 415
+
+
+def _check_names(route: Route, given: Mapping[str, Any]) -> None:
+    known = arguments_of(route)
+    if spread(route) is not None:  # the facade says which changes there are, but for names that are not changes
+        if "expected_version" in given:
+            raise InvalidInput('expected_version is said with the header If-Match: "VERSION".')
+        return
+    if wrong := next((name for name in given if name not in known), None):
+        raise InvalidInput(f"{route.name} has no argument {wrong!r}; it takes {', '.join(known)}.")
+    needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    in_path = [name for name in needed if f"{{{name}}}" in route.path]
+    if missing := next((name for name in needed if name not in given and name not in in_path), None):
+        raise InvalidInput(f"{route.name} needs the argument {missing!r}.")
+
+
+def _from_query(route: Route, request: Request) -> dict[str, Any]:
+    """Return the arguments that stand in the query of the URL, filters among them, each by its own name."""
+    known = arguments_of(route)
+    found: dict[str, Any] = {}
+    filters: dict[str, Any] = {}
+    for written in dict.fromkeys(request.query_params.keys()):
+        values = request.query_params.getlist(written)
+        name = written
+        if name not in known and name not in FILTERS and _REPEATED.get(name) in (*known, *FILTERS):
+            name = _REPEATED[name]
+        if name in known and known[name].kind is not inspect.Parameter.VAR_KEYWORD:
+            found[name] = _value(name, values, ARGUMENTS[name][0], several=several(route, name))
+        elif "filters" in known and name in FILTERS:
+            filters[name] = _value(name, values, FILTERS[name][0])
+        else:
+            names = [n for n in known if n not in ("filters", spread(route))]
+            names += [n for n in FILTERS if n not in known] if "filters" in known else []
+            raise InvalidInput(f"{route.name} has no argument {written!r}; it takes {', '.join(names)}.")
+    if filters:
+        found["filters"] = {**found.get("filters", {}), **filters}
+    return found
+
+
+def _value(name: str, values: list[str], schema: Mapping[str, Any], *, several: bool = False) -> Any:
+    """Return what an argument in a URL means; a text that is no number is left for the facade to refuse."""
+    kind = schema.get("type")
+    if kind == "array" or (several and len(values) > 1):
+        wanted = schema.get("items", {}).get("type")
+        return [_number(value, wanted) for value in values] if wanted == "number" else values
+    if len(values) > 1:
+        raise InvalidInput(f"{name} is given {len(values)} times; give it once.")
+    if kind in ("integer", "number"):
+        return _number(values[0], kind)
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(values[0].lower(), values[0])
+    if kind == "object" or (kind is None and values[0].lstrip().startswith(("{", "["))):
+        return parsed(values[0].encode("utf-8", "surrogatepass"))
+    return values[0]
+
+
+def _number(text: str, kind: str) -> Any:
+    try:
+        return int(text) if kind == "integer" else float(text)
+    except ValueError:
+        return text
+
+
+def parsed(body: bytes) -> Any:
+    """Return what JSON says. Raises InvalidInput for what is none."""
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except RecursionError:
+        raise InvalidInput("The JSON is nested too deeply to be read; flatten it.") from None
+    except ValueError as error:
+        reason = getattr(error, "msg", None) or "it is not UTF-8, or holds a number that JSON does not know"
+        raise InvalidInput(f"The JSON cannot be read: {reason}.") from None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(name)
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """Return the body of a request. Raises TooLarge, and LimitExceeded for one that does not come in time."""
+    pieces: list[bytes] = []
+    async for piece in read_pieces(request, limits):
+        pieces.append(piece)
+        if sum(map(len, pieces)) > limits.body_bytes:
+            raise TooLarge(f"The body has more than {limits.body_bytes:,} bytes; send less at a time.")
+    return b"".join(pieces)
+
+
+async def read_pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
+    """Yield the body of a request as it comes. Raises LimitExceeded where nothing comes for too long."""
+    stream = aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout(limits.seconds):
+                piece = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise LimitExceeded(f"Nothing came for {limits.seconds:g} seconds; send the body without pauses.") from None
+        except ClientDisconnect:
+            raise LimitExceeded("The client went away before the body was whole.") from None
+        if piece:
+            yield piece

@@ -1,0 +1,141 @@
+"""The commands `serve` and `serve key`: the HTTP API, and the keys of those who may use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.doors.cli.context import Door, alone, command
+
+if TYPE_CHECKING:
+    from semmem.doors.http.keys import Key, Keys
+
+__all__ = ["register"]
+
+serving = typer.Typer(add_completion=False)
+keeping = typer.Typer(add_completion=False, no_args_is_help=True, help="Keys of those who may use the server.")
+
+KeyFile = Annotated[
+    Path | None, typer.Option("--keys", help="File of keys (default: keys.json beside your own semmem.toml).")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add serve to the program."""
+    serving.add_typer(keeping, name="key")
+    app.add_typer(serving, name="serve")
+
+
+@alone(serving, "url", "recipe")
+def serve(
+    door: Door,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; any but this machine's own needs a key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name that this server has, as clients write it; repeatable.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org; repeatable.")
+    ] = None,
+    keys: KeyFile = None,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a request, or of one item of a stream.")] = 16 * 2**20,
+    rate: Annotated[float, typer.Option(help="Most requests a second of one key or address; 0: any number.")] = 200.0,
+    timeout: Annotated[float, typer.Option(help="Most seconds that an answer may take.")] = 60.0,
+    threads: Annotated[int, typer.Option(help="Most verbs at work at once.")] = 8,
+) -> None:
+    """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
+
+    Only this machine can reach it, unless --host says otherwise, and then it wants a key (`semmem serve key add`). Once
+    there is a key, every request needs one. Ctrl-C finishes what was asked and stops.
+    """
+    from semmem.doors.http.guard import Guard, check_address
+    from semmem.doors.http.limits import Limits
+    from semmem.doors.http.server import Server, need_extra
+
+    need_extra()
+    known = _keys(keys)
+    check_address(host, known)  # before a store is opened
+    limits = Limits(body_bytes=max_body, rate=rate, burst=max(1, round(2 * rate)), seconds=timeout, threads=threads)
+    guard = Guard.of(allow_host or (), allow_origin or ())
+    settings: dict[str, Any] = {"recipe": door.recipe} if door.recipe else {}
+    with door.connect(create=True, **settings) as mem:
+        door.storing = False
+        _ = mem.store  # what is behind a server has none here, and is not served again
+        server = Server(mem, host=host, port=port, keys=known, guard=guard, limits=limits)
+        door.give({"url": server.url}, lambda: None)
+        flush()
+        who = f"with one of {len(known.list())} keys" if known else "without a key"
+        door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
+        server.run()
+    door.say("Stopped.")
+
+
+@command(keeping, "add")
+def add(
+    door: Door,
+    name: Annotated[str, typer.Argument(help="A name to know the key by.")],
+    namespaces: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Only for this namespace; repeatable.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write/--read", help="It may also change memories and settings.")] = False,
+    keys: KeyFile = None,
+) -> None:
+    """Make a key and show it, once: only its hash is stored.
+
+    It is sent as the header `Authorization: Bearer KEY`; semmem.connect takes it as key=…, or from SEMMEM_KEY.
+    """
+    wanted = namespaces or ([door.namespace] if door.named else None)
+    made, text = _keys(keys).add(name, right="write" if write else "read", namespaces=wanted)
+    door.give({**_row(made), "key": text}, lambda: _show_key(door, made, text))
+
+
+@command(keeping, "list")
+def list_(door: Door, keys: KeyFile = None) -> None:
+    """Show the keys by name: what each may do, and where. The keys themselves cannot be shown again."""
+    found = [_row(key) for key in _keys(keys).list()]
+    door.give({"keys": found}, lambda: _show_keys(door, found))
+
+
+@command(keeping, "remove")
+def remove(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
+    """Remove a key: every server refuses it from its next request on."""
+    gone = _keys(keys).remove(name)
+    door.give({"removed": _row(gone)}, lambda: door.out.print(f"Removed the key {gone.name}.", markup=False))
+
+
+def flush() -> None:
+    """Let a program that reads our standard output see the address before the first request."""
+    import sys
+
+    sys.stdout.flush()
+
+
+def _keys(file: Path | None) -> Keys:
+    from semmem.doors.http.keys import Keys
+
+    return Keys(file)
+
+
+def _row(key: Key) -> dict[str, Any]:
+    """Return what may be shown of a key."""
+    return {"name": key.name, "right": key.right, "namespaces": key.namespaces, "created_at": key.created_at}
+
+
+def _show_key(door: Door, made: Key, text: str) -> None:
+    where = ", ".join(made.namespaces) if made.namespaces else "every namespace"
+    door.say(f"The key {made.name} may {'read and write' if made.right == 'write' else 'read'} in {where}. It is:")
+    door.out.print(text, soft_wrap=True, markup=False)
+    door.say("Keep it: it is shown this once.")
+
+
+def _show_keys(door: Door, found: list[dict[str, Any]]) -> None:
+    if not found:
+        door.out.print("There are no keys; a server on this machine answers without one.")
+    for row in found:
+        where = ", ".join(row["namespaces"]) if row["namespaces"] else "every namespace"
+        right = "read and write" if row["right"] == "write" else "read"
+        door.out.print(f"{row['name']}: {right} in {where}, since {row['created_at'][:10]}", markup=False)

@@ -1,0 +1,118 @@
+"""Limits of a server on size, rate and time, and the threads that its blocking verbs run in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from semmem.model.errors import InvalidInput, LimitExceeded
+
+__all__ = ["Limits", "Rates", "TooLarge", "TooSlow", "Workers"]
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server takes on.
+
+    ``body_bytes`` of a body, or of one line of a stream of items; ``stream_bytes`` of such a stream in all;
+    ``rate`` requests a second of one key, or without keys of one address, in the mean (0: any number), of which
+    ``burst`` may come at once; ``seconds`` that one answer may take, and that a stream may pause; ``threads`` verbs at
+    work at once, and ``waiting`` more that wait for one.
+    """
+
+    body_bytes: int = 16 * 2**20
+    stream_bytes: int = 4 * 2**30
+    rate: float = 200.0
+    burst: int = 400
+    seconds: float = 60.0
+    threads: int = 8
+    waiting: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("body_bytes", "stream_bytes", "burst", "seconds", "threads"):
+            if not getattr(self, name) > 0:
+                raise InvalidInput(f"The limit {name} must be above 0.")
+        if not (self.rate >= 0 and self.waiting >= 0):
+            raise InvalidInput("The limits rate and waiting must be 0 or more.")
+
+
+class TooLarge(InvalidInput):
+    """The body is larger than the server takes; send less at a time."""
+
+    http_status = 413
+
+
+class TooSlow(LimitExceeded):
+    """The answer took longer than the server allows; ask for less."""
+
+    http_status = 504
+
+
+class Rates:
+    """How many requests each client may still send: a bucket of tokens for each, refilled all the time."""
+
+    _MOST = 10_000
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """Count one request of ``client``; return 0, or the seconds to wait where it has sent too many."""
+        if not self._rate:
+            return 0.0
+        now = self._clock()
+        tokens, then = self._left.pop(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - then) * self._rate)
+        self._left[client] = (max(tokens - 1.0, tokens if tokens < 1.0 else 0.0), now)
+        if len(self._left) > self._MOST:
+            self._left.popitem(last=False)
+        return 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._rate
+
+
+class Workers:
+    """Threads for verbs, which block: at most so many at once.
+
+    Who waits for an answer may go away: a verb that has not begun is then never called, and one at work ends by
+    itself, gives its connection back, and only then frees its thread.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="semmem-http")
+        self.asked = 0
+        """Verbs that are at work or wait for a thread."""
+
+    async def run(self, verb: Callable[[], Answer], *, seconds: float | None = None) -> Answer:
+        """Return what ``verb`` returns. Raises what it raises, LimitExceeded and TooSlow."""
+        if self.asked >= self._limits.threads + self._limits.waiting:
+            raise LimitExceeded("The server is asked too much just now; ask again in a few seconds.")
+        loop = asyncio.get_running_loop()
+        work = partial(contextvars.copy_context().run, verb)
+        self.asked += 1
+        future = self._threads.submit(work)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done) if not loop.is_closed() else None)
+        allowed = self._limits.seconds if seconds is None else seconds
+        try:
+            async with asyncio.timeout(allowed):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise TooSlow(f"The answer took longer than {allowed:g} seconds; ask for less.") from None
+
+    def _done(self) -> None:
+        self.asked -= 1
+
+    def close(self) -> None:
+        """Wait for what is at work; what has not begun is not begun."""
+        self._threads.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,46 @@
+"""What a server counts, as Prometheus reads it: requests, their time, legs that did not answer. No text of a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The counters of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        from semmem import __version__
+
+        self._registry = CollectorRegistry()
+        self._requests = Counter("semmem_requests", "Requests answered.", ("verb", "status"), registry=self._registry)
+        self._time = Histogram(
+            "semmem_request_seconds", "Time of an answer.", ("verb",), buckets=_SECONDS, registry=self._registry
+        )
+        self._degraded = Counter(
+            "semmem_degraded", "Recalls that a leg did not answer.", ("leg",), registry=self._registry
+        )
+        self.asked = Gauge("semmem_verbs_at_work", "Verbs at work or waiting for a thread.", registry=self._registry)
+        Gauge("semmem_info", "1, for this version.", ("version",), registry=self._registry).labels(__version__).set(1)
+
+    def answered(self, verb: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self._requests.labels(verb, str(status)).inc()
+        self._time.labels(verb).observe(seconds)
+
+    def degraded(self, legs: Iterable[str]) -> None:
+        """Count the legs that did not answer one recall."""
+        for leg in legs:
+            self._degraded.labels(leg).inc()
+
+    def as_text(self) -> tuple[bytes, str]:
+        """Return the page that Prometheus reads, and its media type."""
+        from prometheus_client import generate_latest
+        from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+        return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4

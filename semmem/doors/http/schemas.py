@@ -1,0 +1,237 @@
+"""The OpenAPI description of every route, made from the table of routes, their signatures and the facade's types."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from semmem.client.routes import Route
+from semmem.doors.http.answers import LINES
+from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
+from semmem.doors.http.problems import MEDIA_TYPE
+from semmem.model.reports import Namespace, NamespaceHash, Stats
+from semmem.model.types import Concept, IngestReport, Memory
+from semmem.write.sync import BroughtIn
+
+__all__ = ["ANSWERS", "components", "described"]
+
+_OBJECT: dict[str, Any] = {"type": "object"}
+_ANY_SETTING: dict[str, Any] = {"type": "object", "additionalProperties": True}
+_NUMBERS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
+_TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+
+
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _members(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [dict(schema), {"type": "null"}]}
+
+
+_MADE: dict[str, Any] = {
+    "Problem": _members(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT, **{"class": _TEXT}),
+    "Hit": _members(
+        id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT), rank=_COUNT,
+        score={"type": "number", "minimum": 0, "maximum": 1}, components=_NUMBERS, legs=_OBJECT, snippet=_TEXT,
+        matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, part=_or_null(_COUNT),
+        passage=_members(text=_TEXT, start=_COUNT, end=_COUNT), memory=_ref("Memory"),
+    ),
+    "Recall": _members(
+        hits={"type": "array", "items": _ref("Hit")}, total=_COUNT, total_is_exact={"type": "boolean"}, limit=_COUNT,
+        offset=_COUNT, degraded=_TEXTS, regime=_TEXT, confidence={"type": "number", "minimum": 0, "maximum": 1},
+        min_confidence={"type": "number"}, withheld=_COUNT, timings=_NUMBERS, recipe=_TEXT, settings=_ANY_SETTING,
+        plan=_ANY_SETTING,
+    ),
+    "Explanation": _members(
+        id=_TEXT, namespace=_TEXT, rank=_or_null(_COUNT), returned={"type": "boolean"}, score={"type": "number"},
+        bar=_or_null({"type": "number"}), limit=_COUNT, regime=_TEXT, legs=_OBJECT, components=_NUMBERS,
+        path={"type": "array", "items": _TEXT}, folded_into=_or_null(_TEXT), part=_or_null(_COUNT),
+        withheld_below=_or_null({"type": "number"}), steps={"type": "array", "items": _OBJECT},
+    ),
+    "Result": _members(
+        id=_TEXT, score={"type": "number", "minimum": 0, "maximum": 1}, title=_or_null(_TEXT), source=_or_null(_TEXT),
+        snippet=_TEXT, type=_TEXT, components=_NUMBERS, namespace=_or_null(_TEXT),
+    ),
+    "Reach": _members(recipe=_TEXT, k=_COUNT, regimes=_OBJECT),
+    "Page": _members(memories={"type": "array", "items": _ref("Memory")}, cursor=_or_null(_TEXT)),
+    "Graph": _members(nodes={"type": "array", "items": _OBJECT}, edges={"type": "array", "items": _OBJECT}),
+    "Probe": _members(
+        recipe=_TEXT, k=_COUNT, probed={"type": "array", "items": _OBJECT}, left_out=_TEXTS, seconds={"type": "number"},
+    ),
+    "Settings": _members(
+        namespace=_TEXT, settings=_ANY_SETTING, used=_ANY_SETTING, recipe=_ANY_SETTING, unused=_or_null(_TEXT),
+    ),
+}  # fmt: skip
+
+_TYPES = {
+    "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
+    "NamespaceHash": NamespaceHash, "Concept": Concept,
+}  # fmt: skip
+
+ANSWERS: Mapping[str, dict[str, Any]] = {
+    "remember": _ref("Memory"),
+    "remember_many": _ref("IngestReport"),
+    "remember_messages": _ref("IngestReport"),
+    "list": _ref("Page"),
+    "get": _ref("Memory"),
+    "update": _ref("Memory"),
+    "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
+    "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
+    "recall": _ref("Recall"),
+    "recall_by_url": _ref("Recall"),
+    "recall_reach": _ref("Reach"),
+    "explain": _ref("Explanation"),
+    "explain_by_url": _ref("Explanation"),
+    "search": _members(results={"type": "array", "items": _ref("Result")}, total=_COUNT),
+    "bring_in": _ref("BroughtIn"),
+    "export": _OBJECT,
+    "namespaces": _members(namespaces={"type": "array", "items": _ref("Namespace")}),
+    "stats": _ref("Stats"),
+    "hashes": {"type": "object", "additionalProperties": _ref("NamespaceHash")},
+    "settings": _ref("Settings"),
+    "configure": _ANY_SETTING,
+    "unset_settings": _ANY_SETTING,
+    "reach": _ref("Reach"),
+    "reach_of": _ref("Reach"),
+    "probe": _ref("Probe"),
+    "graph": _ref("Graph"),
+    "graph_hash": _members(graph_hash=_TEXT),
+    "concepts": _members(concepts={"type": "array", "items": _ref("Concept")}),
+    "maintain": {"type": "object", "additionalProperties": _COUNT},
+}
+"""What each route answers; one of status 204 answers nothing."""
+
+_WEIGHT = {"type": "number", "minimum": 0, "maximum": 5}
+
+
+def components() -> dict[str, Any]:
+    """Return the schemas that the answers refer to, by name."""
+    from pydantic import TypeAdapter
+
+    found: dict[str, Any] = dict(_MADE)
+    for name, kind in _TYPES.items():
+        made = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+        found |= made.pop("$defs", {})
+        made["required"] = list(made.get("properties", {}))  # every field is in every answer
+        found[name] = made
+    return found
+
+
+def described(routes: Sequence[Route]) -> dict[str, Any]:
+    """Return what OpenAPI says of one method of one path, which ``routes`` share."""
+    first = routes[0]
+    said: dict[str, Any] = {
+        "summary": first.name.replace("_", " ").capitalize(),
+        "description": "\n\n".join(_about(route) for route in routes),
+        "parameters": _parameters(routes),
+        "responses": _responses(routes),
+    }
+    bodies = {_media(route): {"schema": _body(route)} for route in routes if route.form != "query"}
+    if bodies:
+        said["requestBody"] = {"content": bodies, "required": any(_needed(route) for route in routes)}
+    return said
+
+
+def _about(route: Route) -> str:
+    return (inspect.getdoc(route.calls) or "").replace("``", "`")
+
+
+def _media(route: Route) -> str:
+    return LINES if route.form == "lines" else "application/json"
+
+
+def _schema(route: Route, name: str) -> dict[str, Any]:
+    schema = dict(ARGUMENTS[name][0])
+    if several(route, name):
+        return {"anyOf": [schema, {"type": "array", "items": schema}]}
+    return schema
+
+
+def _needed(route: Route) -> list[str]:
+    """Return the arguments without a default that do not stand in the path."""
+    loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    known = arguments_of(route).values()
+    return [p.name for p in known if p.default is p.empty and p.kind not in loose and not _in_path(route, p.name)]
+
+
+def _in_path(route: Route, name: str) -> bool:
+    return f"{{{name}}}" in route.path
+
+
+def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        for name in arguments_of(route):
+            if _in_path(route, name):
+                said = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                found[name] = said | {"description": ARGUMENTS[name][1]}
+            elif route.form != "json" and name not in ("filters", spread(route)):
+                found[name] = _in_query(name, _schema(route, name), ARGUMENTS[name][1], name in _needed(route))
+            elif route.form != "json" and name == "filters":
+                each = {n: _in_query(n, schema, about, False) for n, (schema, about) in FILTERS.items()}
+                found |= {n: one for n, one in each.items() if n not in arguments_of(route)}
+            elif name == "namespace":
+                found[name] = _in_query(name, {"type": "string"}, "The namespace; in the body will do too.", False)
+    if any(route.name == "update" for route in routes):
+        found["If-Match"] = _header("If-Match", 'Change it only at this version, such as "3".')
+    if any(route.name == "get" for route in routes):
+        found["If-None-Match"] = _header("If-None-Match", "Answer 304 where it is still at this version.")
+    if any(route.right == "write" and route.method == "POST" for route in routes):
+        found["Idempotency-Key"] = _header("Idempotency-Key", "Sent again with the same key, it is done once.")
+    return list(found.values())
+
+
+def _in_query(name: str, schema: Mapping[str, Any], about: str, needed: bool) -> dict[str, Any]:
+    said = {"name": name, "in": "query", "required": needed, "description": about}
+    if schema.get("type") == "object" or "anyOf" in schema:
+        return (
+            said | {"content": {"application/json": {"schema": schema}}}
+            if schema.get("type")
+            else said | {"schema": schema["anyOf"][0]}
+        )
+    return said | {"schema": schema}
+
+
+def _header(name: str, about: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": {"type": "string"}}
+
+
+def _body(route: Route) -> dict[str, Any]:
+    if route.form == "lines":
+        return {"type": "string", "description": "One JSON object with the arguments of remember a line."}
+    if route.name == "update":
+        return {"type": "object", "properties": {n: _or_null(s) for n, (s, _) in MEMORY.items()}}
+    if route.name == "configure":
+        by_leg = {"type": "object", "additionalProperties": _WEIGHT}
+        return {"type": "object", "properties": {"weights": by_leg}, "additionalProperties": True}
+    names = [n for n in arguments_of(route) if not _in_path(route, n)]
+    said = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
+    body = {"type": "object", "properties": said, "additionalProperties": False}
+    return body | ({"required": needed} if (needed := _needed(route)) else {})
+
+
+def _responses(routes: Sequence[Route]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for route in routes:
+        if route.status == 204:
+            found["204"] = {"description": "Done."}
+            continue
+        media = {LINES if route.lines else "application/json": {"schema": ANSWERS[route.name]}}
+        if route.form == "lines":
+            media[LINES] = {"schema": _OBJECT}
+        found[str(route.status)] = {"description": "Done.", "content": media}
+    told = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
+    if any(route.name == "get" for route in routes):
+        found["304"] = {"description": "It is still at that version."}
+    return found | {
+        "4XX": {"description": "Refused: `class` says what kind of error it is.", **told},
+        "5XX": {"description": "The store or a leg cannot do it now.", **told},
+    }

@@ -1,0 +1,130 @@
+"""The server: one address, uvicorn, and a stop that lets answers be finished."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from semmem.doors.http.guard import Guard, check_address
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.limits import Limits
+from semmem.model.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["PORT", "Server", "need_extra"]
+
+PORT = 8765
+_NEEDED = ("fastapi", "prometheus_client", "uvicorn")
+_LARGEST_HEAD = 1 << 18
+"""Bytes of the URL and headers of a request; ids of 1,000 characters and filters fit many times."""
+
+
+def need_extra() -> None:
+    """Raise MissingExtra unless what a server needs is installed."""
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise MissingExtra(f"{missing[0]} is not installed; install it with: pip install 'semmem[http]'")
+
+
+class Server:
+    """A server for one Semmem, which it does not close. Its address is taken when it is made, answered by ``run``.
+
+    Raises InvalidInput for an address that cannot be had, and for one that others can reach without keys.
+    """
+
+    def __init__(
+        self,
+        mem: Semmem,
+        *,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        keys: Keys | None = None,
+        guard: Guard | None = None,
+        limits: Limits | None = None,
+        grace_s: float = 10.0,
+    ) -> None:
+        need_extra()
+        import uvicorn
+
+        from semmem.doors.http.app import Service, application
+
+        known = Keys() if keys is None else keys
+        check_address(host, known)
+        self._socket = _bound(host, port)
+        taken = self._socket.getsockname()
+        shown = f"[{taken[0]}]" if ":" in taken[0] else taken[0]
+        self.url = f"http://{shown}:{taken[1]}"
+        self.service = service = Service(mem, keys=known, limits=limits, stopping=lambda: self._uvicorn.should_exit)
+        config = uvicorn.Config(
+            application(service, guard or Guard(), wants_key=bool(known)),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_LARGEST_HEAD,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=max(1, round(grace_s)),
+        )
+        self._uvicorn = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace."""
+        with _own_signals():
+            self._uvicorn.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """Take no more requests, and let ``run`` return when the others are answered. May be called by any thread."""
+        self._uvicorn.should_exit = True
+
+    @property
+    def started(self) -> bool:
+        """Whether it answers."""
+        return self._uvicorn.started
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM be an orderly end: uvicorn stops by them, and sends them on when it has stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket at an address. Raises InvalidInput where that cannot be had."""
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
+        raise InvalidInput(f"The port must be from 0 to 65535, not {port!r}; 0 takes a free one.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InvalidInput(f"There is no address {host!r} on this machine: {error.strerror}.") from None
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(1024)
+    except OSError as error:
+        found.close()
+        raise InvalidInput(
+            f"The port {port} of {host} cannot be had: {error.strerror}. Choose another one with --port, or 0."
+        ) from None
+    return found

@@ -1,0 +1,141 @@
+"""Items that come as a stream, one JSON object a line, and the reports on them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from semmem.client.routes import Route
+from semmem.doors.http.answers import LINES
+from semmem.doors.http.arguments import arguments_of, read_pieces
+from semmem.doors.http.keys import Key, authorise
+from semmem.doors.http.limits import Limits, TooLarge, Workers
+from semmem.doors.http.problems import as_bytes, problem
+from semmem.doors.http.replays import id_for
+from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.plain import plain
+
+__all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
+
+
+def wants_lines(request: Request) -> bool:
+    """Return whether the client asked for reports while its items are stored."""
+    return LINES in request.headers.get("accept", "")
+
+
+class Items:
+    """The lines of a request as items, for a verb that reads them in a thread of its own.
+
+    The thread asks the server's loop for each piece, so that no more of the body is read than is stored. A line that is
+    no JSON is passed on as the text it is, which the verb refuses with its position. Ended before the body was whole,
+    by a client that went away or the limit on pauses, the iterator raises, and the batch at work is not stored.
+    """
+
+    def __init__(self, request: Request, limits: Limits, key: Key | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pieces = read_pieces(request, limits)
+        self._limits = limits
+        self._key = key
+        self._items = self._parsed()
+
+    def arguments(self, route: Route) -> dict[str, Any]:
+        """Return the arguments of ``route`` in the first line, ``{"arguments": {…}}``; none where that is an item."""
+        first = next(self._items, None)
+        if isinstance(first, Mapping) and set(first) == {"arguments"} and isinstance(first["arguments"], dict):
+            given: dict[str, Any] = first["arguments"]
+            known = arguments_of(route)
+            if wrong := next((name for name in given if name not in known), None):
+                raise InvalidInput(f"{route.name} has no argument {wrong!r}; it takes {', '.join(known)}.")
+            return given
+        if first is not None:
+            self._items = chain([first], self._items)
+        return {}
+
+    def named(self, client: str | None, once: str | None) -> Iterator[Any]:
+        """Yield the items; with an Idempotency-Key, one without an id gets the same id whenever it is sent again."""
+        for place, item in enumerate(self._items):
+            if isinstance(item, Mapping) and item.get("namespace") is not None:
+                authorise(self._key, "write", [str(item["namespace"])])
+            if once is not None and isinstance(item, dict) and item.get("id") is None:
+                item["id"] = id_for(client or "", once, place)
+            yield item
+
+    def _parsed(self) -> Iterator[Any]:
+        """Yield an item a line, empty lines left out."""
+        for line in self._lines():
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                yield line.decode("utf-8", "replace")
+
+    def _lines(self) -> Iterator[bytes]:
+        rest, read = b"", 0
+        while (piece := self._next()) is not None:
+            read += len(piece)
+            if read > self._limits.stream_bytes:
+                raise TooLarge(f"The stream has more than {self._limits.stream_bytes:,} bytes; send it in two.")
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+            if len(rest) > self._limits.body_bytes:
+                raise TooLarge(f"A line has more than {self._limits.body_bytes:,} bytes; send shorter items.")
+        yield rest
+
+    def _next(self) -> bytes | None:
+        async def piece() -> bytes | None:
+            return await anext(self._pieces, None)
+
+        future = asyncio.run_coroutine_threadsafe(piece(), self._loop)
+        try:
+            return future.result(self._limits.seconds + 5)
+        except TimeoutError:
+            raise LimitExceeded("The client went away before all items were sent.") from None
+
+
+class Reports(Response):
+    """What became of a stream of items so far, a line after each batch, and at the end ``{"report": …}``.
+
+    What goes wrong is the last line, ``{"problem": …}``: the status was sent before.
+    """
+
+    media_type = LINES
+
+    def __init__(self, verb: Callable[[Callable[[Any], None]], Any], workers: Workers) -> None:
+        super().__init__(media_type=LINES)
+        del self.headers["content-length"]
+        self._verb = verb
+        self._workers = workers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send a line for each report."""
+        loop = asyncio.get_running_loop()
+        lines: asyncio.Queue[bytes] = asyncio.Queue()
+
+        def progress(report: Any) -> None:
+            counts = {name: value for name, value in plain(report).items() if name not in ("rejected", "gone")}
+            loop.call_soon_threadsafe(lines.put_nowait, as_bytes({"progress": counts}))
+
+        def work() -> bytes:
+            try:
+                return as_bytes({"report": plain(self._verb(progress))})
+            except Exception as error:  # noqa: BLE001  # the status was sent; the last line says what went wrong
+                return as_bytes({"problem": problem(error)})
+
+        done = asyncio.ensure_future(self._workers.run(work, seconds=FOREVER))
+        done.add_done_callback(lambda _: lines.put_nowait(b""))
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        while line := await lines.get():
+            await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
+        await send({"type": "http.response.body", "body": await done + b"\n", "more_body": False})
+
+
+FOREVER = 7 * 86_400.0
+"""Seconds that a stream of items may take in all; what is limited are its pauses."""

@@ -1,0 +1,321 @@
+"""A Semmem behind a server answers, and fails, as the store does that it serves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem import Filters, Semmem, Within
+from semmem.client.http import HttpSemmem
+from semmem.client.routes import REFUSED, ROUTES
+from semmem.read.overrides import settings_in
+from tests.serving import serving
+
+NOTES: list[dict[str, Any]] = [
+    {"text": "The Kestrel is our logger. Petra Lindqvist designed it.", "id": "kestrel", "title": "Kestrel"},
+    {"text": "Her childhood was spent above a bakery in Norrbeck.", "id": "petra", "title": "Petra Lindqvist"},
+    {"text": "The ferry leaves Norrbeck at noon.", "id": "ferry", "session": "s", "tags": ["travel"], "author": "Ada"},
+    {"text": "The key of Heron House hangs behind the radio.", "id": "key", "importance": 0.9, "metadata": {"n": 1}},
+    {"text": "The key was copied.", "id": "a/b c%2F é", "created_at": "2026-03-01T09:00:00+01:00"},
+]
+
+
+class Pair:
+    """The same store, spoken to directly and through a server."""
+
+    def __init__(self, local: Semmem, remote: Semmem) -> None:
+        self.local = local
+        self.remote = remote
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with semmem.connect("sqlite::memory:") as local:
+        local.remember_many(NOTES)
+        with serving(local) as url, semmem.connect(url) as remote:
+            yield Pair(local, remote)
+
+
+def hits(recall: semmem.Recall) -> Any:
+    same = {n: v for n, v in recall.as_dict().items() if n != "timings"}
+    return type(recall).__mro__[-5:], same, recall.hits, recall.recipe, recall.reach, recall.settings
+
+
+READ: list[Callable[[Semmem], Any]] = [
+    lambda mem: mem.get("kestrel"),
+    lambda mem: mem.get("a/b c%2F é"),
+    lambda mem: mem.list(limit=2),
+    lambda mem: mem.list(limit=2, cursor=mem.list(limit=2).cursor),
+    lambda mem: mem.list(filters={"tags": "travel", "metadata": {}}),
+    lambda mem: mem.list(filters=Filters(authors=("Ada",), created_after=datetime(2020, 1, 1, tzinfo=UTC))),
+    lambda mem: mem.list(filters={"created_before": date(2026, 3, 2)}),
+    lambda mem: hits(mem.recall("where is the key?")),
+    lambda mem: hits(mem.recall("where is the key?", limit=1, offset=1, exclude=["key"], recipe="seed")),
+    lambda mem: hits(mem.recall("key", filters={"metadata": {"n": 1}}, sort_by="created", namespace=["default", "x"])),
+    lambda mem: hits(mem.recall("key", recipe=semmem.recipe("lexical", lexical={"k1": 0.4}), min_confidence=1.0)),
+    lambda mem: hits(mem.recall("nothing of the kind, of ships and shoes and sealing wax")),
+    lambda mem: mem.recall("where is the key?").explain("key"),
+    lambda mem: mem.recall("where is the key?", limit=1).explain("ferry").as_dict(),
+    lambda mem: str(mem.recall("key", filters={"sessions": "s"}).explain("key", "default")),
+    lambda mem: len(mem.recall("where is the key?")),
+    lambda mem: mem.leg("lexical").search("key", limit=1),
+    lambda mem: mem.leg().search("key", filters=Within(namespaces=("default",), exclude=("key",))),
+    lambda mem: mem.stats(),
+    lambda mem: mem.stats(namespace="default"),
+    lambda mem: mem.namespaces(),
+    lambda mem: list(mem.export()),
+    lambda mem: list(mem.export(namespace=None, filters={"authors": ["Ada"]})),
+    lambda mem: list(mem.export(namespace=["x", "default"])),
+    lambda mem: mem.settings_of(),
+    lambda mem: mem.searched_by(),
+    lambda mem: settings_in(mem.recipe),
+]
+
+FAIL: list[Callable[[Any], Any]] = [
+    lambda mem: mem.get("none"),
+    lambda mem: mem.get(5),
+    lambda mem: mem.get("kestrel", namespace="none"),
+    lambda mem: mem.list(limit=0),
+    lambda mem: mem.list(cursor="x"),
+    lambda mem: mem.list(filters={"colour": "red"}),
+    lambda mem: mem.list(filters={"metadata": {"n": {"gte": 1}}}),
+    lambda mem: mem.recall(""),
+    lambda mem: mem.recall("key", limit=0),
+    lambda mem: mem.recall("key", limit=True),
+    lambda mem: mem.recall("key", recipe="nope"),
+    lambda mem: mem.recall("key", sort_by="hope"),
+    lambda mem: mem.recall("key", namespace=[]),
+    lambda mem: mem.recall("key", filters={"sessions": []}),
+    lambda mem: mem.recall("key", exclude=5),
+    lambda mem: mem.recall("key").explain("none"),
+    lambda mem: mem.leg("nope").search("key"),
+    lambda mem: mem.leg("dense").search("key"),
+    lambda mem: mem.remember(""),
+    lambda mem: mem.remember("x", importance=2),
+    lambda mem: mem.remember("x", position="first"),
+    lambda mem: mem.remember("x", created_at="soon"),
+    lambda mem: mem.remember("x", id=""),
+    lambda mem: mem.remember("x", namespace=""),
+    lambda mem: mem.remember("Other words.", id="kestrel"),
+    lambda mem: mem.remember_many([{"text": "x"}, {"text": ""}, {"text": "y"}]),
+    lambda mem: mem.remember_many([{"text": "x", "colour": "red"}]),
+    lambda mem: mem.remember_many("abc"),
+    lambda mem: mem.remember_many([{"text": "x"}], batch_size=0),
+    lambda mem: mem.remember_many([{"text": "x"}], on_error="hope"),
+    lambda mem: mem.bring_in({"text": "x"}),
+    lambda mem: mem.bring_in([{"text": "x"}], prune=True),
+    lambda mem: mem.update("none", text="x"),
+    lambda mem: mem.update("kestrel", text="x", expected_version=7),
+    lambda mem: mem.update("kestrel", colour="red"),
+    lambda mem: mem.update("kestrel", text=""),
+    lambda mem: mem.forget(),
+    lambda mem: mem.forget("none"),
+    lambda mem: mem.forget("kestrel", everything=True),
+    lambda mem: mem.forget("kestrel", dry_run=1),
+    lambda mem: mem.configure(weights={"nobody": 1}),
+    lambda mem: mem.configure(colour="red"),
+    lambda mem: mem.configure(depths={"lexical": -1}),
+    lambda mem: mem.unset_settings("weights.lexical"),
+    lambda mem: mem.concepts(),
+    lambda mem: mem.graph(),
+    lambda mem: mem.hashes(),
+    lambda mem: mem.graph_hash(),
+    lambda mem: mem.merge_concepts("a", "b"),
+    lambda mem: mem.split_concept("a"),
+    lambda mem: mem.probe(k=0),
+    lambda mem: mem.probe(recipe="nope"),
+]
+
+
+@pytest.mark.parametrize("call", READ, ids=lambda call: inspect.getsource(call).strip()[12:60])
+def test_a_question_has_the_same_answer_on_both_sides(pair: Pair, call: Callable[[Semmem], Any]) -> None:
+    here, there = call(pair.local), call(pair.remote)
+    assert there == here
+    assert type(there) is type(here)
+
+
+@pytest.mark.parametrize("call", FAIL, ids=lambda call: inspect.getsource(call).strip()[12:60])
+def test_what_fails_here_fails_there_in_the_same_words(pair: Pair, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(semmem.SemmemError) as here:
+        call(pair.local)
+    with pytest.raises(semmem.SemmemError) as there:
+        call(pair.remote)
+    assert (type(there.value), str(there.value)) == (type(here.value), str(here.value))
+    assert {n: v for n, v in vars(there.value).items() if n != "http_status"} == vars(here.value)
+    assert pair.local.stats().memories == len(NOTES)
+    assert pair.local.settings_of() == {}
+
+
+def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
+    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+        given = {"title": "Key", "author": "Ada", "session": "s", "position": 3, "source": "a/b", "tags": ["x", "y"]}
+        made = remote.remember("The key is red. é 𝄞", metadata={"n": {"deep": [1, 2.5, None]}}, importance=0.1, **given)
+        assert local.get(made.id) == made
+        assert isinstance(made, semmem.Memory)
+        assert made.created_at is not None
+        assert made.created_at.tzinfo is UTC
+        at = datetime(2026, 3, 1, 9, tzinfo=UTC)
+        assert remote.remember("Then.", id="then", created_at=at).created_at == at
+        changed = remote.update(made.id, text="The key is blue.", tags=(), author=None, expected_version=1)
+        assert (changed.version, changed.tags, changed.author, local.get(made.id)) == (2, (), None, changed)
+        assert remote.configure(namespace="n", weights={"lexical": 2}, recipe="hybrid") == local.settings_of(
+            namespace="n"
+        )
+        assert remote.unset_settings("recipe", namespace="n") == {"weights.lexical": 2}
+        chat = ({"role": role, "content": f"Said by {role}."} for role in ("user", "assistant"))
+        assert remote.remember_messages(chat, session="chat", position=0).remembered == 2
+        assert [one.position for one in local.list(filters={"sessions": "chat"})] == [1, 0]
+        assert remote.forget(filters={"sessions": ["chat"]}) == 2
+        assert remote.forget(filters={"sessions": ["s"]}, dry_run=True) == 1
+        assert remote.forget(made.id) == 1
+        assert remote.forget(everything=True) == 1
+        assert local.stats().memories == 0
+        assert dict(remote.maintain()).keys() == dict(local.maintain()).keys()
+
+
+def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
+    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+        seen: list[semmem.IngestReport] = []
+        items = ({"text": f"Note {n}.", "created_at": datetime(2026, 1, 1, tzinfo=UTC)} for n in range(1_200))
+        report = remote.remember_many(items, progress=seen.append)
+        assert (report.remembered, [one.remembered for one in seen]) == (1_200, [500, 1_000, 1_200])
+        wrong: Any = [{"text": "a"}, {"text": object()}, 5, {"text": "b", "metadata": {"x": float("nan")}}]
+        skipped = remote.remember_many(wrong, on_error="skip")
+        assert (skipped.remembered, [one.position for one in skipped.rejected]) == (1, [1, 2, 3])
+
+        def breaks() -> Iterator[dict[str, Any]]:
+            yield from ({"text": f"More {n}.", "id": f"m{n}"} for n in range(3))
+            raise RuntimeError("the file is gone")
+
+        before = local.stats().memories
+        with pytest.raises(RuntimeError, match="the file is gone"):
+            remote.remember_many(breaks())
+        assert local.stats().memories == before
+        rows = list(local.export(filters={"created_before": "2026-01-02"}))
+        with semmem.connect("sqlite::memory:") as other, serving(other) as there, semmem.connect(there) as copy:
+            brought: list[int] = []
+            done = copy.bring_in(iter(rows), progress=lambda so_far: brought.append(so_far.remembered))
+            assert (done.remembered, brought[-1]) == (1_200, 1_200)
+            assert copy.bring_in(rows).unchanged == 1_200
+            assert sum(1 for _ in copy.export()) == 1_200
+            page = copy.list(limit=1_000)
+            assert len(page) + len(copy.list(limit=1_000, cursor=page.cursor)) == 1_200
+
+
+def test_every_verb_has_the_arguments_and_the_words_of_the_facade() -> None:
+    verbs = {verb for route in ROUTES for verb in route.serves} | (set(REFUSED) - {"copy"})
+    for name in verbs:
+        here, there = getattr(Semmem, name), getattr(HttpSemmem, name)
+        assert here is not there, name
+        same = [p.replace(annotation=None) for p in inspect.signature(there).parameters.values()]
+        assert same == [p.replace(annotation=None) for p in inspect.signature(here).parameters.values()], name
+        assert inspect.getdoc(there) == inspect.getdoc(here), name
+
+
+@pytest.mark.parametrize("name", sorted(set(REFUSED) - {"copy"}))
+def test_what_works_on_the_store_itself_is_refused_with_one_error(pair: Pair, name: str) -> None:
+    with pytest.raises(semmem.LocalOnly, match=f"{name} .* call it where the store is"):
+        getattr(pair.remote, name)("x")
+
+
+def test_a_server_is_no_store_to_copy_or_to_hold(pair: Pair) -> None:
+    url = pair.remote.url  # type: ignore[attr-defined]
+    with pytest.raises(semmem.LocalOnly, match="the store's own URL"):
+        semmem.copy(url, "sqlite::memory:")
+    with pytest.raises(semmem.LocalOnly):
+        _ = pair.remote.store
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://", "http://user:secret@127.0.0.1:1", "http://127.0.0.1:1/?a=b", "http://127.0.0.1:port", "https:///x"],
+)
+def test_a_url_that_names_no_server_is_refused(url: str) -> None:
+    with pytest.raises(semmem.InvalidInput, match=r"http://127\.0\.0\.1:8765") as raised:
+        semmem.connect(url)
+    assert "secret" not in str(raised.value)
+
+
+def test_what_the_server_decides_cannot_be_chosen_by_its_client() -> None:
+    for chosen in ({"recipe": "seed"}, {"embedder": "hashing"}, {"extractor": "rules"}, {"legs": {}}):
+        with pytest.raises(semmem.InvalidInput, match="is chosen where the server runs"):
+            semmem.connect("http://127.0.0.1:1", **chosen)  # type: ignore[arg-type]
+
+
+def test_a_server_that_is_not_there_is_one_sentence() -> None:
+    with semmem.connect("http://127.0.0.1:1") as mem:
+        for call in (lambda: mem.stats(), lambda: mem.remember_many([{"text": "x"}]), lambda: list(mem.export())):
+            with pytest.raises(semmem.StoreUnavailable, match=r"No server answers at http://.*; start it with"):
+                call()
+    with pytest.raises(semmem.StoreClosed):
+        mem.stats()
+    with pytest.raises(semmem.StoreClosed):
+        mem.remember_many([{"text": "x"}])
+
+
+def test_somebody_elses_server_is_told_as_what_it_is() -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if "stats" in self.path else 502)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with semmem.connect(f"http://127.0.0.1:{server.server_port}") as mem:
+                with pytest.raises(semmem.StoreError, match="status 200, and not as semmem does"):
+                    mem.stats()
+                with pytest.raises(semmem.StoreError, match="status 502"):
+                    mem.get("x")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_server_on_postgresql_answers_with_all_three_legs(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing") as local, serving(local) as url, semmem.connect(url) as remote:
+        remote.remember_many(NOTES)
+        question = "In which town did the designer of the Kestrel grow up?"
+        assert hits(remote.recall(question)) == hits(local.recall(question))
+        found = remote.recall(question)
+        assert {leg for hit in found for leg in hit.legs} == {"lexical", "dense", "graph"}
+        for id in ("petra", "ferry"):
+            assert found.explain(id) == local.recall(question).explain(id)
+        assert found.explain("petra").ways
+        here, there = local.graph(around="Kestrel"), remote.graph(around="Kestrel")
+        assert dict(there.nodes(data=True)) == dict(here.nodes(data=True))
+        assert [sorted(e) for e in there.edges] == [sorted(e) for e in here.edges]
+        assert remote.concepts(like="Norr") == local.concepts(like="Norr")
+        assert remote.merge_concepts("Kestrel", "Petra Lindqvist") is None  # type: ignore[func-returns-value]
+        assert remote.split_concept("Kestrel") is None  # type: ignore[func-returns-value]
+        assert remote.graph_hash() == local.graph_hash()
+        assert remote.hashes() == local.hashes()
+        probe = remote.probe(
+            recipe="hybrid", k=3, leg="lexical", witness=("a brass lantern", "The lantern is of brass.")
+        )
+        assert json.dumps(probe.as_dict())
+        assert [one.returned for one in probe] == [True]
+        assert list(remote.export(vectors=True)) == list(local.export(vectors=True))
+
+
+def test_both_sides_are_closed_by_themselves(tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as local, serving(local) as url:
+        with semmem.connect(url) as remote:
+            remote.remember("The key is red.")
+        with pytest.raises(semmem.StoreClosed):
+            remote.stats()
+        assert local.stats().memories == 1

@@ -1,0 +1,38 @@
+"""One server for the tests of this folder, and for each of them a store of its own in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.doors.http.limits import Rates
+from semmem.doors.http.metrics import Metrics
+from semmem.doors.http.replays import Replays
+from semmem.doors.http.server import Server
+from tests.serving import running
+
+
+@pytest.fixture
+def mem() -> Iterator[Semmem]:
+    with semmem.connect("sqlite::memory:") as mem:
+        yield mem
+
+
+@pytest.fixture(scope="session")
+def http_server() -> Iterator[Server]:
+    with semmem.connect("sqlite::memory:") as mem, running(mem) as server:
+        yield server
+
+
+@pytest.fixture
+def http(mem: Semmem, http_server: Server) -> Iterator[httpx.Client]:
+    """A client that speaks plain HTTP with a server of ``mem``, which knows nothing of other tests."""
+    http_server.service.mem = mem
+    http_server.service.replays, http_server.service.metrics = Replays(), Metrics()
+    http_server.service.rates = Rates(0.0, 1)
+    with httpx.Client(base_url=http_server.url, timeout=60.0, trust_env=False) as client:
+        yield client

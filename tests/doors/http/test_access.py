@@ -1,0 +1,179 @@
+"""What a key lets through, at every route; Host and Origin of a running server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.client.routes import ROUTES, Route
+from semmem.doors.http.guard import Guard
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.server import Server
+from semmem.model.errors import InvalidInput
+from tests.doors.http.test_routes import problem
+from tests.serving import running, serving
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("keys") / "keys.json")
+
+
+@pytest.fixture(scope="module")
+def tokens(keys: Keys) -> dict[str, str]:
+    return {
+        "all": keys.add("all", right="write")[1],
+        "reads": keys.add("reads")[1],
+        "team": keys.add("team", right="write", namespaces=["team", "notes"])[1],
+        "team-reads": keys.add("team-reads", namespaces=["team"])[1],
+    }
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Semmem]:
+    with semmem.connect("sqlite::memory:") as mem:
+        mem.remember("The key is red.", id="key", namespace="team")
+        mem.remember("The ferry leaves at noon.", id="ferry", namespace="other")
+        yield mem
+
+
+@pytest.fixture(scope="module")
+def guarded(shared: Semmem, keys: Keys, tokens: dict[str, str]) -> Iterator[Server]:
+    guard = Guard.of(["memories.example"], ["https://notes.example"])
+    with running(shared, keys=keys, guard=guard) as server:
+        yield server
+
+
+def client(server: Server, token: str | None) -> httpx.Client:
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=60.0, trust_env=False)
+
+
+def ask(http: httpx.Client, route: Route, namespace: str = "team") -> httpx.Response:
+    path = route.path.replace("{id}", "key").replace("{name}", "recall")
+    body = {
+        "query": "key",
+        "text": "x",
+        "a": "a",
+        "b": "b",
+        "name": "a",
+        "id": "none",
+        "messages": [],
+        "session": "s",
+        "weights": {"lexical": 1},
+    }
+    if route.form == "lines":
+        headers = {"content-type": "application/x-ndjson"}
+        return http.request(route.method, path, params={"namespace": namespace}, content=b"", headers=headers)
+    if route.form == "json":
+        known = [name for name in body if name in str(route.calls.__annotations__) or route.name == "configure"]
+        given = {name: body[name] for name in known if name == "weights" or route.name != "configure"}
+        given.pop("weights", None) if route.name != "configure" else None
+        return http.request(route.method, path, params={"namespace": namespace}, json=given)
+    params = {"namespace": namespace, "query": "key"}
+    return http.request(route.method, path, params=params)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens: dict[str, str], route: Route) -> None:
+    with client(guarded, None) as http:
+        refused = ask(http, route)
+        assert problem(refused) == (401, "KeyRequired")
+        assert refused.headers["www-authenticate"] == "Bearer"
+    if route.right == "write":
+        with client(guarded, tokens["reads"]) as http:
+            given = {"namespace": "team", "text": "x", "a": "a", "b": "b", "name": "a", "messages": [], "session": "s"}
+            names = {n: v for n, v in given.items() if n in route.calls.__annotations__}
+            names = {"weights": {}} if route.name == "configure" else names
+            names.pop("namespace", None) if route.name == "update" else None
+            path = route.path.replace("{id}", "key")
+            lines = {"content-type": "application/x-ndjson"}
+            refused = (
+                http.request(route.method, path, json=names)
+                if route.form == "json"
+                else http.request(route.method, path, headers=lines if route.form == "lines" else {})
+            )
+            assert problem(refused) == (403, "AccessDenied")
+            assert "may only read" in refused.json()["detail"]
+
+
+def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict[str, str], shared: Semmem) -> None:
+    with client(guarded, tokens["team"]) as http:
+        assert http.get("/v1/memories/key", params={"namespace": "team"}).json()["id"] == "key"
+        assert http.post("/v1/recall", json={"query": "key", "namespace": ["team", "notes"]}).status_code == 200
+        assert [one["name"] for one in http.get("/v1/namespaces").json()["namespaces"]] == ["team"]
+        assert http.get("/v1/stats", params={"namespace": "team"}).status_code == 200
+        assert http.get("/v1/reach").status_code == 200
+        refused = [
+            http.get("/v1/memories/ferry", params={"namespace": "other"}),
+            http.get("/v1/memories"),
+            http.get("/v1/stats"),
+            http.get("/v1/export", params={"everything": "true", "namespace": "team"}),
+            http.post("/v1/recall", json={"query": "ferry", "namespace": ["team", "other"]}),
+            http.post("/v1/recall", json={"query": "ferry", "namespace": {"team": 1}}),
+            http.post("/v1/legs/recall/search", json={"query": "ferry", "namespace": "other"}),
+            http.post("/v1/memories", json={"text": "x", "namespace": "other"}),
+            http.post("/v1/memories", content=b'{"text": "x", "namespace": "other"}\n', params={"namespace": "team"},
+                      headers={"content-type": "application/x-ndjson"}),
+            http.post("/v1/bring-in", content=b'{"arguments": {"namespace": "other"}}\n{"text": "x"}\n',
+                      headers={"content-type": "application/x-ndjson"}),
+            http.patch("/v1/settings", params={"namespace": "other"}, json={"weights": {"lexical": 1}}),
+            http.get("/v1/reach", params={"namespace": "other"}),
+            http.post("/v1/forget", json={"namespace": "other", "everything": True}),
+            http.post("/v1/maintain"),
+            http.post("/v1/probe"),
+        ]  # fmt: skip
+        assert [problem(one) for one in refused] == [(403, "AccessDenied")] * len(refused)
+        assert http.post("/v1/memories", json={"text": "x", "id": "x", "namespace": "notes"}).status_code == 201
+    assert (shared.stats(namespace="other").memories, shared.stats(namespace="default").memories) == (1, 0)
+    with client(guarded, tokens["team-reads"]) as http:
+        assert problem(http.delete("/v1/memories/key", params={"namespace": "team"})) == (403, "AccessDenied")
+        assert http.get("/v1/memories", params={"namespace": "team"}).status_code == 200
+
+
+def test_what_a_server_says_of_itself_needs_no_key_and_its_counters_do(guarded: Server) -> None:
+    with client(guarded, None) as http:
+        for path in ("/healthz", "/readyz", "/openapi.json"):
+            assert http.get(path).status_code == 200
+        assert problem(http.get("/metrics")) == (401, "KeyRequired")
+
+
+def test_a_page_under_another_name_is_refused(guarded: Server, tokens: dict[str, str]) -> None:
+    with client(guarded, tokens["all"]) as http:
+        for headers, status in (
+            ({"host": "evil.example"}, 403),
+            ({"host": "memories.example"}, 200),
+            ({"origin": "https://evil.example"}, 403),
+            ({"origin": "https://notes.example"}, 200),
+            ({"origin": guarded.url}, 200),
+        ):
+            assert http.get("/v1/stats", headers=headers).status_code == status, headers
+
+
+def test_a_key_that_is_removed_is_refused_at_the_next_request(shared: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("laptop")
+    with running(shared, keys=keys) as server, client(server, text) as http:
+        assert http.get("/v1/stats").status_code == 200
+        keys.remove("laptop")  # the last one: a server that had a key is then open to nobody
+        assert problem(http.get("/v1/stats")) == (401, "KeyRequired")
+
+
+def test_an_address_that_cannot_be_had_is_told_in_one_sentence(shared: Semmem, tmp_path: Path) -> None:
+    none = Keys(tmp_path / "keys.json")
+    with serving(shared) as url:
+        taken = int(url.rpartition(":")[2])
+        with pytest.raises(InvalidInput, match=f"The port {taken} of 127.0.0.1 cannot be had"):
+            Server(shared, port=taken, keys=none)
+    with pytest.raises(InvalidInput, match="semmem serve key add"):
+        Server(shared, host="0.0.0.0", port=0, keys=none)
+    with pytest.raises(InvalidInput, match="The port must be from 0 to 65535"):
+        Server(shared, port=70_000, keys=none)
+    none.add("laptop")
+    with pytest.raises(InvalidInput, match=r"192\.0\.2\.1"):  # an address of nobody's
+        Server(shared, host="192.0.2.1", port=0, keys=none)

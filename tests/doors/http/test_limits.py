@@ -1,0 +1,254 @@
+"""Limits on size, rate and time; requests that are sent twice; clients that go away; a server that stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.doors.http.limits import Limits, Rates, Workers
+from semmem.model.errors import InvalidInput, LimitExceeded
+from tests.doors.http.test_routes import problem
+from tests.serving import running, serving
+
+LINES = {"content-type": "application/x-ndjson"}
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not met() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert met()
+
+
+class Held:
+    """A verb that waits until it is let go, and counts its calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, mem: Semmem) -> None:
+        self.go = threading.Event()
+        self.calls = 0
+        self._real = mem.store.stats
+        monkeypatch.setattr(mem.store, "stats", self)
+
+    def __call__(self, *args: Any) -> Any:
+        self.calls += 1
+        assert self.go.wait(60)
+        return self._real(*args)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch, mem: Semmem) -> Iterator[Held]:
+    held = Held(monkeypatch, mem)
+    yield held
+    held.go.set()
+
+
+def test_a_body_or_a_line_that_is_too_large_is_refused(mem: Semmem) -> None:
+    with serving(mem, limits=Limits(body_bytes=1_000, stream_bytes=5_000)) as url:
+        long = json.dumps({"text": "a" * 2_000})
+        whole = httpx.post(f"{url}/v1/memories", content=long, headers={"content-type": "application/json"})
+        assert problem(whole) == (413, "InvalidInput")
+        assert problem(httpx.post(f"{url}/v1/memories", content=long, headers=LINES)) == (413, "InvalidInput")
+        many = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(1_000))
+        assert problem(httpx.post(f"{url}/v1/memories", content=many, headers=LINES)) == (413, "InvalidInput")
+        few = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(100))
+        assert httpx.post(f"{url}/v1/memories", content=few, headers=LINES).json()["remembered"] == 100
+
+
+def test_more_requests_than_the_rate_are_told_when_to_come_again(mem: Semmem) -> None:
+    with serving(mem, limits=Limits(rate=0.01, burst=3)) as url:
+        answers = [httpx.get(f"{url}/v1/stats") for _ in range(4)]
+        assert [one.status_code for one in answers] == [200, 200, 200, 429]
+        assert problem(answers[-1]) == (429, "LimitExceeded")
+        assert 90 <= int(answers[-1].headers["retry-after"]) <= 100
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_a_client_earns_its_requests_again() -> None:
+    now = [0.0]
+    rates = Rates(2.0, 2, lambda: now[0])
+    assert [rates.take("a") for _ in range(3)] == [0.0, 0.0, 0.5]
+    assert rates.take("b") == 0.0
+    now[0] = 0.5
+    assert [rates.take("a"), rates.take("a")] == [0.0, 0.5]
+    now[0] = 100.0
+    assert [rates.take("a") for _ in range(3)] == [0.0, 0.0, 0.5]
+    assert Rates(0.0, 1).take("a") == 0.0
+
+
+def test_an_answer_that_takes_too_long_is_told_so_and_its_thread_is_free_again(mem: Semmem, held: Held) -> None:
+    with serving(mem, limits=Limits(seconds=0.3, threads=1)) as url:
+        slow = httpx.get(f"{url}/v1/stats", timeout=60)
+        assert problem(slow) == (504, "LimitExceeded")
+        held.go.set()
+        wait_until(lambda: httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200)
+
+
+def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() -> None:
+    async def scene() -> tuple[list[str], int]:
+        workers, done, go = Workers(Limits(threads=1, waiting=2)), list[str](), threading.Event()
+        first = asyncio.ensure_future(workers.run(lambda: (go.wait(60), done.append("first"))))
+        await asyncio.sleep(0.05)
+        second = asyncio.ensure_future(workers.run(lambda: done.append("second")))
+        third = asyncio.ensure_future(workers.run(lambda: done.append("third")))
+        await asyncio.sleep(0.05)
+        with pytest.raises(LimitExceeded, match="asked too much"):
+            await workers.run(lambda: None)
+        second.cancel()
+        await asyncio.sleep(0.05)
+        go.set()
+        await asyncio.gather(first, third)
+        await asyncio.sleep(0.05)
+        workers.close()
+        return done, workers.asked
+
+    assert asyncio.run(scene()) == (["first", "third"], 0)
+
+
+@pytest.mark.parametrize("wrong", [{"body_bytes": 0}, {"seconds": 0}, {"threads": 0}, {"rate": -1}, {"waiting": -1}])
+def test_a_limit_that_would_let_nothing_in_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="The limit"):
+        Limits(**wrong)
+
+
+def test_a_request_that_is_sent_again_is_done_once(http: httpx.Client, mem: Semmem) -> None:
+    once = {"idempotency-key": "one"}
+    first = http.post("/v1/memories", json={"text": "The key is red."}, headers=once)
+    again = http.post("/v1/memories", json={"text": "The key is red."}, headers=once)
+    assert (first.status_code, again.content, mem.stats().memories) == (201, first.content, 1)
+    assert again.headers["etag"] == first.headers["etag"]
+    other = http.post("/v1/memories", json={"text": "The key is blue."}, headers=once)
+    assert problem(other) == (422, "InvalidInput")
+    assert http.post("/v1/memories", json={"text": "x"}, headers={"idempotency-key": "two"}).status_code == 201
+    for wrong in ("", "x" * 256):
+        assert problem(http.post("/v1/memories", json={"text": "x"}, headers={"idempotency-key": wrong}))[0] == 422
+    assert mem.stats().memories == 2
+    assert http.post("/v1/memories", json={"text": ""}, headers={"idempotency-key": "three"}).status_code == 422
+    assert http.post("/v1/memories", json={"text": "y"}, headers={"idempotency-key": "three"}).status_code == 201
+
+
+def test_a_request_that_is_sent_again_to_a_server_that_was_restarted_is_done_once(mem: Semmem) -> None:
+    ids = []
+    for _ in range(2):
+        with serving(mem) as url:
+            once = {"idempotency-key": "one"}
+            made = httpx.post(f"{url}/v1/memories", json={"text": "The key is red."}, headers=once)
+            lines = '{"text": "a"}\n{"text": "b"}\n'
+            report = httpx.post(f"{url}/v1/memories", content=lines, headers=once | LINES).json()
+            ids.append((made.json()["id"], report["remembered"] + report["unchanged"]))
+    assert ids[0] == ids[1]
+    assert mem.stats().memories == 3
+
+
+def test_a_request_that_is_still_at_work_is_not_done_twice(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, began, real = threading.Event(), threading.Event(), mem.store.forget
+
+    def forget(*args: Any, **named: Any) -> Any:
+        began.set()
+        assert go.wait(60)
+        return real(*args, **named)
+
+    monkeypatch.setattr(mem.store, "forget", forget)
+    mem.remember("The key is red.", id="key")
+    answers: list[httpx.Response] = []
+    with serving(mem) as url:
+
+        def ask() -> httpx.Response:
+            once = {"idempotency-key": "one"}
+            return httpx.post(f"{url}/v1/forget", json={"id": "key"}, headers=once, timeout=60)
+
+        thread = threading.Thread(target=lambda: answers.append(ask()))
+        thread.start()
+        assert began.wait(60)
+        assert problem(ask()) == (409, "Conflict")
+        go.set()
+        thread.join(60)
+        assert answers[0].json()["forgotten"] == 1
+        assert ask().content == answers[0].content
+
+
+def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Held) -> None:
+    answers: list[httpx.Response] = []
+    with running(mem) as server:
+        asking = threading.Thread(target=lambda: answers.append(httpx.get(f"{server.url}/v1/stats", timeout=60)))
+        with httpx.Client(base_url=server.url, timeout=60.0, trust_env=False) as idle:
+            assert idle.get("/readyz").json() == {"status": "ready"}
+            asking.start()
+            wait_until(lambda: held.calls == 1)
+            server.stop()
+        held.go.set()
+        asking.join(60)
+    assert answers[0].status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{server.url}/healthz")
+
+
+def test_a_server_whose_store_does_not_answer_lives_and_is_not_ready() -> None:
+    with semmem.connect("sqlite::memory:") as mem, serving(mem) as url:
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        mem.store.close()
+        assert problem(httpx.get(f"{url}/readyz")) == (503, "StoreClosed")
+        assert httpx.get(f"{url}/healthz").json()["status"] == "ok"
+        assert problem(httpx.get(f"{url}/v1/stats")) == (503, "StoreClosed")
+
+
+def raw(url: str, head: str, *pieces: bytes) -> socket.socket:
+    """Send the beginning of a request by hand and return the open connection."""
+    place = urlsplit(url)
+    connection = socket.create_connection((place.hostname, place.port), timeout=60)
+    connection.sendall(f"{head}\r\nHost: {place.netloc}\r\n".encode() + b"\r\n".join(pieces))
+    return connection
+
+
+def test_a_client_that_goes_away_leaves_no_batch_in_part_and_no_connection_behind(
+    tmp_path: Path,
+) -> None:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", pool_size=2) as mem, running(mem) as server:
+        head = "POST /v1/memories?batch_size=2 HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: 9999"
+        for _ in range(4):
+            with raw(server.url, head, b"", b'{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n'):
+                wait_until(lambda: mem.stats().memories % 2 == 0 and mem.stats().memories > 0)
+        assert mem.remember_many([{"text": f"Note {n} " + "x" * 1_000} for n in range(3_000)]).remembered == 3_000
+        for _ in range(4):
+            with raw(server.url, "GET /v1/export HTTP/1.1", b"", b"") as connection:
+                assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        for _ in range(4):
+            assert httpx.get(f"{server.url}/v1/stats", timeout=60).status_code == 200
+        wait_until(lambda: "semmem_verbs_at_work 0.0" in httpx.get(f"{server.url}/metrics").text)
+        assert (mem.stats().memories - 3_000) % 2 == 0
+        whole = httpx.get(f"{server.url}/v1/export", timeout=60)
+        assert len(whole.text.splitlines()) == mem.stats().memories
+
+
+def test_a_client_that_sends_nothing_more_is_given_up(mem: Semmem) -> None:
+    with serving(mem, limits=Limits(seconds=0.3, threads=1)) as url:
+        for kind in ("application/json", "application/x-ndjson"):
+            head = f"POST /v1/memories HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: 99"
+            with raw(url, head, b"", b'{"text": "a"}\n') as connection:
+                assert connection.recv(100).startswith(b"HTTP/1.1 429")
+        assert httpx.get(f"{url}/v1/stats", timeout=60).json()["memories"] == 0
+
+
+def test_metrics_count_requests_and_legs_that_did_not_answer(http: httpx.Client) -> None:
+    http.post("/v1/memories", json={"text": "The key is red."})
+    http.post("/v1/recall", json={"query": "key"})
+    http.post("/v1/recall", json={"query": ""})
+    page = http.get("/metrics")
+    assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = page.text.splitlines()
+    assert 'semmem_requests_total{status="200",verb="recall"} 1.0' in lines
+    assert 'semmem_requests_total{status="422",verb="recall"} 1.0' in lines
+    assert 'semmem_degraded_total{leg="graph"} 1.0' in lines
+    assert 'semmem_request_seconds_count{verb="recall"} 2.0' in lines
+    assert "key" not in page.text

@@ -1,0 +1,76 @@
+"""Many items in one request, one JSON object a line, and the reports on them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from semmem.client.memory import Semmem
+from tests.doors.http.test_routes import problem
+
+LINES = {"content-type": "application/x-ndjson"}
+
+
+def post(http: httpx.Client, *lines: Any, headers: dict[str, str] | None = None, **params: Any) -> httpx.Response:
+    body = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    path = params.pop("path", "/v1/memories")
+    return http.post(path, content=body.encode(), headers=LINES | (headers or {}), params=params)
+
+
+def test_a_stream_is_reported_with_every_line_that_was_refused(http: httpx.Client, mem: Semmem) -> None:
+    lines = [{"text": "a", "id": "a"}, "no json", "[1]", "", {"text": " "}, {"text": "b", "namespace": "n"}]
+    report = post(http, *lines, on_error="skip").json()
+    assert (report["remembered"], report["unchanged"]) == (2, 0)
+    assert [(one["position"], one["id"]) for one in report["rejected"]] == [(1, None), (2, None), (3, None)]
+    assert [one.name for one in mem.namespaces()] == ["default", "n"]
+    assert post(http, {"text": "a", "id": "a"}).json()["unchanged"] == 1
+
+
+def test_a_bad_line_ends_a_stream_and_keeps_the_batches_before_it(http: httpx.Client, mem: Semmem) -> None:
+    refused = post(http, *({"text": f"Note {n}."} for n in range(5)), {"txt": "x"}, {"text": "y"}, batch_size=2)
+    assert problem(refused) == (422, "BadItem")
+    assert (refused.json()["position"], mem.stats().memories) == (5, 4)
+    assert problem(post(http, {"text": "x"}, batch_size="many")) == (422, "InvalidInput")
+    assert problem(post(http, {"text": "x"}, on_error="hope")) == (422, "InvalidInput")
+    assert problem(post(http, {"text": "x"}, colour="red")) == (422, "InvalidInput")
+    assert problem(post(http, {"text": "x", "id": "c"}, {"text": "y", "id": "c"}))[1] in ("BadItem", "Conflict")
+
+
+def test_reports_come_while_items_are_stored_when_they_are_asked_for(http: httpx.Client) -> None:
+    asked = {"accept": "application/x-ndjson"}
+    told = post(http, *({"text": f"Note {n}."} for n in range(5)), batch_size=2, headers=asked)
+    assert (told.status_code, told.headers["content-type"]) == (200, "application/x-ndjson")
+    lines = [json.loads(line) for line in told.text.splitlines()]
+    assert [line["progress"]["remembered"] for line in lines[:-1]] == [2, 4, 5]
+    assert lines[-1]["report"]["remembered"] == 5
+    told = post(http, {"text": "a"}, {"text": "b"}, {"text": ""}, batch_size=2, headers=asked)
+    lines = [json.loads(line) for line in told.text.splitlines()]
+    assert [list(line) for line in lines] == [["progress"], ["problem"]]
+    assert (lines[1]["problem"]["class"], lines[1]["problem"]["position"]) == ("BadItem", 2)
+
+
+def test_items_of_a_source_are_brought_in_replaced_and_pruned(http: httpx.Client, mem: Semmem) -> None:
+    first = [{"text": "The key is red.", "id": "key"}, {"text": "The ferry leaves at noon.", "id": "ferry"}]
+    owned = {"owned": {"metadata": {"source": "notes"}}, "mark": {"source": "notes"}}
+    done = post(http, {"arguments": owned}, *first, path="/v1/bring-in").json()
+    assert (done["remembered"], done["gone"]) == (2, [])
+    again = post(http, {"arguments": owned}, *first, path="/v1/bring-in").json()
+    assert (again["remembered"], again["unchanged"]) == (0, 2)
+    changed = {"text": "The key is blue.", "id": "key"}
+    arguments = {"arguments": {**owned, "replace": True, "prune": True}}
+    done = post(http, arguments, changed, path="/v1/bring-in").json()
+    assert (done["replaced"], done["pruned"], done["gone"]) == (1, 1, ["ferry"])
+    assert mem.get("key").text == "The key is blue."
+    params = {"mark": '{"source": "notes"}', "namespace": "n"}
+    assert post(http, changed, path="/v1/bring-in", **params).json()["remembered"] == 1
+    wrong = post(http, {"arguments": {"colour": "red"}}, changed, path="/v1/bring-in")
+    assert problem(wrong) == (422, "InvalidInput")
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson; charset=utf-8", "APPLICATION/X-NDJSON"])
+def test_the_type_of_a_stream_may_be_written_as_the_standard_allows(http: httpx.Client, kind: str) -> None:
+    made = http.post("/v1/memories", content=b'{"text": "a"}\r\n{"text": "b"}', headers={"content-type": kind})
+    assert made.json()["remembered"] == 2

@@ -1,0 +1,42 @@
+"""A real server for a test: uvicorn on a free port of this machine, in a thread, without keys unless some are given."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from semmem.client.memory import Semmem
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.server import Server
+
+
+@contextmanager
+def running(mem: Semmem, **options: Any) -> Iterator[Server]:
+    """Yield a server of ``mem`` that answers; it is stopped at the end, with all its threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        options.setdefault("keys", Keys(Path(folder) / "keys.json"))
+        server = Server(mem, **{"port": 0, "grace_s": 5.0, **options})
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            until = time.monotonic() + 60
+            while not server.started and thread.is_alive() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert server.started
+            yield server
+        finally:
+            server.stop()
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+@contextmanager
+def serving(mem: Semmem, **options: Any) -> Iterator[str]:
+    """Yield the URL of a server of ``mem``."""
+    with running(mem, **options) as server:
+        yield server.url
