@@ -195,7 +195,7 @@ def _ask(mem: Any, query: Query, wide: Recipe, held: dict[Any, Any]) -> tuple[As
         exact=tuple(sorted((key[0], key[1]) for key in lists.exact)),
         timings={k: float(v) for k, v in recalled.timings.items()},
         degraded=dict(recalled.degraded),
-        most={leg: float(trace.most) for leg, trace in lists.traces.items() if hasattr(trace, "most")},
+        most=dict(lists.most),
     )
     met = {(key[0], key[1]): Found(head.importance, head.content.hex()) for key, head in lists.heads.items()}
     return asked, met

@@ -182,7 +182,7 @@ class Prober:
         if not found.candidates.scope.admits(ords).any():
             return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
         deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
-        again = self._recaller.candidates(of.question, found.candidates.scope, deep)
+        again = self._recaller.candidates(found.candidates.question, found.candidates.scope, deep)
         ranking = again.rankings.get(of.leg, ())
         depth = recipe.depths.get(of.leg, 100)
         key = (WITNESS, 0, namespace)

@@ -7,7 +7,7 @@ of workers cannot change what is found.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from semmem.concepts.names import (
     BARE_TITLE,
@@ -24,14 +24,13 @@ from semmem.concepts.names import (
     title_initials,
 )
 from semmem.model.exchange import Corrections, Extraction, Kind
+from semmem.model.question import Name, QuestionConcepts
 from semmem.text.tokens import Word, hashed, key, vocabulary
 
 __all__ = [
     "BIGRAM_WEIGHT",
     "NAME_WEIGHT",
     "STEM_WEIGHT",
-    "Name",
-    "QuestionConcepts",
     "corrected",
     "corrected_question",
     "extract",
@@ -147,48 +146,6 @@ def extract(
     for short in title_initials(title, language) if title else ():
         out.add_name(initials_key(short), short.upper(), 0.0, 0.0)
     return out.extraction()
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A run of tokens of a question that may be a name.
-
-    ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
-    words all have a capital. ``span``: it is a capitalised span. ``edge_stops``: its first or last word is a stop word.
-    """
-
-    key: int
-    tokens: tuple[str, ...]
-    label: str
-    first: int
-    past: int
-    start: int
-    end: int
-    capitalised: bool
-    span: bool
-    edge_stops: bool
-
-    @property
-    def size(self) -> int:
-        """Number of tokens."""
-        return len(self.tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionConcepts:
-    """A question as the graph leg reads it.
-
-    ``names`` are all runs of up to 8 tokens, capitals or not, that may name a subject, longest first, then from left to
-    right. ``spans`` are the capitalised ones (see ``capitalised_spans``). ``keys, kinds, labels, weights`` are
-    parallel: the concepts of every kind with their weight a (spans, bigrams, stems), keys ascending.
-    """
-
-    names: tuple[Name, ...]
-    spans: tuple[Name, ...]
-    keys: tuple[int, ...]
-    kinds: tuple[int, ...]
-    labels: tuple[str, ...]
-    weights: tuple[float, ...]
 
 
 def _name(text: str, found: Sequence[Token], first: int, past: int, span: bool) -> Name:

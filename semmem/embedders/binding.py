@@ -5,7 +5,6 @@ Where nobody chooses one, it is the one that fills the store, by the name that i
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import Lock
@@ -159,8 +158,8 @@ def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
 class QuestionVectors:
     """Wires a store and an embedder (a function that finds it when first needed, or returns a reason).
 
-    ``renewed`` says whether the embedder that now fills the store is at hand after all. The first
-    question of a process waits for the model, which is not on the time of the legs that need it.
+    ``renewed`` says whether the embedder that now fills the store is at hand after all. The first question of a process
+    waits for the model, which is not on its time.
     """
 
     def __init__(self, store: Store, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
@@ -177,25 +176,11 @@ class QuestionVectors:
         self._fits = None  # else every vector given would be taken for the embedder's that filled the store before
         return True
 
-    def of(self, query: str, given: Any) -> Callable[[], Any]:
-        """Return a function that gives the question's unit vector, computed once.
+    def given(self, given: Any) -> Any:
+        """Return a vector that the caller gave as a unit vector of the store's embedder.
 
-        Raises InvalidInput or EmbedderMismatch when ``given`` cannot be used: that is the caller's error, not a
-        degraded leg.
+        Raises InvalidInput or EmbedderMismatch when it cannot be used: that is the caller's error, not a degraded leg.
         """
-        lock, made = threading.Lock(), list[Any]()
-
-        def vector() -> Any:
-            with nullcontext() if self._loaded else standing(), lock:
-                if not made:
-                    made.append(self._given(given) if given is not None else self._embedded(query))
-            return made[0]
-
-        if given is not None:
-            vector()
-        return vector
-
-    def _given(self, given: Any) -> Any:
         import numpy as np
 
         from semmem.model.encoded import encoded
@@ -221,13 +206,18 @@ class QuestionVectors:
         self._fits = vector.shape, recorded
         return encoded(unit, recorded)
 
-    def _embedded(self, query: str) -> Any:
-        found = self._embedder()
-        if isinstance(found, str):
-            raise LegFailed(found)
-        from semmem.model.encoded import encoded
+    def embedded(self, query: str) -> Any:
+        """Return the unit vector of a question. Raises LegFailed where there is no embedder.
 
-        vector = encoded(found.embed([query])[0], identity(found))
+        Until the model has been read once, the clock of the thread stands meanwhile.
+        """
+        with nullcontext() if self._loaded else standing():
+            found = self._embedder()
+            if isinstance(found, str):
+                raise LegFailed(found)
+            from semmem.model.encoded import encoded
+
+            vector = encoded(found.embed([query])[0], identity(found))
         self._loaded = True
         return vector
 

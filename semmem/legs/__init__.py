@@ -128,6 +128,8 @@ class Legs(MutableMapping[str, Leg]):
 class Absent:
     """Stands for a leg whose capability the store does not declare."""
 
+    reads_vector = False
+
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason

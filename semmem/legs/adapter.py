@@ -68,6 +68,8 @@ def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
 class Plugged:
     """A simple leg as a recall asks it: within scope, to the recipe's depth, under the name it was registered by."""
 
+    reads_vector = False
+
     def __init__(self, name: str, leg: SimpleLeg, store: Store) -> None:
         self.name = name
         self.inner = leg

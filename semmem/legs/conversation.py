@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.exchange import Talk, Turn
+from semmem.model.exchange import Turn
+from semmem.model.question import Talk
 from semmem.model.recipe import ConversationSettings
 from semmem.text.tokens import author_key
 

@@ -8,7 +8,8 @@ from typing import Any
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import MOST_TURNS, Question, Ranking, Scope, Talk
+from semmem.model.exchange import MOST_TURNS, Question, Ranking, Scope, Trace
+from semmem.model.question import Talk
 from semmem.model.recipe import ConversationSettings, Recipe
 from semmem.model.store import VectorStore
 
@@ -22,6 +23,7 @@ class Dense:
     """Nearest vectors: exact in a small scope, approximate with exact rescoring in a large one (the store decides)."""
 
     name = "dense"
+    reads_vector = True
 
     def __init__(self, vectors: VectorStore) -> None:
         self._vectors = vectors
@@ -29,16 +31,16 @@ class Dense:
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         """Return the nearest memories of each namespace, as near as they would be if it were the only one.
 
-        Raises EmbedderUnavailable, or LegFailed when the question has no vector.
+        Raises LegFailed when the question has no vector, or the error because of which it has none.
         """
         spaces = scope.namespaces
-        return joined([self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces])
+        near = joined([self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces])
+        return replace(near, trace=Trace(most=1.0)) if near.ords else near
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        if question.vector is None:
-            raise LegFailed("The question has no vector.")
+        if (vector := question.vector) is None:
+            raise question.no_vector or LegFailed("The question has no vector.")
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
-        vector = question.vector()
         if question.talk is None or recipe.conversation is None:
             return self._vectors.nearest(scope, vector, depth)
         return self._heard(question.talk, vector, scope, recipe.conversation, depth)

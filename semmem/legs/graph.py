@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question
-from semmem.legs.graph_linking import Links, Trace, link
+from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_walk import (
     Edges,
     Mass,
@@ -44,6 +44,9 @@ _EARLIER, _LAST = 0.5, (1.0, 2.0)
 """What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
 NAMED, UNNAMED = "named", "unnamed"
 
+Prepared: TypeAlias = "tuple[Mapping[str, Links], WalkTrace]"
+"""What a question names in each namespace, and the trace that its walk goes on with."""
+
 
 @dataclass(slots=True)
 class _Walked:
@@ -60,6 +63,7 @@ class Graph:
     """The gated walk (default) or pure personalised PageRank over the same edges (``GraphSettings.walk``)."""
 
     name = "graph"
+    reads_vector = True
 
     def __init__(
         self, store: Store, graph: GraphStore, vectors: VectorStore | None = None, language: str = "english"
@@ -69,12 +73,13 @@ class Graph:
         self._vectors = vectors
         self._language = language
 
-    def search(self, asked: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def search(self, asked: Question, scope: Scope, recipe: Recipe, prepared: Prepared | None = None) -> Ranking:
         """Return the memories the walk reaches within scope; it may pass through memories outside it.
 
-        ``regime`` is "named" when the question names something the graph knows, else "unnamed".
+        ``prepared`` is what ``prepare`` returned for this question, else it is looked up now. ``regime`` is "named"
+        when the question names something the graph knows, else "unnamed".
         """
-        links, trace = asked.prepared.result() if asked.prepared is not None else self.prepare(asked, scope, recipe)
+        links, trace = prepared if prepared is not None else self.prepare(asked, scope, recipe)
         found = []
         named = False
         for namespace in scope.namespaces:
@@ -95,16 +100,15 @@ class Graph:
             degraded={"relationships": _TIES_CUT} if trace.ties_cut else {},
         )
 
-    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> tuple[dict[str, Links], Trace]:
+    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Prepared:
         """Look up what the question names in each namespace; this needs no other leg, so it may run beside them."""
-        trace = Trace()
-        texts = {n: asked.within(n).text for n in scope.namespaces}
-        concepts = {text: question(text, self._language) for text in set(texts.values())}
+        trace = WalkTrace()
         known = scope.corrections or {}
-        links = {
-            n: link(self._store, self._graph, n, concepts[t], recipe.graph, self._language, trace, known.get(n))
-            for n, t in texts.items()
-        }
+        links = {}
+        for n in scope.namespaces:
+            one = asked.within(n)
+            concepts = one.concepts or question(one.text, self._language)
+            links[n] = link(self._store, self._graph, n, concepts, recipe.graph, self._language, trace, known.get(n))
         return links, trace
 
     def _walk(
@@ -113,7 +117,7 @@ class Graph:
         asked: Question,
         links: Links,
         recipe: Recipe,
-        trace: Trace,
+        trace: WalkTrace,
     ) -> tuple[Mass, bool]:
         talk, rules = asked.talk, recipe.conversation
         settings = recipe.graph
@@ -143,7 +147,7 @@ class Graph:
             )
         return scores, named
 
-    def _seeds(self, asked: Question, settings: GraphSettings, trace: Trace) -> Mass:
+    def _seeds(self, asked: Question, settings: GraphSettings, trace: WalkTrace) -> Mass:
         """Return mass on the heads of the other legs' lists of this namespace, 1 / (1 + rank) each."""
         placed = [
             (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
@@ -161,7 +165,7 @@ class Graph:
         restart: Mass,
         score: Mass,
         settings: GraphSettings,
-        trace: Trace,
+        trace: WalkTrace,
         walked: _Walked,
     ) -> Mass:
         pieces = [score.scaled(0.5)]
@@ -186,7 +190,7 @@ class Graph:
         restart: Mass,
         score: Mass,
         settings: GraphSettings,
-        trace: Trace,
+        trace: WalkTrace,
         walked: _Walked,
     ) -> Mass:
         """Pure personalised PageRank over the edges of the restart's heaviest memories."""
@@ -198,7 +202,7 @@ class Graph:
         return personalised_pagerank(restart, plain, damping=settings.alpha)
 
     def _edges(
-        self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: Trace
+        self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: WalkTrace
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
         """Return the edges of the beam's memories; those of an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
@@ -230,7 +234,7 @@ class Graph:
         return starting_at(beam.ords, walked.edges), walked.neighbours
 
     def _related(
-        self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: Trace
+        self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: WalkTrace
     ) -> Edges:
         """Return the edges over relationships, of which a bounded number is read."""
         pairs = self._graph.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
@@ -244,7 +248,7 @@ class Graph:
         if settings.gate <= 0 or self._vectors is None or asked.vector is None or not len(mass):
             return mass
         try:
-            near = self._vectors.similarities([namespace], mass.ords, asked.vector())
+            near = self._vectors.similarities([namespace], mass.ords, asked.vector)
         except SemmemError:
             return mass  # the dense leg reports it; the walk goes on without a gate
         return gate(mass, near, settings.gate)

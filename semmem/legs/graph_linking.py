@@ -14,14 +14,15 @@ from typing import Any
 
 from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
-from semmem.concepts.rules import NAME_WEIGHT, Name, QuestionConcepts, corrected_question
+from semmem.concepts.rules import NAME_WEIGHT, corrected_question
 from semmem.legs.graph_walk import Mass, gather, idf
-from semmem.model.exchange import Corrections, Kind, Postings
+from semmem.model.exchange import Corrections, Kind, Postings, Trace
+from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Store
 from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 
-__all__ = ["LIKE", "Links", "Trace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
+__all__ = ["LIKE", "Links", "WalkTrace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
 
 _WEIGHT_UNIT = 100
 """Weights of entries are hundredths."""
@@ -37,7 +38,7 @@ _MOSTLY_A_NAME = 0.7
 
 
 @dataclass(slots=True)
-class Trace:
+class WalkTrace(Trace):
     """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges.
 
     ``ties_cut`` says that there were more relationships than are read.
@@ -73,7 +74,7 @@ def link(
     asked: QuestionConcepts,
     settings: GraphSettings,
     language: str,
-    trace: Trace,
+    trace: WalkTrace,
     corrections: Corrections | None = None,
 ) -> Links:
     """Look up what the question names; three or four round trips, of the question's own keys alone.
@@ -144,7 +145,7 @@ def _likely(
     by_key: dict[int, Any],
     memories: int,
     mass: dict[int, float],
-    trace: Trace,
+    trace: WalkTrace,
 ) -> set[int]:
     """Add what spans are likely to mean to ``mass``; return the keys of these subjects."""
     linked = set()
@@ -170,7 +171,7 @@ def _initialled(
     by_key: Mapping[int, Any],
     memories: int,
     mass: dict[int, float],
-    trace: Trace,
+    trace: WalkTrace,
 ) -> None:
     """Add the memory whose title has the initials that a span is; where several titles have them, none is meant."""
     for at, span in short.items():
@@ -183,7 +184,7 @@ def _initialled(
 
 
 def _subjects(
-    asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: Trace
+    asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: WalkTrace
 ) -> tuple[dict[int, float], set[int]]:
     """Link the names of the question to memories about them: longest first from left to right, any case."""
     mass: dict[int, float] = {}

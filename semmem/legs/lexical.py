@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Turn
+from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.text.passages import normalise, term_key, terms
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Lexical", "LexicalTrace", "bm25"]
+__all__ = ["Lexical", "bm25"]
 
 ENOUGH = 10
 """Memories with all terms that ``match="auto"`` is content with."""
@@ -34,19 +34,11 @@ _DENSE_RANGE = 8
 """Scores are summed in an array over the range of ords when that is at most this many times the postings."""
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalTrace:
-    """All ords that matched, sorted; those among the returned that hold every term; the best score possible."""
-
-    matched: NDArray[np.int64]
-    full: frozenset[int]
-    most: float
-
-
 class Lexical:
     """BM25 over a store's postings; ``search`` reads them in one round trip a namespace."""
 
     name = "lexical"
+    reads_vector = False
 
     def __init__(self, store: Store, language: str = "english") -> None:
         self._store = store
@@ -62,19 +54,19 @@ class Lexical:
 
         spaces = scope.namespaces
         found = [self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces]
-        traces = [ranking.trace for ranking in found if ranking.trace is not None]
-        if len(traces) < 2:
-            return replace(joined(found), trace=traces[0] if traces else None)
-        matched = np.sort(np.concatenate([trace.matched for trace in traces]))
-        full = frozenset().union(*(trace.full for trace in traces))
-        return replace(joined(found), trace=LexicalTrace(matched, full, max(trace.most for trace in traces)))
+        if len(found) == 1:
+            return found[0]
+        traces = [ranking.trace for ranking in found]
+        matched = np.sort(np.concatenate([trace.matched for trace in traces if trace.matched is not None]))
+        most = max(trace.most or 0.0 for trace in traces)
+        return replace(joined(found), trace=Trace(most, matched, frozenset().union(*(t.exact for t in traces))))
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np
 
         asked = Counter(terms(question.text, self._language))
         if not asked:
-            return Ranking()
+            return Ranking(trace=Trace(0.0, np.zeros(0, dtype=np.int64)))
         counts = {term_key(term): n for term, n in asked.items()}
         settings = recipe.lexical
         (namespace,) = scope.namespaces
@@ -101,7 +93,7 @@ class Lexical:
         if question.phrases:
             order = self._with_phrases(question.phrases, scope, ords, order)
         best = order[: _with_ties(scores[order], recipe.depths.get(self.name, 100))]
-        trace = LexicalTrace(np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()), most)
+        trace = Trace(most, np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()))
         kept = ords[best].tolist(), scores[best].tolist()
         return Ranking(tuple(kept[0]), tuple(kept[1]), len(order), trace=trace, degraded=degraded, turns=read)
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from semmem.model.question import QuestionConcepts, Talk
 from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
     "Row",
     "Scope",
     "Stored",
-    "Talk",
+    "Trace",
     "Turn",
     "Written",
 ]
@@ -267,27 +267,51 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as the legs see it: in a conversation ``text`` is without the author's name, which ``talk`` has.
+    """A query, read once before any leg is asked: all of it is data, and no leg changes it.
 
-    ``asked`` is the query as it was asked, for legs that read it by themselves.
-    ``vector`` is called by the legs that need it, so that no model is loaded for a question that needs none; it
-    returns a unit vector of shape (dimensions,), or raises EmbedderUnavailable. ``narrowed`` has the question as each
-    of several namespaces is asked it, since what is said there decides who is meant; ``heads`` are then its own too.
+    ``asked`` is the query as it was asked; ``text`` is it for words and concepts, in a conversation without the name of
+    the author it asks about. ``talk`` says who that is and which months are meant, None where no memory has an author.
+    ``concepts`` are those of ``text``, where a leg is called that reads them. ``vector`` is a unit vector of shape
+    (dimensions,); where there is none, ``no_vector`` says why, and is what a leg raises that cannot do without one.
+
+    ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` has the
+    question as each of several namespaces is asked it, since what is said there decides who is meant; its ``heads`` are
+    that namespace's own.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
-    vector: Callable[[], NDArray[np.float32]] | None = None
-    heads: Mapping[str, Ranking] = field(default_factory=dict)
     talk: Talk | None = None
+    concepts: QuestionConcepts | None = None
+    vector: NDArray[np.float32] | None = None
+    no_vector: Exception | None = None
     sessions: bool = True
-    prepared: Future[Any] | None = None
     asked: str = ""
+    heads: Mapping[str, Ranking] = field(default_factory=dict)
     narrowed: Mapping[str, Question] = field(default_factory=dict)
 
     def within(self, namespace: str) -> Question:
         """Return the question as ``namespace`` is asked it."""
         return self.narrowed.get(namespace, self)
+
+    @property
+    def spoken(self) -> str:
+        """The words that the encoder is given: as the author it asks about would have said them."""
+        return self.talk.spoken if self.talk is not None else self.asked or self.text
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a leg knows beside its list, for fusion, for counting and to explain itself.
+
+    ``most`` is the best score that the question allows, where the leg knows it. ``matched`` are the ords of all that
+    matched, sorted, also beyond the depth; None where the list is all that the leg knows. ``exact`` are ords that hold
+    every word of the question, which may earn the exact bonus.
+    """
+
+    most: float | None = None
+    matched: NDArray[np.int64] | None = None
+    exact: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,15 +319,14 @@ class Ranking:
     """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
 
     ``turns`` are memories of which the leg has read what fusion needs, by ord, so that they are not looked up again.
-    ``regime`` is set by a leg that decides it; ``trace`` is what the leg keeps to explain itself. ``degraded`` maps a
-    part of the leg that did not act to the reason.
+    ``regime`` is set by a leg that decides it. ``degraded`` maps a part of the leg that did not act to the reason.
     """
 
     ords: tuple[int, ...] = ()
     scores: tuple[float, ...] = ()
     total: int = 0
     regime: str | None = None
-    trace: Any = None
+    trace: Trace = field(default_factory=Trace)
     degraded: Mapping[str, str] = field(default_factory=dict)
     turns: Mapping[int, Turn] = field(default_factory=dict)
 
@@ -336,18 +359,3 @@ class Extraction:
     counts: list[int]
     length: int
     relationships: list[tuple[int, str, int]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """What a question to a conversation says: the one author it names, the text without the name, and its months.
-
-    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
-    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
-    """
-
-    author: str | None
-    text: str
-    spoken: str
-    months: tuple[tuple[int, int | None], ...]
-    collects: bool = False

@@ -31,7 +31,12 @@ Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 
 class Leg(Protocol):
-    """A retriever with a name. Scope is applied inside it, before fusion."""
+    """A retriever with a name. Scope is applied inside it, before fusion.
+
+    One that does not read the question's vector says so, ``reads_vector = False``: for it no model is loaded. One that
+    can begin before the others have answered has a method ``prepare`` with the arguments of ``search``, whose answer
+    ``search`` is given as ``prepared``.
+    """
 
     name: str
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from semmem.fusion import Fused, rank_as
-from semmem.model.exchange import Head, Question, Ranking, Scope
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
 
@@ -49,7 +49,7 @@ class Candidates:
     regime: str
     rankings: Mapping[str, tuple[Key, ...]]
     raw: Mapping[str, tuple[float, ...]]
-    traces: Mapping[str, Any]
+    traces: Mapping[str, Trace]
     heads: Mapping[Key, Head]
     exact: frozenset[Key]
     degraded: Mapping[str, str]
@@ -89,7 +89,7 @@ class Candidates:
     @property
     def most(self) -> dict[str, float]:
         """The best score that the question allows, of each leg that knows it."""
-        return {leg: trace.most for leg, trace in self.traces.items() if hasattr(trace, "most")}
+        return {leg: trace.most for leg, trace in self.traces.items() if trace.most is not None}
 
     def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
         """Return the legs' scores by place: one put into a list takes its place's score, the last for one more."""
@@ -134,8 +134,7 @@ def gather(
 ) -> Candidates:
     """Turn the legs' answers into fused candidates; a leg without a vote of its own, such as a seeder, has no share."""
     names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
-    lexical = answers.get("lexical")
-    full = lexical.trace.full if lexical is not None and lexical.trace is not None else frozenset()
+    exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
     found = Candidates(
         question,
         scope,
@@ -145,7 +144,7 @@ def gather(
         {leg: r.scores for leg, r in answers.items() if leg in recipe.legs},
         {leg: r.trace for leg, r in answers.items()},
         {names[o]: h for o, h in by_ord.items()},
-        frozenset(names[o] for o in full if o in names) if recipe.exact_bonus else frozenset(),
+        frozenset(names[o] for o in exact if o in names),
         dict(degraded),
         best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
     )
@@ -155,20 +154,20 @@ def gather(
 def total(found: Candidates) -> tuple[int, bool]:
     """Return how many memories any leg matched, and whether that is exact: no leg failed or was cut at its depth.
 
-    The lexical leg counts beyond its depth. There a part counts as a memory, so where texts were split the total is
-    an upper estimate and not exact.
+    A leg may count beyond its depth, as the lexical one does. There a part counts as a memory, so where texts were
+    split the total is an upper estimate and not exact.
     """
     keys = {key for ranking in found.rankings.values() for key in ranking}
-    trace = found.traces.get("lexical")
+    counted = {leg: m for leg in found.rankings if (m := found.traces[leg].matched) is not None}
     beyond = 0
-    if trace is not None and "lexical" in found.rankings:
+    if counted:
         import numpy as np
 
         ords = np.array(sorted({found.heads[key].ord for key in keys}), dtype=np.int64)
-        beyond = len(trace.matched) - int(np.isin(ords, trace.matched).sum())
+        every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
+        beyond = len(every) - int(np.isin(ords, every).sum())
     whole = all(
-        len(ranking) < found.recipe.depths.get(leg, 100) or (leg == "lexical" and trace is not None)
-        for leg, ranking in found.rankings.items()
+        len(ranking) < found.recipe.depths.get(leg, 100) or leg in counted for leg, ranking in found.rankings.items()
     )
     parts = beyond > 0 and any(part for _, part, _ in keys)
     return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not found.degraded
@@ -177,19 +176,13 @@ def total(found: Candidates) -> tuple[int, bool]:
 def confidence(found: Candidates) -> float:
     """Return how well the best finds match the question by themselves, in [0, 1]; 0 where nothing was found.
 
-    The mean of what each text leg that was asked, if only to seed the graph, thinks of its own first: of the lexical
-    leg the share of the best BM25 that the question allows, of the dense leg the cosine. Where only legs of one's own
-    were asked, the mean of their first scores. No probability: nothing has been calibrated on questions with answers.
+    The mean over the legs that were asked, if only to seed the graph, and know the best score that the question allows:
+    the first one's score as a share of that, which is the cosine in the dense leg. Where only legs of one's own were
+    asked, the mean of their first scores. No probability: nothing has been calibrated on questions with answers.
     """
     if not found.ranked:  # what a seeder liked, no leg with a vote has brought
         return 0.0
-    parts = []
-    if "lexical" in found.best:
-        trace = found.traces.get("lexical")
-        most = trace.most if trace is not None else 0.0
-        parts.append(found.best["lexical"] / most if most > 0 else 0.0)
-    if found.best.get("dense"):
-        parts.append(found.best["dense"])
+    parts = [found.best[leg] / most if most > 0 else 0.0 for leg, most in found.most.items()]
     if not parts:
         parts = [score for leg, score in found.best.items() if leg != "graph"]
     return sum(min(1.0, max(0.0, part)) for part in parts) / len(parts) if parts else 0.0

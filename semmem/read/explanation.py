@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shown
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.concepts.surface_forms import written
 from semmem.fusion import IMPORTANCE, Fused
@@ -17,6 +17,9 @@ from semmem.model.store import GraphStore, Store
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
 from semmem.read.what_if import Opening
+
+if TYPE_CHECKING:
+    from semmem.legs.graph_linking import WalkTrace
 
 __all__ = ["Explanation", "LegExplanation", "Step", "explain", "way_line", "ways_to"]
 
@@ -211,8 +214,10 @@ def _leg(
 
 def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
     """Return how the graph came to the memory; nothing where the leg was not called or has no mass on it."""
+    from semmem.legs.graph_linking import WalkTrace
+
     trace = found.traces.get("graph")
-    if trace is None or store.graph is None or "graph" not in found.rankings:
+    if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in found.rankings:
         return ()
     return ways_to(target, trace, store, store.graph, found.scope.namespaces, language)
 
@@ -261,15 +266,14 @@ def _named(id: str, part: int | None) -> str:
 
 
 def ways_to(
-    target: int, trace: Any, store: Store, graph: GraphStore, namespaces: Sequence[str], language: str = "english"
+    target: int, trace: WalkTrace, store: Store, graph: GraphStore, namespaces: Sequence[str], language: str = "english"
 ) -> tuple[Step, ...]:
     """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
 
     A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
     its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. ``trace`` is a semmem.legs.graph_linking.Trace. Concepts are as the memories
-    on
-    the way write them.
+    at least a tenth of the greater's mass. Concepts are as the memories on the way
+    write them.
     """
     masses = _clean(trace, target)
     restart = trace.restart.get(target, 0.0)
@@ -311,7 +315,7 @@ def _is_key(concept: tuple[int, str]) -> bool:
     return concept[0] != 0
 
 
-def _first(start: int, trace: Any, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
+def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
     """Return over what the question came to a memory: a name it is about, its weightiest concept, or another leg.
 
     As (key, label); key 0 is no concept.
@@ -335,7 +339,7 @@ def _first(start: int, trace: Any, store: Store, namespaces: Sequence[str]) -> t
     return shared[0], str(trace.labels.get(shared[0], "a concept"))
 
 
-def _clean(trace: Any, target: int) -> list[Any]:
+def _clean(trace: WalkTrace, target: int) -> list[Any]:
     """Return for each hop the mass its edges carried, less what had been at ``target`` before.
 
     Mass that goes out from a memory and comes back says nothing about how the walk got there.
@@ -356,7 +360,7 @@ def _clean(trace: Any, target: int) -> list[Any]:
     return out
 
 
-def _chain(trace: Any, target: int, masses: Sequence[Any]) -> list[Link]:
+def _chain(trace: WalkTrace, target: int, masses: Sequence[Any]) -> list[Link]:
     """Return the way over edges whose last one brought the most, first edge first; empty where there is none.
 
     No memory is passed twice. A way of one hop more must have brought twice as much: of two that bring about the same,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from reprlib import repr as brief
-from typing import TYPE_CHECKING
 
-from semmem.legs.conversation import _ROLES, _is_month
+from semmem.concepts.rules import question as concepts_of
+from semmem.legs.conversation import _ROLES, _is_month, takes_turns
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Talk
+from semmem.model.exchange import Kinds, Question
+from semmem.model.question import Talk
+from semmem.model.recipe import Recipe
+from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["candidates", "checked", "listen"]
+__all__ = ["candidates", "checked", "listen", "parse"]
 
 _LONGEST_NAME = 4
 
@@ -85,6 +86,36 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
             continue
         out.append((_MONTHS.index(name.lower()) + 1, int(year) if year else None))
     return tuple(out)
+
+
+def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str) -> Question:
+    """Return the question as each namespace of ``kinds`` is asked it: whom a name means depends on who wrote there.
+
+    It says nothing to a conversation where no memory has an author, or the recipe's rules are off. Its concepts are
+    read where the graph is called. The vector is not made here.
+    """
+    quoted = tuple(phrases(query)[0])
+    places = candidates(query) if recipe.conversation is not None else {}
+    called = "graph" in recipe.legs
+
+    def asked(talk: Talk | None, sessions: bool) -> Question:
+        text = query if talk is None else talk.text
+        concepts = concepts_of(text, language) if called else None
+        return Question(text, quoted, talk, concepts, sessions=sessions, asked=query)
+
+    each = {n: asked(_heard(query, places, at, recipe), at.sessions) for n, at in kinds.items()}
+    if len(each) == 1:
+        return next(iter(each.values()))
+    return replace(asked(None, any(at.sessions for at in kinds.values())), narrowed=each)
+
+
+def _heard(query: str, places: dict[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
+    """Return what the question says to the conversations of one namespace, None where there are none."""
+    rules = recipe.conversation
+    if rules is None or not kinds.authors:
+        return None
+    named = kinds.named.items()
+    return listen(query, places, {a for a, before in named if not rules.dialogue or takes_turns(a, before)})
 
 
 _LONGEST_QUERY = 10_000

@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from semmem.model.clock import Clock
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
-from semmem.model.exchange import Question, Ranking, Scope
-from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 
@@ -146,9 +143,8 @@ class Asking:
     ``renewed`` says, when a leg met vectors of another embedder than the question's, whether that one is at hand.
     """
 
-    def __init__(self, store: Store, legs: Mapping[str, Leg], renewed: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, renewed: Callable[[], bool]) -> None:
         self._store = store
-        self._legs = legs
         self._renewed = renewed
         self._threads = Threads()
 
@@ -156,75 +152,43 @@ class Asking:
         """Stop the threads; legs that still run finish by themselves."""
         self._threads.close()
 
-    @contextmanager
-    def prepared(
-        self, question: Question, scope: Scope, recipe: Recipe, *, wanted: bool
-    ) -> Iterator[Future[Any] | None]:
-        """Let the graph leg look up what the question names while the other legs work; it waits for the result.
-
-        At the end the look-up is over: where the graph leg gave up, nobody waits for it any more.
-        """
-        prepare = getattr(self._legs.get("graph"), "prepare", None) if wanted else None
-        if prepare is None:
-            yield None
-            return
-        cancels: list[Callable[[], None]] = []
-
-        def work() -> Any:
-            with self._store.session() as cancel:
-                cancels.append(cancel)
-                return prepare(question, scope, recipe)
-
-        try:
-            looking = self._threads.submit("graph", work)
-        except LegFailed:  # the graph leg is told so itself when it is asked
-            yield None
-            return
-        try:
-            yield looking
-        finally:
-            self._threads.give_up(looking)
-            for cancel in cancels:
-                _cancelled(cancel)
-
     def ask(
         self,
-        legs: Sequence[str],
-        question: Question,
-        scope: Scope,
+        work: Mapping[str, Callable[[], T]],
         recipe: Recipe,
         degraded: dict[str, str],
         timings: dict[str, float],
-    ) -> dict[str, Ranking]:
-        """Run ``legs`` side by side; one that fails or takes too long is degraded, with the reason."""
+    ) -> dict[str, T]:
+        """Do the ``work`` of each leg side by side; one that fails or takes too long is degraded, with the reason.
 
+        ``timings`` are the seconds that legs have worked; one that is asked again has what is left of its time.
+        """
         cancels: dict[str, Callable[[], None]] = {}
-        clocks = {name: Clock() for name in legs}
+        clocks = {name: Clock() for name in work}
+        spent = {name: timings.get(name, 0.0) for name in work}
 
-        def work(name: str) -> Ranking:
+        def done(name: str) -> T:
             try:
                 with clocks[name].running(), self._store.session() as cancels[name]:
-                    return self._legs[name].search(question, scope, recipe)
+                    return work[name]()
             finally:
-                timings[name] = clocks[name].spent()
+                timings[name] = spent[name] + clocks[name].spent()
 
-        answers: dict[str, Ranking] = {}
-        running: dict[str, Task[Ranking]] = {}
+        answers: dict[str, T] = {}
+        running: dict[str, Task[T]] = {}
         asked = time.perf_counter()
-        for name in sorted(legs):
+        for name in sorted(work):
             try:
-                running[name] = self._threads.submit(name, partial(work, name))
+                running[name] = self._threads.submit(name, partial(done, name))
             except LegFailed as error:
                 degraded[name] = error.message
         for name, task in running.items():
             limit = recipe.timeouts.get(name, 5.0)
             try:
-                answers[name] = _wait(task, clocks[name], limit, asked)
-                degraded |= answers[name].degraded
+                answers[name] = _wait(task, clocks[name], limit - spent[name], asked)
             except TimedOut:
                 self._threads.give_up(task)
-                late = clocks[name].begun
-                degraded[name] = f"no answer within {limit:g} s" if late else f"no thread within {_LONGEST_QUEUE:g} s"
+                degraded[name] = _late(clocks[name], limit, asked)
                 if name in cancels and (failed := _cancelled(cancels[name])):
                     degraded[name] += f", and what it asks of the store goes on: {failed}"
             except EmbedderReplaced as error:
@@ -237,6 +201,33 @@ class Asking:
                 degraded[name] = reason(error)
         return answers
 
+    def once(self, name: str, work: Callable[[], T], recipe: Recipe, timings: dict[str, float]) -> T:
+        """Do ``work`` on a thread in the time of the leg ``name``.
+
+        Raises LegFailed where it is late, and what the work raises.
+        """
+        limit = recipe.timeouts.get(name, 5.0)
+        clock, asked = Clock(), time.perf_counter()
+
+        def done() -> T:
+            with clock.running():
+                return work()
+
+        task = self._threads.submit(name, done)
+        try:
+            return _wait(task, clock, limit, asked)
+        except TimedOut:
+            self._threads.give_up(task)
+            raise LegFailed(_late(clock, limit, asked)) from None
+        finally:
+            timings[name] = clock.spent()
+
+
+def _late(clock: Clock, limit: float, asked: float) -> str:
+    """Return why work that was ``asked`` at that time has no answer."""
+    waiting = not clock.begun and time.perf_counter() - asked >= _LONGEST_QUEUE
+    return f"no thread within {_LONGEST_QUEUE:g} s" if waiting else f"no answer within {limit:g} s"
+
 
 def _cancelled(cancel: Callable[[], None]) -> str | None:
     """Cancel what a leg asks of the store; return why that failed, if it did: the leg is late in any case."""
@@ -247,8 +238,8 @@ def _cancelled(cancel: Callable[[], None]) -> str | None:
     return None
 
 
-def _wait(future: Future[Ranking], clock: Clock, limit: float, asked: float) -> Ranking:
-    """Return the answer of a leg, ``asked`` at that time, whose clock has not run for ``limit`` s. Raises TimedOut.
+def _wait(future: Future[T], clock: Clock, limit: float, asked: float) -> T:
+    """Return the answer of work, ``asked`` at that time, whose clock has not run for ``limit`` s. Raises TimedOut.
 
     Waiting for a thread, for a connection, or for the model to be read from disk, is not on the leg's time, and has an
     end of its own.

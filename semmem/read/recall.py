@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
-from semmem.legs.conversation import takes_turns
-from semmem.model.errors import EmbedderReplaced, InvalidInput
-from semmem.model.exchange import Head, Kinds, Question, Scope, Talk, Turn
+from semmem.model.errors import EmbedderReplaced, InvalidInput, SemmemError
+from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Store
@@ -20,14 +20,28 @@ from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, deeper, gather, settle, total
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
-from semmem.read.question import checked, listen
+from semmem.read.question import checked, parse
 from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
 from semmem.read.steps import cut, page
 from semmem.rerankers import load as load_reranker
-from semmem.text.passages import passages, phrases, snippet, terms
+from semmem.text.passages import passages, snippet, terms
 
 __all__ = ["Recaller"]
+
+_OURS = ("lexical", "dense", "graph")
+_LAST = "graph"
+"""The leg that starts from what the others found."""
+
+
+def _called(recipe: Recipe) -> set[str]:
+    """Return the legs that are asked: those with a vote, and those that seed the graph."""
+    return {*recipe.legs, *(recipe.graph.seeders if _LAST in recipe.legs else ())}
+
+
+def _each(question: Question, change: Callable[[Question], Question]) -> Question:
+    """Return the question with ``change`` made to it, and to what each namespace is asked."""
+    return replace(change(question), narrowed={n: change(one) for n, one in question.narrowed.items()})
 
 
 class Recaller:
@@ -47,7 +61,7 @@ class Recaller:
         self._tailor = Tailor(legs)
         self._rerankers: dict[str, Reranker] = {}
         self._vectors = QuestionVectors(store, embedder, renewed)
-        self._asking = Asking(store, legs, self._vectors.renewed)
+        self._asking = Asking(store, self._vectors.renewed)
 
     def close(self) -> None:
         """Stop the threads; legs that still run finish by themselves."""
@@ -80,10 +94,16 @@ class Recaller:
         wrong: str | None = None
         if tailor and scope.settings is not None:
             recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings)
-        found = self.candidates(text, scope, deep_enough(recipe, limit + offset), vector, timings)
+        recipe = deep_enough(recipe, limit + offset)
+        self._known(recipe)
+        kinds = scope.kinds
+        if kinds is None:
+            kinds = self._store.conversation_facts(namespaces, name_candidates(text))
+        question = self._with_vector(parse(text, kinds, recipe, self._language), recipe, vector, timings)
+        found = self.candidates(question, scope, recipe, timings, vector)
         kept = cut(found, how)
         if len(kept) < limit + offset and (again := deeper(found)) is not None:
-            found = self.candidates(text, scope, again, vector, timings)
+            found = self.candidates(found.question, scope, again, timings, vector)
             kept = cut(found, how)
         matched, is_exact = total(found)
         if recipe.rerank is not None:
@@ -100,80 +120,91 @@ class Recaller:
 
     def candidates(
         self,
-        query: str,
+        question: Question,
         scope: Scope,
         recipe: Recipe,
-        vector: Any = None,
         timings: dict[str, float] | None = None,
+        vector: Any = None,
     ) -> Candidates:
-        """Ask the legs and fuse, without fetching a text: what a recall knows before it is cut to its limit."""
+        """Ask the legs and fuse, without fetching a text: what a recall knows before it is cut to its limit.
+
+        ``vector`` is what the caller gave, for the embedder that takes over meanwhile.
+        """
         timings = {} if timings is None else timings
         try:
-            return self._candidates(query, scope, recipe, vector, timings)
+            return self._candidates(question, scope, recipe, timings)
         except EmbedderReplaced:  # by one that this Semmem has: ask with its vector
-            return self._candidates(query, scope, recipe, vector, timings)
+            question = self._with_vector(question, recipe, vector, timings)
+            return self._candidates(question, scope, recipe, timings)
 
-    def _candidates(
-        self, query: str, scope: Scope, recipe: Recipe, vector: Any, timings: dict[str, float]
-    ) -> Candidates:
-        self._known(recipe)
-        quoted, _ = phrases(query)
-        question = self._listen(query, tuple(quoted), scope, recipe, vector)
+    def _candidates(self, question: Question, scope: Scope, recipe: Recipe, timings: dict[str, float]) -> Candidates:
         degraded: dict[str, str] = {}
-        called = set(recipe.legs)
-        if "graph" in called:
-            called |= set(recipe.graph.seeders)
-        first = [n for n in called if n != "graph"]
+        called = _called(recipe)
+        work: dict[str, Callable[[], Any]] = {
+            name: partial(self._search, name, question, scope, recipe) for name in called if name != _LAST
+        }
+        prepare = getattr(self._legs[_LAST], "prepare", None) if _LAST in called else None
+        if prepare is not None:  # what the question names is looked up while the other legs work
+            work[_LAST] = partial(prepare, question, scope, recipe)
+        found = self._asking.ask(work, recipe, degraded, timings)
+        prepared = {"prepared": found.pop(_LAST)} if _LAST in found else {}
+        read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
+        heads = self._heads(scope, found.values(), {}, read)
+        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
         regime = "unnamed"
-        with self._asking.prepared(question, scope, recipe, wanted="graph" in called and bool(first)) as prepared:
-            found = self._asking.ask(first, question, scope, recipe, degraded, timings)
-            read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
-            heads = self._heads(scope, found.values(), {}, read)
-            rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
-            if "graph" in called:
-                each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
-                seeded = replace(question, heads=rankings, prepared=prepared, narrowed=each)
-                graph = self._asking.ask(["graph"], seeded, scope, recipe, degraded, timings)
-                if "graph" in graph:
-                    regime = graph["graph"].regime or regime
-                    heads = self._heads(scope, graph.values(), heads, read)
-                    rankings["graph"] = settle(graph["graph"], heads, recipe.depths.get("graph", 100))
+        if _LAST in called and _LAST not in degraded:
+            each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
+            seeded = replace(question, heads=dict(rankings), narrowed=each)
+            last = {_LAST: partial(self._search, _LAST, seeded, scope, recipe, **prepared)}
+            for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
+                regime = ranking.regime or regime
+                heads = self._heads(scope, [ranking], heads, read)
+                rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         return gather(question, scope, recipe, regime, rankings, heads, degraded)
+
+    def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
+        return self._legs[leg].search(question, scope, recipe, **prepared)
+
+    def _with_vector(self, question: Question, recipe: Recipe, given: Any, timings: dict[str, float]) -> Question:
+        """Return the question with its vector: the one ``given``, else made where a leg that is called reads it.
+
+        Where none can be made, the legs that need one are degraded by the reason. Raises InvalidInput or
+        EmbedderMismatch where the one given cannot be used.
+        """
+        if given is not None:
+            vector = self._vectors.given(given)
+            return _each(question, lambda one: replace(one, vector=vector))
+        called = sorted(_called(recipe))
+        readers = [name for name in called if name not in _OURS or self._reads_vector(name)]
+        if not readers:
+            return question
+        texts = sorted({one.spoken for one in (question, *question.narrowed.values())})
+
+        def made() -> dict[str, Any]:
+            if not any(map(self._reads_vector, readers)):  # one of somebody's own is made now
+                return {}
+            return {text: self._vectors.embedded(text) for text in texts}
+
+        try:
+            vectors = self._asking.once(readers[0], made, recipe, timings)
+        except Exception as error:  # noqa: BLE001  # the dense leg raises it, whatever it is; others answer without
+            why = error
+            return _each(question, lambda one: replace(one, vector=None, no_vector=why))
+        return _each(question, lambda one: replace(one, vector=vectors.get(one.spoken), no_vector=None))
+
+    def _reads_vector(self, name: str) -> bool:
+        """Return whether a leg reads the vector of a question; one that cannot be made reads nothing."""
+        try:
+            return bool(getattr(self._legs[name], "reads_vector", True))
+        except SemmemError:
+            return False
 
     def _known(self, recipe: Recipe) -> None:
         """Raise InvalidInput for a leg of ``recipe`` that nobody knows; one that is known and broken is degraded."""
         if unknown := [name for name in recipe.legs if name not in self._legs]:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
-
-    def _listen(self, query: str, quoted: tuple[str, ...], scope: Scope, recipe: Recipe, vector: Any) -> Question:
-        """Return the question as each namespace is asked it: who is meant by a name depends on who wrote there.
-
-        It says nothing to a conversation where no memory has an author, or the recipe's rules are off.
-        """
-        rules = recipe.conversation
-        places = name_candidates(query) if rules is not None else {}
-        kinds = scope.kinds if scope.kinds is not None else self._store.conversation_facts(scope.namespaces, places)
-        vectors: dict[str, Callable[[], Any]] = {}
-
-        def of(talk: Talk | None, sessions: bool) -> Question:
-            asked, spoken = (talk.text, talk.spoken) if talk is not None else (query, query)
-            if spoken not in vectors:
-                vectors[spoken] = self._vectors.of(spoken, vector)
-            return Question(asked, quoted, vectors[spoken], talk=talk, sessions=sessions, asked=query)
-
-        def heard(at: Kinds) -> Talk | None:
-            if rules is None or not at.authors:
-                return None
-            named = at.named.items()
-            meant = {a for a, before in named if not rules.dialogue or takes_turns(a, before)}
-            return listen(query, places, meant)
-
-        each = {n: of(heard(at), at.sessions) for n, at in kinds.items()}
-        if len(each) == 1:
-            return next(iter(each.values()))
-        return replace(of(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
     def _heads(
         self, scope: Scope, rankings: Any, known: Mapping[int, Head], read: Mapping[int, Turn]

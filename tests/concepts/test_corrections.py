@@ -180,11 +180,11 @@ def test_a_subject_is_linked_by_another_form_of_its_name(mem: semmem.Semmem, tit
 
 def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
-    from semmem.legs.graph_linking import Trace, link
+    from semmem.legs.graph_linking import WalkTrace, link
     from semmem.model.recipe import GraphSettings
 
     def linked() -> set[int]:
-        trace = Trace()
+        trace = WalkTrace()
         link(
             mem.store,
             mem.store.graph,
@@ -208,11 +208,11 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
 def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.Semmem) -> None:
     from semmem.concepts.rules import question
-    from semmem.legs.graph_linking import Trace, link
+    from semmem.legs.graph_linking import WalkTrace, link
     from semmem.model.recipe import GraphSettings
 
     def linked(asked: str) -> set[int]:
-        trace = Trace()
+        trace = WalkTrace()
         link(mem.store, mem.store.graph, "default", question(asked), GraphSettings(), "english", trace)
         return set(trace.linked)
 

@@ -10,7 +10,8 @@ import pytest
 
 from semmem.legs import conversation
 from semmem.legs.conversation import Turns, takes_turns
-from semmem.model.exchange import Talk, Turn
+from semmem.model.exchange import Turn
+from semmem.model.question import Talk
 from semmem.model.recipe import ConversationSettings
 from semmem.read.question import candidates, listen
 from semmem.text.passages import encoded_text, searched_text

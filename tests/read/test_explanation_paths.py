@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.legs.graph_linking import Trace
+from semmem.legs.graph_linking import WalkTrace
 from semmem.legs.graph_walk import Edges
 from semmem.model.exchange import Kind
 from semmem.read.explanation import Explanation, ways_to
@@ -45,7 +45,7 @@ def hop(mem: semmem.Semmem, *edges: tuple[str, int, str, float], namespace: str 
 def told(mem: semmem.Semmem, target: str, restart: dict[str, float], *hops: Edges) -> list[str]:
     """Return the ways to ``target`` a line each; Kestrel is named by the question, the rest was found by a leg."""
     ords = {id: mem.store.ords_of("n", id)[0] for id in (*restart, target)}
-    trace = Trace(
+    trace = WalkTrace(
         linked={ords["kestrel"]: [1]} if "kestrel" in ords else {},
         labels={1: "Kestrel"},
         seeds=dict.fromkeys(ords.values(), "dense rank 8"),
@@ -143,7 +143,7 @@ def test_each_namespace_walks_for_itself(mem: semmem.Semmem) -> None:
     others = hop(mem, ("moth", HERON, "lamp", 0.2), namespace="m")
     both = (hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3)), others)
     moth, lamp = mem.store.ords_of("m", "moth")[0], mem.store.ords_of("m", "lamp")[0]
-    trace = Trace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=list(both))
+    trace = WalkTrace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=list(both))
     steps = ways_to(lamp, trace, mem.store, mem.store.graph, ["n", "m"])
     assert list(map(str, steps)) == ["question → lexical rank 1 → moth (0.5)", "moth → Heron House → lamp (0.2)"]
 
@@ -155,7 +155,7 @@ def test_a_memory_nobody_walked_to_has_no_path(mem: semmem.Semmem) -> None:
 def test_of_several_concepts_the_weightiest_is_named(mem: semmem.Semmem) -> None:
     # Norrbeck: one memory, a = 1, so idf 1 and the whole of it. town: in two memories, a = .3.
     ord = mem.store.ords_of("n", "petra")[0]
-    trace = Trace(concepts={ord: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={ord: 1.0})
+    trace = WalkTrace(concepts={ord: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={ord: 1.0})
     assert list(map(str, ways_to(ord, trace, mem.store, mem.store.graph, ["n"]))) == ["question → Norrbeck → petra (1)"]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -400,23 +402,23 @@ def test_reading_the_model_from_disk_is_not_on_the_time_of_a_leg(store_url: str)
         assert again.degraded == {"dense": "no answer within 0.05 s"}
 
 
-def test_while_a_model_is_read_other_legs_have_no_more_time_than_ever(store_url: str) -> None:
-    cancelled, came = threading.Event(), list[bool]()
+def test_other_legs_are_asked_when_the_question_has_its_vector_and_have_no_more_time_than_ever(store_url: str) -> None:
+    order = list[str]()
 
     class Cold(Hashing):
         def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
             if len(texts) == 1:
-                came.append(cancelled.wait(20))
+                threading.Event().wait(0.3)
+                order.append("vector")
             return super().embed(texts)
 
     class Sleeper:
         name = "asleep"
 
         def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            try:
-                mem.store.run(lambda c: c.execute("SELECT pg_sleep(60)"))
-            finally:
-                cancelled.set()
+            order.append("asleep")
+            assert question.vector is not None
+            mem.store.run(lambda c: c.execute("SELECT pg_sleep(60)"))
             return Ranking()
 
     with semmem.connect(store_url, embedder=Cold()) as mem:
@@ -424,8 +426,94 @@ def test_while_a_model_is_read_other_legs_have_no_more_time_than_ever(store_url:
         legs(mem)["asleep"] = Sleeper()
         more = {"weights": {"dense": 1, "asleep": 1}, "rank_constants": {"dense": 60, "asleep": 60}}
         found = mem.recall("ferry", recipe=semmem.recipe("dense", **more, timeouts={"asleep": 0.05}))
-        assert came == [True]  # the model was still being read
+        assert order == ["vector", "asleep"]
         assert found.degraded == {"asleep": "no answer within 0.05 s"}
+
+
+def test_a_question_is_data_that_every_leg_is_asked_alike(mem: semmem.Semmem) -> None:
+    """Whatever a leg reads of it has been worked out before: no leg waits for another's look-up or for the model."""
+    mem.remember_many(
+        {"text": t, "author": a, "session": "s"} for t, a in (("The Ondine left.", "Ada"), ("When?", "Bob"))
+    )
+    seen = dict[str, Question]()
+
+    class Watched(Counted):
+        def search(self, question: Question, *rest: Any, **more: Any) -> Ranking:
+            seen[self.name] = question
+            return self.leg.search(question, *rest, **more)
+
+    for name in ("lexical", "dense", "graph"):
+        legs(mem)[name] = Watched(legs(mem)[name])
+    mem.recall('What did Ada say of the "Ondine" in May?', recipe=semmem.recipe("seed"))
+    one, other, last = (seen[name] for name in ("lexical", "dense", "graph"))
+    assert one is other
+    assert (one.text, one.asked, one.phrases) == (
+        'What did say of the "Ondine" in May?',
+        'What did Ada say of the "Ondine" in May?',
+        ("Ondine",),
+    )
+    assert one.talk is not None
+    assert (one.talk.author, one.talk.months) == ("Ada", ((5, None),))
+    assert one.concepts is not None
+    assert "Ondine" in [span.label for span in one.concepts.spans]
+    assert one.vector is not None
+    assert last.vector is one.vector
+    assert set(last.heads) == {"lexical", "dense"}
+    assert copy.deepcopy(one).text == one.text  # nothing in it that runs, waits or is locked
+
+
+def test_a_question_is_parsed_and_embedded_once_however_deep_the_legs_are_asked(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder, parsed = CountingEmbedder(), list[str]()
+    from semmem.read import recall
+
+    def parse(query: str, *rest: Any) -> Question:
+        parsed.append(query)
+        return first(query, *rest)
+
+    first = recall.parse
+    monkeypatch.setattr(recall, "parse", parse)
+    with semmem.connect(store_url, embedder=embedder) as mem:
+        mem.remember_many({"text": "the same ferry", "id": f"{n}"} for n in range(150))
+        mem.remember_many({"text": f"ferry {n}", "id": f"ferry {n}"} for n in range(30))
+        embedder.texts = 0
+        found = mem.recall("the same ferry", limit=20, recipe="hybrid")
+        assert len(found) == 20
+        assert found.recipe.depths["lexical"] > 100  # a hundred copies fold into one hit, so the legs were asked again
+        assert (parsed, embedder.texts) == (["the same ferry"], 1)
+
+
+@pytest.mark.parametrize(("weights", "texts"), [({"dense": 0, "graph": 0}, 0), ({"dense": 0}, 1), ({"graph": 0}, 1)])
+def test_a_vector_is_made_only_where_a_leg_that_is_called_reads_it(
+    store_url: str, weights: dict[str, float], texts: int
+) -> None:
+    embedder = CountingEmbedder()
+    with semmem.connect(store_url, embedder=embedder) as mem:
+        mem.remember("ferry", id="match")
+        embedder.texts = 0
+        assert ids(mem.recall("ferry", recipe=semmem.recipe("default", weights=weights))) == ["match"]
+        assert embedder.texts == texts
+
+
+def test_a_graph_leg_whose_look_up_fails_is_degraded_by_its_reason_and_not_searched(mem: semmem.Semmem) -> None:
+    mem.remember("ferry", id="match")
+    searched = list[str]()
+
+    class Lost:
+        name = "graph"
+
+        def prepare(self, *asked: Any) -> Any:
+            raise ValueError("no names here")
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe, prepared: Any = None) -> Ranking:
+            searched.append(question.text)
+            return Ranking()
+
+    legs(mem)["graph"] = Lost()
+    found = mem.recall("ferry")
+    assert (dict(found.degraded), searched) == ({"graph": "ValueError: no names here"}, [])
+    assert ids(found) == ["match"]
 
 
 def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
@@ -433,20 +521,21 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
         mem.remember("ferry", id="match")
         mem.recall("ferry")
         scope = mem.store.scope(("default",), semmem.Filters(), ())
-        question = Question("ferry", (), mem._recaller._vectors.of("ferry", None))
+        question = Question("ferry", vector=mem._recaller._vectors.embedded("ferry"))
         degraded: dict[str, str] = {}
         timings: dict[str, float] = {}
         order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
+        work = {leg: partial(legs(mem)[leg].search, question, scope, order) for leg in ("lexical", "dense")}
         over = threading.Event()
         busy = [mem._recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
         threading.Timer(1.5, over.set).start()
-        found = mem._recaller._asking.ask(["lexical", "dense"], question, scope, order, degraded, timings)
+        found = mem._recaller._asking.ask(work, order, degraded, timings)
         assert over.is_set()  # it was not given up while every thread was busy
         assert [one.result(30) for one in busy] == [True] * 16
         assert (degraded, set(found)) == ({}, {"lexical", "dense"})
 
         def ask() -> None:
-            found.update(mem._recaller._asking.ask(["lexical", "dense"], question, scope, order, degraded, timings))
+            found.update(mem._recaller._asking.ask(work, order, degraded, {}))
 
         found.clear()
         asked = threading.Thread(target=ask)
@@ -476,10 +565,8 @@ def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Sem
                 over.set()
                 raise
 
-        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            assert question.prepared is not None
-            question.prepared.result()
-            return Ranking()
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe, prepared: Any = None) -> Ranking:
+            raise AssertionError("what it looks up has not come")
 
     over = threading.Event()
     legs(mem)["graph"] = Late()

@@ -1,0 +1,64 @@
+"""What a question says: its concepts, and to a conversation the author and the months it asks about. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Name", "QuestionConcepts", "Talk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A run of tokens of a question that may be a name.
+
+    ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
+    words all have a capital. ``span``: it is a capitalised span. ``edge_stops``: its first or last word is a stop word.
+    """
+
+    key: int
+    tokens: tuple[str, ...]
+    label: str
+    first: int
+    past: int
+    start: int
+    end: int
+    capitalised: bool
+    span: bool
+    edge_stops: bool
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionConcepts:
+    """A question as the graph leg reads it.
+
+    ``names`` are all runs of up to 8 tokens, capitals or not, that may name a subject, longest first, then from left to
+    right. ``spans`` are the capitalised ones (see semmem.concepts.names). ``keys, kinds, labels, weights`` are
+    parallel: the concepts of every kind with their weight a (spans, bigrams, stems), keys ascending.
+    """
+
+    names: tuple[Name, ...]
+    spans: tuple[Name, ...]
+    keys: tuple[int, ...]
+    kinds: tuple[int, ...]
+    labels: tuple[str, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a question to a conversation says: the one author it names, the text without the name, and its months.
+
+    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
+    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
+    """
+
+    author: str | None
+    text: str
+    spoken: str
+    months: tuple[tuple[int, int | None], ...]
+    collects: bool = False
