@@ -28,8 +28,9 @@ def gate(
     with error_line():
         checked, absent = run_gate(expected or EXPECTED, data, opened)
         rows = [
-            ["OK" if c.ok else "FAIL", c.expected.data, c.expected.recipe, c.expected.group, c.expected.metric,
-             f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"] for c in checked
+            ["OK" if c.ok else "FAIL", c.expected.data, " less ".join(c.expected.conditions), c.expected.group,
+             c.expected.metric, f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"]
+            for c in checked
         ]  # fmt: skip
         head = ["", "data", "recipe", "questions", "metric", "measured", "expected", "tolerance"]
         if json_:

@@ -17,7 +17,10 @@ EXPECTED = Path(__file__).resolve().parents[1] / "expected.toml"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """One line of ``expected.toml``: ``recipe`` on ``data`` gives at least ``value - tolerance`` of ``metric``."""
+    """One line of ``expected.toml``: ``recipe`` on ``data`` gives at least ``value - tolerance`` of ``metric``.
+
+    With ``less`` it is so much more than that other condition gives: what a leg, or an edge, is worth.
+    """
 
     data: str
     recipe: str
@@ -26,6 +29,17 @@ class Expected:
     value: float
     tolerance: float
     group: str = "headline"
+    less: str | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What has to be measured for it."""
+        return (self.recipe,) if self.less is None else (self.recipe, self.less)
+
+    def of(self, measures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> float:
+        """Return what was measured, from ``measures`` (condition to group to metric)."""
+        found = measures[self.recipe][self.group][self.metric]
+        return found if self.less is None else found - measures[self.less][self.group][self.metric]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ def expectations(path: Path = EXPECTED) -> list[Expected]:
 
 def check(expected: Sequence[Expected], measures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Checked]:
     """Compare ``measures`` (recipe to group to metric) of one corpus to what is expected of it."""
-    return [Checked(e, measures[e.recipe][e.group][e.metric]) for e in expected]
+    return [Checked(e, e.of(measures)) for e in expected]
 
 
 def rewritten(text: str, checked: Sequence[Checked]) -> str:

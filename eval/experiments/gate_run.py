@@ -35,7 +35,7 @@ def run_gate(path: Path, only: str | None, opened: Opened) -> tuple[list[Checked
         except DatasetError:
             absent.append(data)
             continue
-        conditions, _ = of_run([e.recipe for e in expected])
+        conditions, _ = of_run([name for e in expected for name in e.conditions])
         with opened(corpus, None, embedder) as mem, tempfile.TemporaryDirectory() as out:
             result = conduct(mem, corpus, conditions, [], out=Path(out), baselines=False).result
         for name, condition in result["conditions"].items():

@@ -152,7 +152,7 @@ def class_of(
     short |= {other: 0 for other in recipe.legs if other != leg and other not in lists}
     at = (recipe.name, leg, varied, regime, deep, scope, tuple(sorted(short.items())))
     if at not in seen:
-        its = reach(recipe, deep, scope_size=scope, base_sizes=short).regimes[regime].legs[leg]
+        its = reach(recipe, deep, scope_size=scope, base_sizes=short, deepened=False).regimes[regime].legs[leg]
         seen[at] = its.class_with_best_prior if recipe.prior and varied else its.class_
     return seen[at]
 

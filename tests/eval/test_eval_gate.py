@@ -27,6 +27,23 @@ def test_only_a_fall_beyond_the_tolerance_fails(value: float, tolerance: float, 
     assert Checked(expected(value, tolerance), measured).ok is ok
 
 
+def test_a_difference_can_be_expected_too() -> None:
+    worth = Expected("d", "default", "hashing", "R@10", 0.1, 0.03, less="default~graph")
+    measures = {"default": {"headline": {"R@10": 0.7}}, "default~graph": {"headline": {"R@10": 0.6}}}
+    assert worth.conditions == ("default", "default~graph")
+    assert worth.of(measures) == pytest.approx(0.1)
+    assert Checked(worth, worth.of(measures)).ok
+    # a graph that does nothing any more fails, also where the recipe is as good as ever
+    measures["default~graph"]["headline"]["R@10"] = 0.7
+    assert not Checked(worth, worth.of(measures)).ok
+
+
+def test_the_graph_is_expected_to_be_worth_something_where_it_does_something() -> None:
+    worth = [e for e in expectations(EXPECTED) if e.less]
+    assert {(e.data, e.less) for e in worth} == {("eval/data/harbour", "default~graph")}
+    assert all(e.value - e.tolerance > 0 for e in worth)
+
+
 def test_the_expected_file_is_readable_and_expects_something_of_the_toy_corpus() -> None:
     rows = expectations(EXPECTED)
     assert {e.recipe for e in rows if e.data == "eval/data/toy"} >= {"default", "seed", "hybrid", "lexical"}
@@ -55,14 +72,15 @@ def test_an_update_changes_the_values_and_nothing_else() -> None:
         rewritten(text, [])
 
 
-def test_the_committed_numbers_hold_on_the_committed_corpus(store_url: str) -> None:
+@pytest.mark.parametrize(("name", "least"), [("toy", 10), ("harbour", 5)])
+def test_the_committed_numbers_hold_on_the_committed_corpora(store_url: str, name: str, least: int) -> None:
     @contextmanager
     def opened(corpus: Corpus, store: str | None, embedder: str | None) -> Iterator[Any]:
         with semmem.connect(store_url, embedder=embedder) as mem:
             yield mem
 
-    checked, absent = run_gate(EXPECTED, "toy", opened)
+    checked, absent = run_gate(EXPECTED, name, opened)
     assert absent == []
-    assert len(checked) >= 10
+    assert len(checked) >= least
     fallen = [(c.expected.recipe, c.expected.metric, c.measured, c.expected.value) for c in checked if not c.ok]
     assert fallen == []

@@ -1,0 +1,232 @@
+"""Mutants: small changes of the code that some test must notice, one after the other, in a copy of the checkout.
+
+    python -m eval.mutants [--only PART] [--jobs N] [--list]
+
+The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
+ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
+reason, it is known to survive. What was found is kept in ``eval/runs/mutants.jsonl`` by the contents of file and
+tests, so that an interrupted run goes on and an unchanged mutant is not run again. Nothing of the checkout is
+changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+from threading import Lock
+from typing import Literal, TypeAlias
+
+__all__ = ["Mutant", "Outcome", "main", "mutants", "outcome", "run_all"]
+
+ROOT = Path(__file__).resolve().parents[1]
+LIST = Path(__file__).with_name("mutants.toml")
+KEPT = Path(__file__).with_name("runs") / "mutants.jsonl"
+SHARE = 0.92
+"""Of those that no reason is given for, so many must die."""
+_SECONDS = 900
+Outcome: TypeAlias = Literal["dead", "survived", "out of date", "tests fail without it"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change: in ``file`` the text ``old``, which stands there once, becomes ``new``; ``tests`` ought to notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file, and what becomes of the text, in a line."""
+        short = [" ".join(text.split())[:50] for text in (self.old, self.new)]
+        return f"{self.file}: {short[0]} → {short[1] or '(nothing)'}"
+
+    def applied(self, root: Path) -> str | None:
+        """Return the changed file, None where the text does not stand there exactly once."""
+        path = root / self.file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return text.replace(self.old, self.new) if text.count(self.old) == 1 and self.old != self.new else None
+
+    def key(self, root: Path) -> str:
+        """Return what the outcome depends on, as a hash: the change, the file, the tests."""
+        total = hashlib.sha256(json.dumps([self.file, self.old, self.new, self.tests]).encode())
+        for name in (self.file, *self.tests):
+            path = root / name.partition("::")[0]
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+                total.update(file.read_bytes() if file.is_file() else b"")
+        return total.hexdigest()[:16]
+
+
+def mutants(path: Path = LIST) -> list[Mutant]:
+    """Read the list: groups of changes of one file under the tests of the group."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [
+        Mutant(
+            group["file"],
+            change["old"],
+            change["new"],
+            tuple(change.get("tests", group["tests"])),
+            change.get("reason"),
+        )
+        for group in told["of"]
+        for change in group["change"]
+    ]
+
+
+def outcome(mutant: Mutant, copy: Path, *, plain: bool = False) -> Outcome:
+    """Run the tests of one mutant in ``copy``, without the change where ``plain``; the copy is as before afterwards."""
+    changed = mutant.applied(copy)
+    if changed is None:
+        return "out of date"
+    path = copy / mutant.file
+    before = path.read_text(encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    with tempfile.TemporaryDirectory(prefix="semmem-mutant-") as base:
+        try:
+            if not plain:
+                path.write_text(changed, encoding="utf-8")
+            done = subprocess.run(
+                [*command, f"--basetemp={base}/t", *mutant.tests], cwd=copy, env=environment, capture_output=True,
+                timeout=_SECONDS, check=False,
+            )  # fmt: skip
+            passed = done.returncode == 0
+        except subprocess.TimeoutExpired:
+            passed = False
+        finally:
+            path.write_text(before, encoding="utf-8")
+    if plain:
+        return "survived" if passed else "tests fail without it"
+    return "survived" if passed else "dead"
+
+
+def copied(root: Path, to: Path) -> Path:
+    """Copy what the tests need of the checkout to ``to`` and return it."""
+    ignored = shutil.ignore_patterns("__pycache__", "runs", ".*_cache", ".venv*", ".git", "private")
+    for name in ("semmem", "eval", "tests", "adr", "examples"):
+        if (root / name).is_dir():
+            shutil.copytree(root / name, to / name, ignore=ignored)
+    for path in root.iterdir():
+        if path.is_file() and path.suffix in (".toml", ".md", ".txt", "") and path.name != ".git":
+            shutil.copy(path, to / path.name)
+    return to
+
+
+def run_all(chosen: Sequence[Mutant], root: Path, kept: Path, *, jobs: int = 1) -> dict[Mutant, Outcome]:
+    """Return what became of every mutant; what ``kept`` knows is not run again, tests that fail anyway come first."""
+    known = _known(kept)
+    keys = {mutant: mutant.key(root) for mutant in chosen}
+    out: dict[Mutant, Outcome] = {m: known[key] for m, key in keys.items() if key in known}
+    todo = [m for m in chosen if m not in out]
+    lock = Lock()
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="semmem-mutants-") as folder:
+        copies: Queue[Path] = Queue()
+        for number in range(max(1, min(jobs, len(todo)))):
+            copies.put(copied(root, Path(folder) / str(number)))
+        failing: set[tuple[str, ...]] = set()
+        for tests in dict.fromkeys(m.tests for m in todo if m.applied(root) is not None):
+            first = next(m for m in todo if m.tests == tests and m.applied(root) is not None)
+            copy = copies.get()
+            if outcome(first, copy, plain=True) != "survived":
+                failing.add(tests)
+            copies.put(copy)
+
+        def one(mutant: Mutant) -> None:
+            copy = copies.get()
+            try:
+                found: Outcome = "tests fail without it" if mutant.tests in failing else outcome(mutant, copy)
+            finally:
+                copies.put(copy)
+            with lock:
+                out[mutant] = found
+                if found in ("dead", "survived"):
+                    with kept.open("a", encoding="utf-8") as lines:
+                        lines.write(json.dumps({"key": keys[mutant], "outcome": found, "name": mutant.name}) + "\n")
+                print(f"[{len(out)}/{len(chosen)}] {found:10s} {mutant.name}", file=sys.stderr, flush=True)
+
+        with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+            list(pool.map(one, todo))
+    return {mutant: out[mutant] for mutant in chosen}
+
+
+def _known(kept: Path) -> dict[str, Outcome]:
+    if not kept.is_file():
+        return {}
+    out: dict[str, Outcome] = {}
+    for line in kept.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue  # the line an interrupt cut short
+        out[row["key"]] = row["outcome"]
+    return out
+
+
+def summary(found: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
+    """Return the report, and whether it is good: no list out of date, and enough of those without a reason dead."""
+    lines = []
+    by_file: dict[str, Counter[str]] = {}
+    for mutant, outcome_ in found.items():
+        by_file.setdefault(mutant.file, Counter())[outcome_] += 1
+    for file, counts in by_file.items():
+        lines.append(f"{counts['dead']:3d} of {sum(counts.values()):3d} dead  {file}")
+    tried = [(m, o) for m, o in found.items() if o in ("dead", "survived")]
+    asked = [(m, o) for m, o in tried if m.reason is None]
+    dead = sum(o == "dead" for _, o in asked)
+    share = dead / len(asked) if asked else 0.0
+    every = sum(o == "dead" for _, o in tried)
+    lines.append(
+        f"{every} of {len(tried)} dead; without those that a reason is given for, {dead} of {len(asked)}: {share:.1%}"
+    )
+    for mutant, outcome_ in found.items():
+        if outcome_ != "dead":
+            why = f" ({mutant.reason})" if mutant.reason else ""
+            lines.append(f"{outcome_}: {mutant.name}{why}")
+        elif mutant.reason:
+            lines.append(f"dead, so it needs no reason any more: {mutant.name}")
+    stale = any(o in ("out of date", "tests fail without it") for o in found.values())
+    return "\n".join(lines), share >= SHARE and not stale
+
+
+def main(argv: Iterable[str] | None = None) -> int:
+    """Run the mutants and print what became of them; return 0 where enough died and the list is of this code."""
+    parser = argparse.ArgumentParser(prog="python -m eval.mutants", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="a part of a file's name")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--list", action="store_true", help="only say which there are, and which are out of date")
+    given = parser.parse_args(None if argv is None else list(argv))
+    chosen = [m for m in mutants() if given.only in m.file]
+    if not chosen:
+        print(f"No mutant is of a file with {given.only!r} in its name.", file=sys.stderr)
+        return 2
+    if given.list:
+        for mutant in chosen:
+            print("out of date " if mutant.applied(ROOT) is None else "            ", mutant.name)
+        return 0
+    report, good = summary(run_all(chosen, ROOT, KEPT, jobs=given.jobs))
+    print(report)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except KeyboardInterrupt:
+        print("Interrupted. Run the same command again to take up where it stopped.", file=sys.stderr)
+        raise SystemExit(130) from None
