@@ -8,13 +8,24 @@ import sys
 def main() -> None:
     """Run the command line and leave with its exit code, also where Ctrl-C comes before it has been loaded."""
     try:
-        from semmem.doors.cli.app import run
+        code = _hook()
+        if code is None:
+            from semmem.doors.cli.app import run
 
-        code = run()
+            code = run()
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         code = 130
     sys.exit(code)
+
+
+def _hook() -> int | None:
+    """Run a hook of a coding agent without loading the command line; None where it is another command."""
+    if sys.argv[1:2] != ["hook"]:
+        return None
+    from semmem.doors.coding_agents.hook import quick
+
+    return quick(sys.argv[2:])
 
 
 if __name__ == "__main__":

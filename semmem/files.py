@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["claimed", "data_folder", "expanded", "must_be_free", "new_file", "settings_folder"]
+__all__ = ["claimed", "data_folder", "expanded", "must_be_free", "new_file", "settings_folder", "state_folder"]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
 
@@ -120,6 +120,16 @@ def data_folder() -> Path:
 def settings_folder() -> Path | None:
     """Return the folder of semmem's settings: in XDG_CONFIG_HOME where that is set; None for a user without a home."""
     return _asked("user_config_path")
+
+
+def state_folder() -> Path:
+    """Return the folder of what semmem notes down between its runs: in XDG_STATE_HOME where that is set.
+
+    Raises InvalidInput for a user without a home.
+    """
+    if (found := _asked("user_state_path")) is None:
+        raise InvalidInput("This user has no home folder for notes between runs; set XDG_STATE_HOME to a folder.")
+    return found
 
 
 def expanded(path: str | Path) -> Path:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.doors.mcp.reading import TOOLS as READING
-from semmem.doors.mcp.scope import Agent, Scope
 from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
 from semmem.doors.mcp.writing import TOOLS as WRITING
+from semmem.doors.scope import Agent, Scope
 from semmem.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import typer
 
 from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
+from semmem.doors.coding_agents import command as coding_agents
 from semmem.doors.http import command as serve
 from semmem.doors.mcp import command as mcp
 from semmem.doors.model import command as model
@@ -56,7 +57,7 @@ def options(
 for register in (
     *(demo.register, write.register, import_export.register, import_export.register_export, read.register),
     *(store.register_rebuild, store.register, graph.register, reach.register, reach.register_probe, doctor.register),
-    *(mcp.register, serve.register),
+    *(mcp.register, coding_agents.register, serve.register),
 ):
     register(app)
 app.add_typer(graph.names, name="concepts")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.http.keys import authorise
-from semmem.doors.mcp.scope import Scope
+from semmem.doors.scope import Scope
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem

@@ -24,8 +24,8 @@ from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.permission import permitted, within_key
 from semmem.doors.mcp.resources import RESOURCES, TEMPLATES, contents
 from semmem.doors.mcp.schemas import ABOUT, structure
-from semmem.doors.mcp.scope import Scope, agent_of, scope_of
 from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
+from semmem.doors.scope import Scope, agent_of, scope_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

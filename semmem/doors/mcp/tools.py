@@ -16,7 +16,7 @@ from semmem.model.plain import plain
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
-    from semmem.doors.mcp.scope import Agent, Scope
+    from semmem.doors.scope import Agent, Scope
     from semmem.model.types import Memory
 
 __all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "uri_of"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from semmem.doors.mcp.schemas import FIELDS, FILTERS, ID, MEMORY, NAMESPACE, boolean, integer, string
-from semmem.doors.mcp.scope import with_agent
 from semmem.doors.mcp.tools import Call, Tool, as_values
+from semmem.doors.scope import with_agent
 from semmem.model.errors import Conflict, NotFound
 
 __all__ = ["TOOLS"]

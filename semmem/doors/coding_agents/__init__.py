@@ -1,0 +1,1 @@
+"""The door for coding agents: their configuration, and hooks that remember and recall without being asked to."""

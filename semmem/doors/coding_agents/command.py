@@ -1,0 +1,140 @@
+"""The commands install, uninstall and hook."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.doors.cli.context import Door, command
+
+if TYPE_CHECKING:
+    from semmem.doors.coding_agents.installation import Change
+
+__all__ = ["register"]
+
+
+class ClientName(StrEnum):
+    """The clients that semmem can be installed in."""
+
+    claude_code = "claude-code"
+    claude_desktop = "claude-desktop"
+    cursor = "cursor"
+    vscode = "vscode"
+    codex = "codex"
+
+
+Name = Annotated[ClientName, typer.Argument(help="The client.", show_default=False)]
+
+Project = Annotated[bool, typer.Option("--project", help="Only for the project in the working folder, not everywhere.")]
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app, "install", "url", "namespace")(install)
+    command(app, "uninstall")(uninstall)
+    command(app, "hook", "url", "namespace")(hook)
+
+
+def install(
+    door: Door,
+    client: Name,
+    project: Project = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks/--no-hooks", help="Also recall and remember without being asked to.")
+    ] = True,
+    dry_run: DryRun = False,
+) -> None:
+    """Let a client start `semmem mcp`, and where it has hooks, recall before every prompt and store every turn.
+
+    What else is in its files stays as it is. A second time it changes nothing; `semmem uninstall` takes it back. --url
+    and --namespace are passed on; a password belongs in your file of settings instead.
+    """
+    _apply(door, client.value, project, dry_run, hooks=hooks, remove=False)
+
+
+def uninstall(door: Door, client: Name, project: Project = False, dry_run: DryRun = False) -> None:
+    """Take out of a client's files what `semmem install` has put there; memories stay."""
+    _apply(door, client.value, project, dry_run, hooks=True, remove=True)
+
+
+def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, remove: bool) -> None:
+    from semmem.doors.coding_agents.clients import client_of
+    from semmem.doors.coding_agents.installation import changes, write
+
+    _need_extra()
+    client = client_of(name)
+    found = changes(client, Path.cwd() if project else None, _options(door), hooks=hooks, remove=remove)
+    needed = [change for change in found if change.needed]
+    if not dry_run:
+        for change in needed:
+            write(change)
+    files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in found]
+    told = {"client": name, "dry_run": dry_run, "removed": remove, "files": files}
+    door.give(told, lambda: _show(door, needed, dry_run, client.then))
+
+
+def _need_extra() -> None:
+    from importlib.util import find_spec
+
+    from semmem.model.errors import MissingExtra
+
+    if missing := [name for name in ("json5", "mcp_types", "tomlkit") if find_spec(name) is None]:
+        raise MissingExtra(f"The package {missing[0]} is not installed; install it with: pip install 'semmem[mcp]'")
+
+
+def _options(door: Door) -> list[str]:
+    """Return the options that every start of semmem by the client gets."""
+    from semmem.model.errors import InvalidInput
+    from semmem.stores import masked, parse_url
+
+    given: list[str] = []
+    if door.url is not None:
+        if masked(door.url) != door.url:
+            raise InvalidInput(
+                "The URL holds a password, which would stand in the client's files; put the URL into your own file of "
+                "settings and leave --url out."
+            )
+        target = parse_url(door.url, home=None) if not door.url.startswith(("http://", "https://")) else None
+        place = door.url if target is None or target.path is None else f"{target.kind}://{target.path}"
+        given += ["--url", place]
+    return [*given, "--namespace", door.namespace] if door.named else given
+
+
+def _show(door: Door, needed: list[Change], dry_run: bool, then: str) -> None:
+    from semmem.doors.control_characters import visible
+
+    if not needed:
+        door.out.print("Nothing to change: the client's files are as they should be.")
+        return
+    for change in needed:
+        if dry_run:
+            door.out.print(visible(change.difference()), markup=False, soft_wrap=True)
+        else:
+            what = "Removed" if change.after is None else "Changed" if change.before is not None else "Made"
+            door.out.print(f"{what} {change.file}", markup=False, soft_wrap=True)
+    door.out.print("Nothing was written: --dry-run." if dry_run else then, markup=False)
+
+
+def hook(
+    door: Door,
+    event: Annotated[str, typer.Argument(help="session-start, prompt, pre-compact or stop.", show_default=False)],
+    budget: Annotated[int, typer.Option(help="Most tokens of the block that is printed.", min=0)] = 1_000,
+    agent: Annotated[str, typer.Option(help="The client, as stored with its turns.")] = "claude-code",
+    detach: Annotated[bool, typer.Option("--detach", help="Store in the background; the client goes on.")] = False,
+) -> None:
+    """Do what a client's hook is for: its JSON on standard input, a block of memories on standard output.
+
+    session-start prints the latest memories of the project, prompt those that the prompt recalls; pre-compact and stop
+    store the new turns of the transcript. It never fails the client: errors go to standard error, the exit code is 0.
+    """
+    from semmem.doors.coding_agents.hook import EVENTS, Asked, answer_hook
+
+    if event not in EVENTS:
+        door.say(f"There is no hook {event!r}; there are {', '.join(EVENTS)}.")
+        return
+    answer_hook(Asked(event, door.url, door.namespace if door.named else None, budget, agent, detach))

@@ -1,0 +1,210 @@
+"""What a coding agent's client runs at certain moments: JSON on standard input, a block of memories on standard output.
+
+A hook never fails its client: whatever goes wrong is one line on standard error, and the exit code is 0. An exit code
+of 2 would keep a person's prompt from being sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semmem.doors.coding_agents.context_block import context_block
+from semmem.doors.coding_agents.source import ServerGone, Source, source_of
+from semmem.doors.scope import Scope, scope_of
+from semmem.model.errors import SemmemError
+
+__all__ = ["BUDGET", "EVENTS", "Asked", "answer_hook", "quick"]
+
+EVENTS = ("session-start", "prompt", "pre-compact", "stop")
+
+BUDGET = 1_000
+"""Tokens of a block."""
+
+_HITS = 12
+_LATEST = 50
+_TRANSCRIPT = "transcript"
+"""The tag of a turn."""
+
+_LARGEST = 64 * 2**20
+"""Bytes that are read at once of a transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of one run. ``detach``: go on in the background and let the client continue."""
+
+    event: str
+    url: str | None = None
+    namespace: str | None = None
+    budget: int = BUDGET
+    agent: str = "claude-code"
+    detach: bool = False
+
+
+def quick(arguments: Sequence[str]) -> int | None:
+    """Run a hook by the arguments behind ``hook``, without the library that reads options: it loads for too long.
+
+    What cannot be read is told on standard error, and the answer is 0 all the same. None for what that library has to
+    do, such as ``--help``.
+    """
+    if not arguments or {"-h", "--help", "--json", "--debug"} & set(arguments):
+        return None
+    given: dict[str, Any] = {}
+    rest = iter(arguments)
+    for word in rest:
+        if word == "--detach":
+            given["detach"] = True
+        elif word in ("--url", "--namespace", "--agent", "--budget"):
+            value = next(rest, "")
+            if not value or (word == "--budget" and not value.isdecimal()):
+                return _unknown(f"{word} {value}")
+            given[word[2:]] = int(value) if word == "--budget" else value
+        elif word in EVENTS and "event" not in given:
+            given["event"] = word
+        else:
+            return _unknown(word)
+    return answer_hook(Asked(**given)) if "event" in given else _unknown("no event")
+
+
+def _unknown(what: str) -> int:
+    _say(SemmemError(f"A hook cannot use {what!r}; see semmem hook --help. Its events are {', '.join(EVENTS)}."))
+    return 0
+
+
+def answer_hook(asked: Asked) -> int:
+    """Read the client's JSON, do what the event is for, print a block if there is one; return 0, whatever happens."""
+    try:
+        given = _given()
+        if asked.detach and not _in_background():
+            return 0
+        try:
+            found = _done(asked, given)
+        except ServerGone as error:
+            _say(error)
+            found = _done(asked, given, direct=True)
+        block = context_block(found, budget=asked.budget)
+        if block:
+            sys.stdout.write(block)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        pass
+    except Exception as error:  # noqa: BLE001  # a client's turn goes on, whatever it is
+        _say(error)
+    return 0
+
+
+def _done(asked: Asked, given: Mapping[str, Any], *, direct: bool = False) -> list[Mapping[str, Any]]:
+    """Do what the event is for, and return the memories to show, best first."""
+    scope = _scope(asked, given)
+    with source_of(asked.url, fast=asked.event in ("session-start", "prompt"), direct=direct) as source:
+        if asked.event == "prompt":
+            return _for_prompt(source, scope, given)
+        if asked.event == "session-start":
+            return _for_session(source, scope)
+        _store_turns(source, scope, given, asked.agent)
+        return []
+
+
+def _say(error: Exception) -> None:
+    text = " ".join(str(error).split())
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"semmem: {text if isinstance(error, SemmemError) else f'{type(error).__name__}: {text}'}\n")
+
+
+def _given() -> Mapping[str, Any]:
+    """Return the JSON object on standard input."""
+    try:
+        given = json.loads(sys.stdin.buffer.read())
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise SemmemError("A hook takes a JSON object on standard input, as the client sends it.")
+    return given
+
+
+def _scope(asked: Asked, given: Mapping[str, Any]) -> Scope:
+    """Return whose memories are meant."""
+    from semmem.config import Settings
+
+    personal = Settings.load().personal_namespace or None
+    folder = given.get("cwd")
+    here = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
+    return scope_of(named=asked.namespace, roots=[here.absolute().as_uri()], folder=None, personal=personal)
+
+
+def _for_prompt(source: Source, scope: Scope, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a prompt recalls, best first, without turns of the very conversation."""
+    prompt = given.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        return []
+    question = prompt.replace('"', " ")  # in quotes, words must stand as they are
+    if not question.strip():
+        return []
+    session = given.get("session_id")
+    hits = source.recall(question, scope.namespaces, _HITS)
+    return [hit for hit in hits if session is None or hit.get("session") != session]
+
+
+def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
+    """Return the newest memories of the project and the personal namespace that are no turns, important ones first."""
+    found = [memory for name in scope.namespaces for memory in source.latest(name, _LATEST)]
+    found = [memory for memory in found if _TRANSCRIPT not in memory.get("tags", ())]
+    found.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
+    return sorted(found, key=lambda memory: -float(memory.get("importance", 0.5)))
+
+
+def _store_turns(source: Source, scope: Scope, given: Mapping[str, Any], agent: str) -> None:
+    """Store the turns of the transcript that are new, each as it is, once."""
+    from semmem.doors.coding_agents.transcript import progress_of, turns
+
+    path = given.get("transcript_path")
+    if not isinstance(path, str) or not path:
+        return
+    transcript = Path(path).expanduser()
+    if not transcript.is_file():
+        raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
+    session = given.get("session_id") if isinstance(given.get("session_id"), str) else None
+    with progress_of(transcript, source.name) as progress, transcript.open("rb") as file:
+        while True:
+            file.seek(progress.offset)
+            fresh, size = turns(file.read(_LARGEST), progress.turns + 1)
+            if not size:
+                return
+            items = (_item(turn, session or turn.session or transcript.stem, agent) for turn in fresh)
+            for reason in source.store(items, scope.namespace):
+                sys.stderr.write(f"semmem: a turn was not stored: {reason}\n")
+            progress.offset += size
+            progress.turns += len(fresh)
+            progress.save()
+
+
+def _item(turn: Any, session: str, agent: str) -> dict[str, Any]:
+    """Return a turn as an item; its id is the one that the client gave it, else session and position."""
+    return {
+        "id": f"turn:{turn.id or f'{session}:{turn.position}'}"[:1_000],
+        "text": turn.text,
+        "author": turn.author,
+        "session": session[:1_000],
+        "position": turn.position,
+        "created_at": turn.at,
+        "tags": [_TRANSCRIPT],
+        "metadata": {"agent": agent},
+    }
+
+
+def _in_background() -> bool:
+    """Go on in a process of its own; return whether this is that one."""
+    if os.fork():
+        return False
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    return True

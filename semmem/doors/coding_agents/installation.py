@@ -1,0 +1,181 @@
+"""Installing semmem in a client and taking it out again: the files, before and after, and writing them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semmem.doors.coding_agents import json_text
+from semmem.doors.coding_agents.clients import HOOKS, SERVER, Client, hook_commands, server_entry
+from semmem.files import new_file
+from semmem.model.errors import Conflict, InvalidInput
+
+__all__ = ["Change", "changes", "write"]
+
+_LARGEST = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file: ``before`` is its text, None where it does not exist, and ``after`` what is to be, None for no file."""
+
+    file: Path
+    before: str | None
+    after: str | None
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything is to be written."""
+        return self.before != self.after
+
+    def difference(self) -> str:
+        """Return what changes, as a unified diff."""
+        old, new = (self.before or "").splitlines(keepends=True), (self.after or "").splitlines(keepends=True)
+        lines = difflib.unified_diff(old, new, str(self.file), str(self.file) if self.after is not None else "removed")
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def changes(
+    client: Client, folder: Path | None, options: Sequence[str], *, hooks: bool = True, remove: bool = False
+) -> list[Change]:
+    """Return what becomes of a client's files: semmem in them, once, or with ``remove`` no longer.
+
+    ``folder`` is a project's, None the user. Raises InvalidInput for a file that is not what its client reads.
+    """
+    servers, events = client.places(folder)
+    found = [_change(servers, lambda text: _server(client, text, options, remove))]
+    if events is not None and (hooks or remove):
+        found.append(_change(events, lambda text: _hooks(client, text, options, remove)))
+    return found
+
+
+def write(change: Change) -> None:
+    """Write one file, whole or not at all; what a link leads to is written, and the rights of a file stay.
+
+    Raises Conflict where another program has changed the file meanwhile, and nothing is written.
+    """
+    file = change.file.resolve()
+    mode = file.stat().st_mode & 0o777 if file.exists() else None
+    if _text(change.file) != change.before:
+        raise Conflict(f"{change.file} was changed by another program meanwhile; nothing was written. Do it again.")
+    if change.after is None:
+        file.unlink()
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(file, force=True) as out:
+        out.write(change.after.encode())
+    if mode is not None:
+        with suppress(OSError):
+            os.chmod(file, mode)
+
+
+def _change(file: Path, edited: Any) -> Change:
+    before = _text(file)
+    try:
+        after: str | None = edited(before or "")
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {str(error).rstrip('.')}. Nothing was written.") from None
+    nothing = not (after or "").strip() or (after or "").strip() == "{}"
+    if nothing and (before is None or before.strip() not in ("", "{}")):
+        after = None
+    elif nothing:
+        after = before
+    return Change(file, before, after)
+
+
+def _text(file: Path) -> str | None:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InvalidInput(f"{file} has more than {_LARGEST >> 20} MiB; it is no file of settings.")
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8 text (byte {error.start}); convert it.") from None
+
+
+def _server(client: Client, text: str, options: Sequence[str], remove: bool) -> str:
+    if client.servers.endswith(".toml"):
+        return _toml(text, client, options, remove)
+    path = (client.section, SERVER)
+    if remove:
+        return json_text.removed(text, path) if text.strip() else text
+    entry = server_entry(client, options)
+    section = json_text.parsed(text)
+    present = section.get(client.section) if isinstance(section, dict) else None
+    if isinstance(present, dict) and present.get(SERVER) == entry:
+        return text
+    return json_text.put(text, path, entry)
+
+
+def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise InvalidInput(f"it is no TOML ({' '.join(str(error).split())[:100]}); mend it first") from None
+    section: Any = document.get(client.section)
+    if section is not None and not isinstance(section, dict):
+        raise InvalidInput(f"{client.section} is no table; mend it first")
+    if remove:
+        if section is None or SERVER not in section:
+            return text
+        del section[SERVER]
+        if not section:
+            del document[client.section]
+        return tomlkit.dumps(document).rstrip("\n") + "\n"
+    entry = server_entry(client, options)
+    if section is not None and SERVER in section and section[SERVER].unwrap() == entry:
+        return text
+    table = tomlkit.table()
+    table.update(entry)
+    if section is None:
+        section = tomlkit.table(is_super_table=True)
+        section[SERVER] = table
+        document[client.section] = section
+    else:
+        section[SERVER] = table
+    return tomlkit.dumps(document)
+
+
+def _hooks(client: Client, text: str, options: Sequence[str], remove: bool) -> str:
+    wanted = {} if remove else hook_commands(client, options)
+    values = json_text.parsed(text)
+    present = values.get("hooks") if isinstance(values, dict) else None
+    for event in HOOKS:
+        groups = present.get(event) if isinstance(present, dict) else None
+        ours = [group for group in groups if _is_ours(group)] if isinstance(groups, list) else []
+        if event in wanted and ours == [wanted[event]]:
+            continue
+        if ours:
+            text = json_text.without(text, ("hooks", event), _is_ours)
+        if event in wanted:
+            text = json_text.append(text, ("hooks", event), wanted[event])
+    return text
+
+
+def _is_ours(group: Any) -> bool:
+    """Return whether a group of hooks holds ours and no other."""
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    if not isinstance(hooks, list) or not hooks:
+        return False
+    return all(isinstance(hook, dict) and _is_our_command(hook.get("command")) for hook in hooks)
+
+
+def _is_our_command(command: Any) -> bool:
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:
+        return False
+    if "hook" not in words[:-1]:
+        return False
+    at = words.index("hook")
+    return words[at + 1] in HOOKS.values() and any(Path(word).name == SERVER for word in words[:at])

@@ -1,0 +1,140 @@
+"""Where a hook finds and stores memories: at a server that runs for the store, else in the store itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlencode, urlsplit
+
+from semmem.doors.http.announcement import server_of, store_name
+from semmem.model.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+    from semmem.config import Settings
+
+__all__ = ["ServerGone", "Source", "source_of"]
+
+_WITHIN_S = 5.0
+_LONGEST_QUERY = 4_000
+_HTTP = ("http://", "https://")
+
+
+class ServerGone(StoreUnavailable):
+    """The server that is noted for the store does not answer; the store itself may."""
+
+
+class Source(Protocol):
+    """What a hook asks."""
+
+    name: str
+
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Return the memories of the hits, best first."""
+        ...
+
+    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
+        """Return the newest memories of a namespace."""
+        ...
+
+    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
+        """Store items, and return why some were not."""
+        ...
+
+
+@contextmanager
+def source_of(url: str | None, *, fast: bool, direct: bool = False) -> Iterator[Source]:
+    """Yield what answers for the store of ``url``, None being that of the settings.
+
+    That is the server that the settings name; or, for what has to be ``fast``, one that is noted for the store, unless
+    ``direct``; else the store itself. ``fast``, it is asked without the dense leg, whose model takes long to load.
+    """
+    from semmem.config import Settings
+
+    settings = Settings.load(**({} if url is None else {"url": url}))
+    asked = settings.url or ""
+    remote = asked.startswith(_HTTP)
+    name = asked if remote else store_name(settings.url, settings.home)
+    address = asked if remote else None if direct else server_of(name)
+    if fast and address is not None:
+        yield _Server(name, address, settings, StoreUnavailable if remote else ServerGone)
+        return
+    import semmem
+
+    with semmem.connect(url) as memory:
+        yield _Store(name, memory, fast)
+
+
+class _Store:
+    """The store itself, through the facade."""
+
+    def __init__(self, name: str, memory: Semmem, fast: bool) -> None:
+        self.name = name
+        self._memory = memory
+        self._fast = fast
+
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Return the memories of the hits, best first."""
+        import semmem
+
+        plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
+        found = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan)
+        return [hit.memory.as_dict() for hit in found]
+
+    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
+        """Return the newest memories of a namespace."""
+        return [memory.as_dict() for memory in self._memory.list(namespace=namespace, limit=limit)]
+
+    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
+        """Store items, and return why some were not."""
+        report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
+        return [rejected.reason for rejected in report.rejected]
+
+
+class _Server:
+    """A server, asked with nothing that takes long to load."""
+
+    def __init__(self, name: str, address: str, settings: Settings, failure: type[StoreUnavailable]) -> None:
+        self.name = name
+        parts = urlsplit(address)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname or "", parts.port, timeout=_WITHIN_S)
+        self._failure = failure
+        self._path = parts.path.rstrip("/")
+        key = getattr(settings, "key", None)
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Return the memories of the hits, best first."""
+        body = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
+        return [hit["memory"] for hit in self._asked("POST", "/v1/recall", body)["hits"]]
+
+    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
+        """Return the newest memories of a namespace."""
+        given = urlencode({"namespace": namespace, "limit": limit})
+        memories: list[dict[str, Any]] = self._asked("GET", f"/v1/memories?{given}")["memories"]
+        return memories
+
+    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
+        """Not asked of it: what stores takes its time, and goes through the facade."""
+        raise NotImplementedError
+
+    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return what the server answers. Raises StoreUnavailable where it does not, or says no."""
+        headers = {**self._headers, "Accept": "application/json"}
+        content = None if body is None else json.dumps(body).encode()
+        try:
+            self._connection.request(
+                method, self._path + path, content, {**headers, "Content-Type": "application/json"} if body else headers
+            )
+            answer = self._connection.getresponse()
+            given = json.loads(answer.read())
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise self._failure(f"The server of the store does not answer: {error}") from None
+        if answer.status >= 400:
+            raise self._failure(f"The server of the store says: {given.get('detail', answer.status)}")
+        return given

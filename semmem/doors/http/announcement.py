@@ -1,0 +1,74 @@
+"""Where `semmem serve` answers for a store, noted for other programs of the same user, such as hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from semmem.doors.http.guard import is_loopback
+from semmem.files import new_file, state_folder
+from semmem.model.errors import InvalidInput
+from semmem.stores import parse_url
+
+__all__ = ["announced", "server_of", "store_name"]
+
+
+def store_name(url: str | None, home: Path | None = None) -> str:
+    """Return what a store is known by, in hexadecimal digits: the same for every way to write its URL's path.
+
+    Raises InvalidInput for a URL that names no store.
+    """
+    target = parse_url(url, home=home)
+    place = target.dsn if target.path is None else str(target.path)
+    return blake2b(f"{target.kind}\n{place}".encode(), digest_size=12).hexdigest()
+
+
+@contextmanager
+def announced(address: str, store: str) -> Iterator[None]:
+    """Note down that ``address`` answers for the store of that name, until the end; of two servers, the later one.
+
+    A user without a home has no notes, and the server runs without.
+    """
+    try:
+        file = _file(store)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with new_file(file, force=True) as out:
+            out.write(json.dumps({"url": address, "process": os.getpid()}).encode())
+    except (InvalidInput, OSError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        if _note(file).get("process") == os.getpid():
+            with suppress(OSError):
+                file.unlink()
+
+
+def server_of(store: str) -> str | None:
+    """Return the address that is noted for the store of that name: one of this machine, noted by this very user."""
+    try:
+        file = _file(store)
+        if file.stat().st_uid != os.getuid():
+            return None
+    except (InvalidInput, OSError):
+        return None
+    address = _note(file).get("url")
+    return address if isinstance(address, str) and is_loopback(urlsplit(address).hostname or "") else None
+
+
+def _file(store: str) -> Path:
+    return state_folder() / "servers" / f"{store}.json"
+
+
+def _note(file: Path) -> dict[str, object]:
+    try:
+        note = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
