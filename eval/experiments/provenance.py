@@ -10,7 +10,7 @@ from pathlib import Path
 
 from eval.datasets import KNOWN_SHA256, Corpus
 
-__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "role"]
+__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
 
 ROOT = Path(__file__).resolve().parents[2]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -20,19 +20,31 @@ OURS = ("harbour", "toy")
 """Sets in this repository, written for it: no setting was chosen on them, and nobody else has written them."""
 
 
-def _commit() -> str | None:
-    """Return the commit of the checkout, with ``-dirty`` where files differ from it; None where git does not tell."""
-    try:
-        said = subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            capture_output=True, text=True, timeout=10, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return said.stdout.strip() or None
+def commit_of(root: Path) -> str | None:
+    """Return the commit of a checkout, with ``-dirty`` where its code or data differ; None where git does not tell.
+
+    Results and decision records are no code: writing one makes no other one doubtful.
+    """
+    asked = (
+        ("rev-parse", "--short=12", "HEAD"),
+        ("status", "--porcelain", "--", ".", ":(exclude)eval/results", ":(exclude)adr"),
+    )
+    said = []
+    for words in asked:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=False
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode:
+            return None
+        said.append(done.stdout.strip())
+    commit, differing = said
+    return f"{commit[:12]}-dirty" if differing else commit[:12]
 
 
-COMMIT = _commit()
+COMMIT = commit_of(ROOT)
 
 
 def clean(commit: str | None) -> bool:

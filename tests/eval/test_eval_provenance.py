@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,27 @@ def test_the_commit_is_asked_with_the_code_and_a_dirty_tree_is_not_clean() -> No
     assert clean("60a65d7aaaaa")
     assert not clean("60a65d7aaaaa-dirty")
     assert not clean(None)
+
+
+def test_a_result_or_a_record_that_was_written_makes_no_code_doubtful(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, timeout=30)
+
+    git("init")
+    assert commit_of(tmp_path) is None  # nothing is committed
+    for name in ("semmem", "eval/results", "adr"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "one.txt").write_text("as it is", encoding="utf-8")
+    git("add", "-A")
+    git("commit", "-m", "one")
+    commit = commit_of(tmp_path)
+    assert re.fullmatch(r"[0-9a-f]{12}", commit or "")
+    (tmp_path / "eval" / "results" / "one.txt").write_text("another", encoding="utf-8")
+    (tmp_path / "adr" / "two.txt").write_text("another", encoding="utf-8")
+    assert commit_of(tmp_path) == commit
+    (tmp_path / "semmem" / "two.txt").write_text("new, and in no commit", encoding="utf-8")
+    assert commit_of(tmp_path) == f"{commit}-dirty"
 
 
 def test_a_set_is_told_by_its_bytes_and_a_copy_of_another_name_does_not_hide_it() -> None:
