@@ -4,6 +4,7 @@
 #   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
 #   make conformance          MCP's own conformance suite against `semmem mcp --http`; needs node and npm, else skipped
 #   make lint                 ruff, strict types, import contract
+#   make docs                 write the tables of README.md and REFERENCE.md anew, from the code
 #   make mutants              small changes of the code, one by one: which does no test notice?
 #   make evidence [DATA=set]  the committed results of that set, or of all, measured again: what differs
 # PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
@@ -17,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-slow test-lowest conformance lint evidence mutants clean
+.PHONY: docs help install install-dev demo test test-slow test-lowest conformance lint evidence mutants clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -81,6 +82,9 @@ evidence: $(VENV)/.installed-dev
 # An hour or so; interrupted, it goes on where it stopped. Exits with 1 where fewer than 92 % of the changes are noticed.
 mutants: $(VENV)/.installed-dev
 	@$(BIN)/python -m eval.mutants $(ARGS)
+
+docs: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.docs.tables
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist

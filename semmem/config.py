@@ -35,30 +35,53 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="SEMMEM_", extra="forbid", frozen=True)
 
-    url: str | None = Field(None, description="Where the store is; none is the embedded server of the user.")
-    home: Path | None = Field(None, description="Folder of the embedded server's data.")
+    url: str | None = Field(None, description="The store to open; none: your own embedded server.")
+    home: Path | None = Field(
+        None, description="Folder of the embedded server's data; none: your platform's data folder."
+    )
     embedder: str | None = Field(
-        None, description="minilm, hashing or none; none given: the one that fills the store, of an empty one MiniLM."
+        None,
+        description="minilm, hashing (deterministic, for tests) or none; not set: the one that fills the store, of an "
+        "empty store minilm where it is installed.",
     )
     model: str | None = Field(None, description="Folder of the embedding model, looked at first.")
     language: str = Field("english", description="Snowball language of stems and stop words.")
     extractor: str = Field("rules", description="rules, spacy, precomputed or llm: what finds concepts in memories.")
     spacy_pipeline: str | None = Field(None, description="spacy: a pipeline such as en_core_web_sm, or its folder.")
     triples: Path | None = Field(None, description="precomputed: JSON file of names and relationships.")
-    llm_url: str | None = Field(None, description="llm: OpenAI-compatible endpoint, such as http://localhost:11434/v1.")
-    llm_model: str | None = Field(None, description="llm: name of the model at that endpoint.")
-    llm_key: SecretStr | None = Field(None, description="llm: key of the endpoint, sent to it alone; never shown.")
-    llm_cache: Path | None = Field(None, description="llm: SQLite file that keeps answers; none keeps them in memory.")
+    llm_url: str | None = Field(
+        None, description="llm: an OpenAI-compatible endpoint, such as http://localhost:11434/v1."
+    )
+    llm_model: str | None = Field(None, description="llm: the name of the model at that endpoint.")
+    llm_key: SecretStr | None = Field(
+        None, description="llm: the key of that endpoint, sent to it alone and never shown."
+    )
+    llm_cache: Path | None = Field(None, description="llm: SQLite file that keeps answers; none: in memory.")
     llm_timeout_s: float = Field(30.0, gt=0, le=600, description="llm: seconds one attempt may take in all.")
-    key: SecretStr | None = Field(None, description="Key of the server, where url is an http:// one; never shown.")
+    key: SecretStr | None = Field(
+        None, description="The key of the server, where the URL is an http:// one; never shown."
+    )
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
-    idle_stop_s: float = Field(3600.0, gt=0, description="Idle seconds after which the embedded server stops.")
-    start_timeout_s: float = Field(120.0, gt=0, description="Seconds to wait for the server, recovery included.")
-    backup_before_migration: bool = Field(True, description="Back a store up before its schema is migrated.")
-    personal_namespace: str = Field("personal", description="Read by agents beside the project's; empty: none.")
+    idle_stop_s: float = Field(
+        3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
+    )
+    start_timeout_s: float = Field(
+        120.0, gt=0, description="Seconds to wait for the embedded server, recovery included."
+    )
+    backup_before_migration: bool = Field(
+        True, description="Back up a store that holds memories before its schema is migrated."
+    )
+    personal_namespace: str = Field(
+        "personal", description="The namespace that agents read beside their project's; empty: none."
+    )
 
-    recipe: str | dict[str, Any] | None = Field(None, description="Search settings: a recipe's name, or a table.")
-    config: Path | None = Field(None, description="File of settings to read, and no other; empty reads none.")
+    recipe: str | dict[str, Any] | None = Field(
+        None,
+        description="Search settings: the name of a recipe, or a table (in the environment: JSON) with changes.",
+    )
+    config: Path | None = Field(
+        None, description="The file of settings to read, and no other; empty: none; not set: the two below."
+    )
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())

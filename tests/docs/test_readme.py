@@ -134,7 +134,13 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", ROOT / "CONTEXT.md", ROOT / "CHANGELOG.md", *ROOT.glob("adr/*.md")):
+    for document in (
+        ROOT / "README.md",
+        ROOT / "REFERENCE.md",
+        ROOT / "CONTEXT.md",
+        ROOT / "CHANGELOG.md",
+        *ROOT.glob("adr/*.md"),
+    ):
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 

@@ -1,0 +1,146 @@
+"""The tables of the documents that are made from the code: ``make docs`` writes them, a test compares them.
+
+A table stands between two comments, ``<!-- NAME: made by make docs -->`` and ``<!-- end of NAME -->``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from semmem import RECIPES, Semmem
+from semmem.config import Settings
+from semmem.doors.cli.app import app
+from semmem.doors.wire import answer
+from semmem.model import errors
+from semmem.model.recipe import SETTINGS
+from semmem.read.overrides import settings_in
+
+__all__ = ["DOCUMENTS", "written"]
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "REFERENCE.md")
+
+
+def first_line(text: str | None) -> str:
+    """Return the first sentence line of a docstring as Markdown, without its full stop."""
+    line = inspect.cleandoc(text or "").split("\n")[0].rstrip(".")
+    return line.replace("``", "`").replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    return "\n".join([f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, *rows)]).replace(
+        "\n", f"\n|{'---|' * len(head)}\n", 1
+    )
+
+
+def verbs() -> str:
+    """Return the verbs of a Semmem in Python, in the order of their names."""
+    names = sorted(name for name in dir(Semmem) if not name.startswith("_") and callable(getattr(Semmem, name)))
+    rows = ((f"`{name}({_taken(getattr(Semmem, name))})`", first_line(getattr(Semmem, name).__doc__)) for name in names)
+    return table(("verb", "what it does"), rows)
+
+
+def _taken(verb: Callable[..., Any]) -> str:
+    """Return the arguments that may stand without a name, and dots for the others."""
+    own = [p for p in inspect.signature(verb).parameters.values() if p.name != "self"]
+    plain = [p.name if p.kind != p.VAR_POSITIONAL else f"*{p.name}" for p in own if p.kind in (1, 2)]
+    return ", ".join(plain + ["…"] * any(p.kind in (3, 4) for p in own))
+
+
+def commands() -> str:
+    """Return the commands of the command line, in the order of ``semmem --help``."""
+    return table(("command", "what it does"), _commands(typer.main.get_command(app), "semmem"))
+
+
+def _commands(command: Any, name: str) -> Iterator[Sequence[str]]:
+    if command.params is not None and (
+        not hasattr(command, "commands") or getattr(command, "invoke_without_command", 0)
+    ):
+        yield f"`{' '.join([name, *_arguments(command)])}`", first_line(command.help)
+    for inner, one in getattr(command, "commands", {}).items():
+        yield from _commands(one, f"{name} {inner}")
+
+
+def _arguments(command: Any) -> list[str]:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    names = [(p.metavar or p.name.upper()).strip("[].") for p in arguments]
+    return [name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True)]
+
+
+def settings() -> str:
+    """Return the settings of semmem.toml, the environment and ``connect``."""
+    rows = (
+        (f"`SEMMEM_{name.upper()}`", f"`{name}`", first_line(field.description), _plain(field.default))
+        for name, field in Settings.model_fields.items()
+    )
+    return table(("environment", "argument, name in the file", "meaning", "default"), rows)
+
+
+def recipe_settings() -> str:
+    """Return the settings of a recipe, and what the recipe ``default`` has."""
+    usual = settings_in(RECIPES["default"])
+
+    def value(name: str) -> str:
+        if name.endswith(".LEG"):
+            return _plain(getattr(RECIPES["default"], name.removesuffix(".LEG")))
+        return "on" if name not in usual else _plain(usual[name])
+
+    rows = ((f"`{r.name}`", r.values.words, r.meaning, value(r.name)) for r in SETTINGS.values())
+    return table(("setting", "values", "meaning", "in `default`"), rows)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        each = {name: f"({_plain(one)})" if isinstance(one, Mapping) else _plain(one) for name, one in value.items()}
+        return ", ".join(f"{name} {one}" for name, one in each.items()) or "none"
+    if value is None or value == () or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else f"`{value}`"
+
+
+def error_classes() -> str:
+    """Return every error with what its message says by itself, its parent, its exit code and its HTTP status."""
+
+    def rows() -> Iterator[Sequence[str]]:
+        kinds = sorted(
+            (getattr(errors, name) for name in errors.__all__), key=lambda c: (answer(c()).exit_code, c.__name__)
+        )
+        for kind in kinds:
+            told, parent = answer(kind()), kind.__mro__[1]
+            of = f"`{parent.__name__}`" if parent in (*kinds,) and parent is not errors.SemmemError else ""
+            yield f"`{kind.__name__}`", of, first_line(kind.__doc__), str(told.http_status), str(told.exit_code)
+
+    return table(("class", "is also a", "when, and what to do", "HTTP status", "exit code"), rows())
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "verbs": verbs,
+    "commands": commands,
+    "settings": settings,
+    "errors": error_classes,
+    "settings of a recipe": recipe_settings,
+}
+
+
+def written(text: str) -> str:
+    """Return a document with each of its tables as the code has it now."""
+    for name, made in TABLES.items():
+        begin, end = f"<!-- {name}: made by make docs -->\n", f"\n<!-- end of {name} -->"
+        head, mark, rest = text.partition(begin)
+        if mark:
+            text = head + begin + made() + rest[rest.index(end) if end in rest else 0 :]
+    return text
+
+
+if __name__ == "__main__":
+    for document in DOCUMENTS:
+        path = ROOT / document
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,39 @@
+"""The tables of the documents say what the code says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.tables import DOCUMENTS, ROOT, TABLES, written
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_tables_of_a_document_are_those_of_the_code(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert written(text) == text, "run: make docs"
+
+
+def test_every_table_stands_in_a_document_once() -> None:
+    texts = [(ROOT / document).read_text(encoding="utf-8") for document in DOCUMENTS]
+    marks = [mark for text in texts for mark in re.findall(r"<!-- (.*?): made by make docs -->", text)]
+    assert sorted(marks) == sorted(TABLES)
+
+
+def test_a_table_that_somebody_changed_by_hand_is_written_anew_and_nothing_beside_it() -> None:
+    text = "before\n<!-- errors: made by make docs -->\n| old |\n<!-- end of errors -->\nafter\n"
+    found = written(text)
+    assert found.startswith("before\n<!-- errors: made by make docs -->\n| class | is also a |")
+    assert found.endswith("<!-- end of errors -->\nafter\n")
+    assert "| old |" not in found
+    assert written(found) == found
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_every_row_of_a_table_has_all_its_cells(name: str) -> None:
+    lines = TABLES[name]().splitlines()
+    cells = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+    assert len(cells) == 1
+    assert len(lines) > 5
+    assert not [line for line in lines if "<semmem" in line or "object at" in line]
