@@ -5,6 +5,7 @@ A store filters by what metadata contains. Comparisons, lists of values, AND, OR
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,11 @@ def contained(conditions: Mapping[str, Any], *, sign: str = "") -> dict[str, Any
     return {
         key: value
         for key, value in conditions.items()
-        if key not in ("AND", "OR", "NOT") and value != "*" and not _operators(value, sign)
+        if key not in ("AND", "OR", "NOT")
+        and value != "*"
+        and not _operators(value, sign)
+        and not (sign and "." in key)
+        and "\\u0000" not in json.dumps([key, value], default=str)
     }
 
 
@@ -63,9 +68,18 @@ def holds(conditions: Mapping[str, Any], values: Mapping[str, Any], *, sign: str
                 met = [holds(one, values, sign=sign) for one in wanted]
                 if not {"AND": all(met), "OR": any(met), "NOT": not any(met)}[key]:
                     return False
-            case _ if not _meets(values.get(key, _MISSING), wanted, sign):
+            case _ if not _meets(_at(values, key, dotted=bool(sign)), wanted, sign):
                 return False
     return True
+
+
+def _at(values: Mapping[str, Any], key: str, *, dotted: bool) -> Any:
+    """Return the value of a key; where there is none, LangGraph's dots lead into what is nested."""
+    if key in values or not dotted or "." not in key:
+        return values.get(key, _MISSING)
+    first, _, rest = key.partition(".")
+    inside = values.get(first, _MISSING)
+    return _at(inside, rest, dotted=True) if isinstance(inside, Mapping) else _MISSING
 
 
 def _meets(value: Any, wanted: Any, sign: str) -> bool:

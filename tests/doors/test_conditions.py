@@ -57,6 +57,9 @@ def test_a_condition_is_met_or_not(conditions: dict[str, Any], met: bool) -> Non
         ({"page": {"$ne": 3}}, False),
         ({"kind": "*"}, False),
         ({"deep": {"y": 2}}, True),
+        ({"deep.y": 2}, True),
+        ({"deep.z": 2}, False),
+        ({"kind.z": 2}, False),
     ],
 )
 def test_langgraph_writes_a_dollar_before_the_operator(conditions: dict[str, Any], met: bool) -> None:
@@ -66,7 +69,8 @@ def test_langgraph_writes_a_dollar_before_the_operator(conditions: dict[str, Any
 def test_the_store_is_given_what_metadata_must_contain() -> None:
     conditions = {"kind": "note", "page": {"gt": 2}, "absent": "*", "OR": [{"a": 1}], "deep": {"x": 1}}
     assert contained(conditions) == {"kind": "note", "deep": {"x": 1}}
-    assert contained({"page": {"$gt": 2}, "kind": "note"}, sign="$") == {"kind": "note"}
+    assert contained({"page": {"$gt": 2}, "kind": "note", "deep.x": 1}, sign="$") == {"kind": "note"}
+    assert contained({"kind": "a\0b", "page": 3}) == {"page": 3}  # no store holds a NUL, and none is found
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""A caller's embedder, as LangGraph's index configuration names it, as an embedder of semmem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import ensure_embeddings
+
+from semmem.model.errors import EmbedderUnavailable, InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["CallersEmbedder"]
+
+
+class CallersEmbedder:
+    """LangChain's ``Embeddings``, a function, or the name of a provider; its vectors are scaled to unit length.
+
+    ``dimensions`` are those that the configuration says. The fingerprint is what the caller's object is called and
+    those dimensions: nothing else is known of it.
+    """
+
+    max_tokens: int | None = None
+
+    def __init__(self, embed: Any, dims: Any) -> None:
+        if isinstance(dims, bool) or not isinstance(dims, int) or dims < 1:
+            raise InvalidInput(f"index needs dims, the number of dimensions of a vector, not {dims!r}.")
+        self.embeddings = ensure_embeddings(embed)
+        self.dimensions = dims
+        known = embed if isinstance(embed, str) else getattr(embed, "model", None) or type(embed).__qualname__
+        self.name = f"langgraph:{known}"
+        self.fingerprint = f"{self.name}:{dims}"
+
+    def count_tokens(self, text: str) -> int:
+        """Return 0: a caller's embedder says nothing of tokens, and is given texts of any length."""
+        return 0
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, one a text. Raises EmbedderUnavailable for vectors of another length."""
+        import numpy as np
+
+        made = np.asarray(self.embeddings.embed_documents(list(texts)), dtype=np.float32)
+        if made.shape != (len(texts), self.dimensions):
+            raise EmbedderUnavailable(
+                f"The embedder of the index gave vectors of shape {made.shape}; {(len(texts), self.dimensions)} was "
+                "expected, by its dims."
+            )
+        lengths = np.linalg.norm(made, axis=1, keepdims=True)
+        made[lengths[:, 0] == 0, 0] = 1  # a vector of zeros has no direction; it gets one, that of the first axis
+        lengths[lengths == 0] = 1
+        return np.asarray(made / lengths, dtype=np.float32)

@@ -1,0 +1,124 @@
+"""Items of a LangGraph store as memories: one record, and one memory for each text that is searched. Pure.
+
+A record holds the value, a text memory what is at one indexed path of it. Both say in their metadata what they are, and
+below which paths they lie, so that a prefix is a filter on an index. (Tags would be searched and embedded.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
+
+from semmem.model.errors import InvalidInput
+from semmem.model.types import Memory
+
+__all__ = [
+    "RECORD",
+    "TEXT",
+    "expired",
+    "item_of",
+    "memories_of",
+    "record_id",
+    "refreshed",
+    "searched_item",
+    "texts_of",
+    "within",
+]
+
+RECORD, TEXT = "record", "text"
+Path = tuple[str, ...]
+
+
+def record_id(path: Path, key: str) -> str:
+    """Return the id of the record of ``key``."""
+    return f"lg:{_hash([*path], key)}"
+
+
+def within(kind: str, path: Path = (), value: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Return the filter for the memories of a kind below ``path`` whose value contains ``value``."""
+    below = {"below": {_hash([*path]): True}} if path else {}
+    return {"metadata": {"langgraph": kind, **below, **({"value": dict(value)} if value else {}), **more}}
+
+
+def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
+    """Return the texts at the paths ``fields`` of a value, those without a letter left out."""
+    found = [text for field in fields for text in get_text_at_path(value, field)]
+    return [text for text in found if text.strip()]
+
+
+def memories_of(op: PutOp, fields: Sequence[str], ttl: float | None, now: datetime) -> list[dict[str, Any]]:
+    """Return the items of ``remember_many`` that one item becomes, the record first. Raises InvalidInput."""
+    path, value = tuple(op.namespace), op.value
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"The value of {op.key!r} must be a mapping, not {type(value).__name__}.")
+    try:
+        plain = json.loads(json.dumps(value))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The value of {op.key!r} cannot be stored as JSON: {error}.") from None
+    below = {_hash([*path[:depth]]): True for depth in range(1, len(path) + 1)}
+    id = record_id(path, op.key)
+    texts = [] if op.index is False else texts_of(plain, fields if op.index is None else op.index)
+    record = {
+        "id": id,
+        "text": " ".join([*path, op.key]).strip() or op.key or id,
+        "session": json.dumps(path, ensure_ascii=False),
+        "metadata": {
+            "langgraph": RECORD,
+            "below": below,
+            "path": list(path), "key": op.key, "value": plain, "texts": len(texts), "written": now.isoformat(),
+            **({} if ttl is None else {"ttl": ttl, "expires": (now + timedelta(minutes=ttl)).isoformat()}),
+        },
+    }  # fmt: skip
+    found = [
+        {
+            "id": f"{id}/{number}",
+            "text": text,
+            "metadata": {"langgraph": TEXT, "below": below, "record": id, "value": plain},
+        }
+        for number, text in enumerate(texts)
+    ]
+    return [record, *found]
+
+
+def item_of(record: Memory) -> Item:
+    """Return the item of a record."""
+    return Item(**_fields(record))
+
+
+def searched_item(record: Memory, score: float | None) -> SearchItem:
+    """Return the item of a record as a search gives it."""
+    return SearchItem(**_fields(record), score=score)
+
+
+def expired(record: Memory, now: datetime) -> bool:
+    """Return whether the time of an item is over."""
+    expires = record.metadata.get("expires")
+    return isinstance(expires, str) and datetime.fromisoformat(expires) <= now
+
+
+def refreshed(record: Memory, now: datetime) -> dict[str, Any] | None:
+    """Return the metadata of a record whose time begins anew, None for one that does not expire."""
+    ttl = record.metadata.get("ttl")
+    if not isinstance(ttl, int | float):
+        return None
+    return {**record.metadata, "expires": (now + timedelta(minutes=ttl)).isoformat()}
+
+
+def _fields(record: Memory) -> dict[str, Any]:
+    known = record.metadata
+    return {
+        "namespace": tuple(known["path"]),
+        "key": known["key"],
+        "value": known["value"],
+        "created_at": record.created_at or datetime.fromtimestamp(0, UTC),
+        "updated_at": datetime.fromisoformat(known["written"]),
+    }
+
+
+def _hash(*parts: Any) -> str:
+    return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

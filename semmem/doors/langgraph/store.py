@@ -1,0 +1,294 @@
+"""The store itself: LangGraph's operations, batched and in order, over the verbs of one open Semmem."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)  # fmt: skip
+
+from semmem.doors.conditions import contained, holds
+from semmem.doors.langgraph.embedding import CallersEmbedder
+from semmem.doors.langgraph.items import (
+    RECORD,
+    TEXT,
+    expired,
+    item_of,
+    memories_of,
+    record_id,
+    refreshed,
+    searched_item,
+    within,
+)  # fmt: skip
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.recipe import Recipe
+from semmem.model.types import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from semmem.client.memory import Semmem
+
+__all__ = ["SemmemStore"]
+
+_MOST = 1000
+"""The most hits of one recall."""
+_OWNED = (within(RECORD), within(TEXT))
+
+
+class SemmemStore(BaseStore):
+    """LangGraph's long-term memory, kept by semmem: namespaces are paths inside one namespace of the store.
+
+    ``index`` is its configuration of an index: ``fields`` (or ``text_fields``), the paths whose texts are searched, by
+    default the whole value; ``embed`` with ``dims``, an embedder of yours, else that of the Semmem. ``search`` with a
+    query asks three legs by ``recipe``, and the score is the fused one; with the recipe ``dense`` it is the cosine.
+    Without a query it lists, newest first. ``ttl`` is LangGraph's configuration of expiry, in minutes.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: Semmem,
+        *,
+        namespace: str = "langgraph",
+        index: Mapping[str, Any] | None = None,
+        recipe: str | Recipe | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        distance = (index or {}).get("distance_type", "cosine")
+        if distance != "cosine":
+            raise InvalidInput(f"distance_type must be 'cosine', the one distance of this store, not {distance!r}.")
+        self.memory = memory
+        self.namespace = namespace
+        self.recipe = recipe
+        self.ttl_config = ttl
+        self.index_config = dict(index) if index is not None else None
+        self.embeddings = getattr(memory, "_callers_embeddings", None)
+        given = (index or {}).get("fields") or (index or {}).get("text_fields") or ["$"]
+        self._fields: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls,
+        conn_string: str | None = None,
+        *,
+        index: Mapping[str, Any] | None = None,
+        recipe: str | Recipe | None = None,
+        ttl: TTLConfig | None = None,
+        namespace: str = "langgraph",
+        **settings: Any,
+    ) -> Iterator[SemmemStore]:
+        """Open the store of a URL, as ``semmem.connect`` takes it, for a with statement."""
+        import semmem
+
+        callers = CallersEmbedder(index["embed"], index.get("dims")) if index and "embed" in index else None
+        if callers is not None:
+            settings["embedder"] = callers
+        with semmem.connect(conn_string, **settings) as memory:
+            store = cls(memory, namespace=namespace, index=index, recipe=recipe, ttl=ttl)
+            store.embeddings = None if callers is None else callers.embeddings
+            yield store
+
+    @classmethod
+    @asynccontextmanager
+    async def afrom_conn_string(cls, conn_string: str | None = None, **given: Any) -> AsyncIterator[SemmemStore]:
+        """Open the store of a URL for an async with statement; see from_conn_string."""
+        opened = cls.from_conn_string(conn_string, **given)
+        store = await asyncio.to_thread(opened.__enter__)
+        try:
+            yield store
+        finally:
+            await asyncio.to_thread(opened.__exit__, None, None, None)
+
+    def setup(self) -> None:
+        """Do nothing: the store was made when it was opened. Here because LangGraph's other stores need the call."""
+
+    async def asetup(self) -> None:
+        """Do nothing; see setup."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer operations in their order. Reads see what was there before the writes of the batch; the last put of a
+        key counts, and all puts are one transaction."""
+        results: list[Result] = []
+        puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        for op in ops:
+            match op:
+                case GetOp():
+                    results.append(self._get(op))
+                case SearchOp():
+                    results.append(self._search(op))
+                case ListNamespacesOp():
+                    results.append(self._list(op))
+                case PutOp():
+                    puts[(tuple(op.namespace), op.key)] = op
+                    results.append(None)
+                case _:
+                    raise InvalidInput(f"A batch is made of operations of LangGraph's store, not {type(op).__name__}.")
+        self._put(list(puts.values()))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer operations in their order, in a thread; see batch."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def sweep_ttl(self) -> int:
+        """Delete the items whose time is over and return how many."""
+        now, gone = datetime.now(UTC), 0
+        for record in self._records(within(RECORD)):
+            if expired(record, now):
+                gone += 1
+                self._delete(record.id)
+        return gone
+
+    def _get(self, op: GetOp) -> Item | None:
+        try:
+            record = self.memory.get(record_id(tuple(op.namespace), op.key), namespace=self.namespace)
+        except NotFound:
+            return None
+        if self._omitted(record):
+            return None
+        if op.refresh_ttl:
+            self._refresh([record])
+        return item_of(record)
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        wanted = max(op.offset, 0) + max(op.limit, 0)
+        if op.query:
+            found = self._recalled(op, wanted)
+        else:
+            listed = self._records(self._filters(op, RECORD))
+            found = []
+            for record in listed:
+                if len(found) >= wanted:
+                    break
+                if self._meets(record, op):
+                    found.append((record, None))
+        page = found[op.offset : wanted]
+        if op.refresh_ttl:
+            self._refresh([record for record, _ in page])
+        return [searched_item(record, score) for record, score in page]
+
+    def _filters(self, op: SearchOp, kind: str) -> dict[str, Any]:
+        return within(kind, tuple(op.namespace_prefix), contained(op.filter or {}, sign="$"))
+
+    def _meets(self, record: Memory, op: SearchOp) -> bool:
+        return not self._omitted(record) and holds(op.filter or {}, record.metadata["value"], sign="$")
+
+    def _recalled(self, op: SearchOp, wanted: int) -> list[tuple[Memory, float | None]]:
+        """Return the records that the texts found by a query belong to, each once, by its best text."""
+        limit = min(_MOST, max(2 * wanted, 20))
+        while True:
+            hits = self.memory.recall(
+                op.query or "",
+                namespace=self.namespace,
+                limit=limit,
+                recipe=self.recipe,
+                filters=self._filters(op, TEXT),
+            )
+            best: dict[str, float] = {}
+            for hit in hits:
+                dense = hit.legs.get("dense")
+                raw = dense.score if hits.recipe.name == "dense" and dense is not None else hit.score
+                for id in (hit.memory.id, *hit.duplicates):  # texts that are equal are folded into one hit
+                    best.setdefault(id.rpartition("/")[0], raw)
+            records = self._by_id(list(best))
+            found = [
+                (records[id], score) for id, score in best.items() if id in records and self._meets(records[id], op)
+            ]
+            if len(found) >= wanted or len(hits) < limit or limit == _MOST:
+                return list(found)
+            limit = min(_MOST, 2 * limit)
+
+    def _by_id(self, ids: Sequence[str]) -> dict[str, Memory]:
+        return {memory.id: memory for memory in self.memory.store.get(self.namespace, ids)} if ids else {}
+
+    def _records(self, filters: Mapping[str, Any]) -> Iterator[Memory]:
+        cursor = None
+        while True:
+            page = self.memory.list(namespace=self.namespace, filters=filters, limit=_MOST, cursor=cursor)
+            yield from page
+            if (cursor := page.cursor) is None:
+                return
+
+    def _put(self, ops: Sequence[PutOp]) -> None:
+        now = datetime.now(UTC)
+        default = (self.ttl_config or {}).get("default_ttl")
+        items: list[dict[str, Any]] = []
+        fewer: list[tuple[str, int]] = []
+        kept = self._by_id([record_id(tuple(op.namespace), op.key) for op in ops])
+        for op in ops:
+            id = record_id(tuple(op.namespace), op.key)
+            if op.value is None:
+                self._delete(id)
+                continue
+            made = memories_of(op, self._fields, op.ttl if op.ttl is not None else default, now)
+            items += made
+            if id in kept and kept[id].metadata["texts"] > len(made) - 1:
+                fewer += [(id, number) for number in range(len(made) - 1, kept[id].metadata["texts"])]
+        if items:
+            done = self.memory.bring_in(
+                items, namespace=self.namespace, batch_size=len(items), on_error="abort", owned=_OWNED, replace=True,
+                overwrite=True,
+            )  # fmt: skip
+            if done.rejected:
+                raise InvalidInput(f"{done.rejected[0].reason}")
+        for id, number in fewer:
+            self._delete(f"{id}/{number}")
+
+    def _delete(self, id: str) -> None:
+        """Delete a record with its texts, or one text."""
+        for one in [id, *(memory.id for memory in self._texts(id))]:
+            try:
+                self.memory.forget(one, namespace=self.namespace)
+            except NotFound:
+                continue
+
+    def _texts(self, id: str) -> Iterator[Memory]:
+        if "/" not in id:
+            yield from self._records(within(TEXT, record=id))
+
+    def _omitted(self, record: Memory) -> bool:
+        return bool((self.ttl_config or {}).get("omit_expired")) and expired(record, datetime.now(UTC))
+
+    def _refresh(self, records: Sequence[Memory]) -> None:
+        now = datetime.now(UTC)
+        for record in records:
+            if (metadata := refreshed(record, now)) is not None:
+                try:
+                    self.memory.update(record.id, namespace=self.namespace, metadata=metadata)
+                except NotFound:  # deleted since it was read
+                    continue
+
+    def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        prefix = next((list(one.path) for one in op.match_conditions or () if one.match_type == "prefix"), [])
+        whole = prefix[: prefix.index("*")] if "*" in prefix else prefix
+        paths = {tuple(record.metadata["path"]) for record in self._records(within(RECORD, tuple(whole)))}
+        met = (path for path in paths if all(_matches(one, path) for one in op.match_conditions or ()))
+        cut = {path[: op.max_depth] if op.max_depth is not None else path for path in met}
+        return sorted(cut)[op.offset : op.offset + op.limit]
+
+
+def _matches(condition: MatchCondition, path: tuple[str, ...]) -> bool:
+    """Return whether ``path`` begins, or ends, as the condition says; "*" stands for any one label."""
+    wanted = tuple(condition.path)
+    if len(wanted) > len(path):
+        return False
+    part = path[: len(wanted)] if condition.match_type == "prefix" else path[len(path) - len(wanted) :]
+    return all(label in (one, "*") for one, label in zip(part, wanted, strict=True))
