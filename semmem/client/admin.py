@@ -12,9 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from semmem import transfer
-from semmem.client.probe import Prober
-from semmem.client.probe_stages import Probe
 from semmem.concepts.names import name_of
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
@@ -30,20 +27,19 @@ from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
 from semmem.model.store import GraphStore, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
-from semmem.read.graph_view import graph_view
 from semmem.read.overrides import changed, dotted, fitted
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
-from semmem.transfer import exported
 from semmem.write.ingest import Ingest
 from semmem.write.items import check_namespace
-from semmem.write.rebuild import fill_in, replace_vectors
 from semmem.write.relink import Upkeep
-from semmem.write.sync import BroughtIn, bring_in
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what a recall does not need is imported by the methods that do
     import networkx
+
+    from semmem.client.probe_stages import Probe
+    from semmem.write.sync import BroughtIn
 
 __all__ = ["Concepts", "Keeping"]
 
@@ -69,6 +65,8 @@ class Keeping:
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.
         """
+        from semmem.read.graph_view import graph_view
+
         where = string("namespace", namespace)
         return graph_view(
             self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
@@ -109,6 +107,8 @@ class Keeping:
         memory are found anew instead. Interrupted, the same call goes on. Raises Conflict when another process
         rebuilds.
         """
+        from semmem.write.rebuild import fill_in, replace_vectors
+
         if extract:
             return self._upkeep.reextract(progress)
         vectors = vectors_of(self.store)
@@ -138,6 +138,8 @@ class Keeping:
         One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
         afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
         """
+        from semmem.client.probe import Prober
+
         plan = self.recipe if recipe is None else find_recipe(recipe)
         prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.found)
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
@@ -155,6 +157,8 @@ class Keeping:
         comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line. ``updated_at`` and ``version``
         are there to read and are not carried back: what is imported is at version 1. `backup` carries all.
         """
+        from semmem.transfer import exported
+
         where = None if namespace is None else strings("namespace", namespace)
         return exported(self.store, where, checked_filters(filters), vectors=vectors)
 
@@ -185,6 +189,8 @@ class Keeping:
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
         with it a key of metadata that an item leaves out is neither compared nor taken away.
         """
+        from semmem.write.sync import bring_in
+
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return bring_in(
@@ -207,6 +213,8 @@ class Keeping:
 
         ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
         """
+        from semmem import transfer
+
         return transfer.backup(self.store, file, force=force, progress=progress)
 
     def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
@@ -214,10 +222,14 @@ class Keeping:
 
         A backup of an older semmem is brought up to date.
         """
+        from semmem import transfer
+
         return transfer.restore(self.store, file, progress=progress)
 
     def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
         """Return counts and hashes of a namespace, or of each: the same wherever, and in what order, it is stored."""
+        from semmem import transfer
+
         return transfer.hashes(self.store, None if namespace is None else string("namespace", namespace))
 
     def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:

@@ -6,28 +6,50 @@ import io
 import re
 import sys
 import warnings
-from typing import Annotated, Any
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli import demo, doctor, graph, import_export, reach, read, settings, store, write
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
-from semmem.doors.coding_agents import command as coding_agents
-from semmem.doors.http import command as serve
-from semmem.doors.mcp import command as mcp
-from semmem.doors.model import command as model
 from semmem.doors.wire import EXIT_INTERRUPTED
 
-__all__ = ["app", "run"]
+if TYPE_CHECKING:
+    app: typer.Typer
+    """The whole program; made when it is first asked for."""
 
-app = typer.Typer(
-    name="semmem",
-    help="Memory for AI agents on PostgreSQL: remember, recall, and see why.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+__all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
+
+COMMANDS = {
+    "cli.demo:register": ("demo",),
+    "cli.write:register": ("remember", "update", "forget", "maintain"),
+    "cli.import_export:register": ("import",),
+    "cli.import_export:register_export": ("export",),
+    "cli.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
+    "cli.store:register_rebuild": ("rebuild",),
+    "cli.store:register": ("copy", "backup", "restore"),
+    "cli.graph:register": ("graph",),
+    "cli.reach:register": ("reach",),
+    "cli.reach:register_probe": ("probe",),
+    "cli.doctor:register": ("doctor",),
+    "mcp.command:register": ("mcp",),
+    "coding_agents.command:register": ("install", "uninstall", "hook"),
+}
+"""What adds commands to a program (module of ``semmem.doors``: function), and their names, in the order of the help."""
+
+GROUPS = {
+    "serve": "http.command:serving",
+    "concepts": "cli.graph:names",
+    "settings": "cli.settings:names",
+    "server": "cli.store:app",
+    "model": "model.command:names",
+}
+"""The names of groups of commands, and where each group is."""
+
+_WITH_VALUE = ("--url", "--namespace", "-n", "--recipe")
+"""Options before a command that take the next word."""
 
 
 def _version(wanted: bool) -> None:
@@ -38,7 +60,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     ctx: typer.Context,
     url: Url = None,
@@ -54,16 +75,55 @@ def options(
     ctx.obj = Door(url, namespace or "default", recipe, json=json, debug=debug, named=namespace is not None)
 
 
-for register in (
-    *(demo.register, write.register, import_export.register, import_export.register_export, read.register),
-    *(store.register_rebuild, store.register, graph.register, reach.register, reach.register_probe, doctor.register),
-    *(mcp.register, coding_agents.register, serve.register),
-):
-    register(app)
-app.add_typer(graph.names, name="concepts")
-app.add_typer(settings.names, name="settings")
-app.add_typer(store.app, name="server")
-app.add_typer(model.names, name="model")
+def program(command: str | None = None) -> typer.Typer:
+    """Return the program: every command, or, with the name of one, that one and what is added with it.
+
+    Only the modules of these are loaded. A name that no command has is as none.
+    """
+    made = typer.Typer(
+        name="semmem",
+        help="Memory for AI agents on PostgreSQL: remember, recall, and see why.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(options)
+    known = command in GROUPS or any(command in names for names in COMMANDS.values())
+    for place, names in COMMANDS.items():
+        if not known or command in names:
+            _at(place)(made)
+    for name, place in GROUPS.items():
+        if not known or command == name:
+            made.add_typer(_at(place), name=name)
+    return made
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"semmem.doors.{module}"), name)
+
+
+@cache
+def _whole() -> typer.Typer:
+    return program()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return _whole()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _named(given: Iterable[str]) -> str | None:
+    """Return the word that stands where the name of a command does, None where there is none."""
+    words = iter(given)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return None
 
 
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -89,7 +149,7 @@ def run(args: list[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
-            code = app(given, prog_name="semmem", standalone_mode=False)
+            code = program(_named(given))(given, prog_name="semmem", standalone_mode=False)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
         except typer.Abort:  # Ctrl-C, or the end of the input, at a question

@@ -12,20 +12,17 @@ from semmem.doors.cli.context import Door, alone, command
 if TYPE_CHECKING:
     from semmem.doors.http.keys import Key, Keys
 
-__all__ = ["register"]
+__all__ = ["serving"]
 
 serving = typer.Typer(add_completion=False)
+"""The group of commands under ``semmem serve``."""
+
 keeping = typer.Typer(add_completion=False, no_args_is_help=True, help="Keys of those who may use the server.")
+serving.add_typer(keeping, name="key")
 
 KeyFile = Annotated[
     Path | None, typer.Option("--keys", help="File of keys (default: keys.json beside your own semmem.toml).")
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add serve to the program."""
-    serving.add_typer(keeping, name="key")
-    app.add_typer(serving, name="serve")
 
 
 @alone(serving, "url", "recipe")

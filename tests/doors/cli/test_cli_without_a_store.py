@@ -271,5 +271,5 @@ def test_a_command_that_is_broken_off_ends_as_shells_expect(monkeypatch: pytest.
     def broken_off(*_: object, **__: object) -> None:
         raise typer.Abort
 
-    monkeypatch.setattr("semmem.doors.cli.app.app", broken_off)
+    monkeypatch.setattr("semmem.doors.cli.app.program", lambda _: broken_off)
     assert run(["reach"]) == 130  # 128 + SIGINT

@@ -1,0 +1,114 @@
+"""A command loads its own modules and no others; what it must not load is said here by name, not in milliseconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import semmem
+from semmem.doors.cli import app as program_module
+from semmem.doors.cli.app import COMMANDS, GROUPS, program, run
+
+MODELS = {"onnxruntime", "tokenizers", "torch", "sentence_transformers", "transformers", "spacy"}
+NEVER = {"torch", "sentence_transformers", "transformers", "spacy", "onnx", "safetensors", "sympy", "scipy", "sklearn"}
+SHOWS = {"rich.markdown", "rich.traceback", "markdown_it", "pygments", "typer.rich_utils"}
+OTHERS = {
+    *("semmem.doors.cli.demo", "semmem.doors.cli.doctor", "semmem.doors.cli.import_export", "semmem.doors.cli.write"),
+    *("semmem.doors.mcp", "semmem.doors.model", "semmem.importers.note", "semmem.transfer", "semmem.client.probe"),
+    *("semmem.write.sync", "semmem.read.graph_view", "semmem.stores.sqlite", "semmem.stores.postgres.copy"),
+}
+
+
+def loaded(*lines: tuple[str, ...]) -> set[str]:
+    """Return every module that a process has loaded at the end of these commands."""
+    code = (
+        "import json, sys\nfrom semmem.doors.cli.app import run\n"
+        "codes = [run(line) for line in json.loads(sys.argv[1])]\n"
+        "sys.stderr.write(json.dumps([codes, sorted(sys.modules)]))"
+    )
+    given = [sys.executable, "-c", code, json.dumps(lines)]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    codes, modules = json.loads(done.stderr.splitlines()[-1])
+    assert codes == [0] * len(lines), done.stderr
+    return set(modules)
+
+
+@pytest.fixture(scope="module")
+def filled(module_url: str) -> str:
+    with semmem.connect(module_url, embedder="minilm") as mem:
+        mem.remember("The Kestrel is our logger.", id="kestrel", title="Kestrel")
+    return module_url
+
+
+def test_the_help_loads_no_store_no_settings_and_no_model() -> None:
+    found = loaded(("--help",))
+    heavy = {"numpy", "pydantic", "pydantic_settings", "psycopg", "networkx", "Stemmer", "asyncio", "semmem.config"}
+    assert found & (heavy | MODELS | {"semmem.client.memory", "semmem.stores", "semmem.read"}) == set()
+
+
+def test_a_recall_loads_the_runtime_of_the_model_and_nothing_of_other_commands(filled: str) -> None:
+    found = loaded(("--url", filled, "recall", "which logger do we have?"))
+    assert {"onnxruntime", "tokenizers", "semmem.embedders.onnx_runtime"} <= found
+    assert found & (NEVER | SHOWS | OTHERS | {"networkx"}) == set()
+
+
+def test_what_needs_no_vector_loads_no_model(filled: str) -> None:
+    asked = ("recall", "logger", "--recipe", "lexical"), ("get", "kestrel"), ("list",), ("stats",), ("namespaces",)
+    found = loaded(*(("--url", filled, *line) for line in asked))
+    assert found & (MODELS | NEVER | SHOWS | OTHERS | {"semmem.embedders.minilm", "networkx"}) == set()
+
+
+def test_json_draws_nothing(filled: str) -> None:
+    found = loaded(("--url", filled, "recall", "logger", "--recipe", "lexical", "--json"))
+    assert found & {"rich.table", "rich.progress", "rich.panel", *SHOWS} == set()
+
+
+# ---------------------------------------------------------------------- the table of commands
+
+
+def names_of(made: typer.Typer) -> list[str | None]:
+    return [one.name for one in made.registered_commands] + [one.name for one in made.registered_groups]
+
+
+@pytest.mark.parametrize("name", [*(name for names in COMMANDS.values() for name in names), *GROUPS])
+def test_a_command_by_its_name_is_the_one_of_the_whole_program(name: str) -> None:
+    group = next((names for names in COMMANDS.values() if name in names), (name,))
+    assert names_of(program(name)) == list(group)
+
+
+def test_the_table_names_every_command_that_is_added_and_in_that_order() -> None:
+    listed = [name for names in COMMANDS.values() for name in names]
+    assert names_of(program()) == [*listed, *GROUPS] == names_of(program_module.app)
+    assert names_of(program("recal")) == names_of(program())
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        ([], None),
+        (["--help"], None),
+        (["recall", "get"], "recall"),
+        (["--url", "get", "-n", "list", "--json", "recall", "stats"], "recall"),
+        (["--url=get", "--recipe", "lexical", "stats"], "stats"),
+        (["-nlist", "stats"], "stats"),
+        (["--url"], None),
+    ],
+)
+def test_the_command_is_the_first_word_that_no_option_takes(args: list[str], name: str | None) -> None:
+    assert program_module._named(args) == name
+
+
+def test_options_before_a_command_reach_it_and_a_misspelt_one_is_told(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = f"sqlite:{tmp_path}/list.db"
+    assert run(["--url", url, "--namespace", "get", "remember", "The key is red.", "--id", "a"]) == 0
+    assert run(["--namespace", "get", "--url", url, "--json", "list"]) == 0
+    assert '"The key is red."' in capfd.readouterr().out
+    assert run(["recal", "key"]) == 2
+    assert "No such command 'recal'" in capfd.readouterr().err
