@@ -291,6 +291,49 @@ def test_a_type_checker_looks_at_all_that_asks_a_store() -> None:
     assert silenced == []
 
 
+def unfinished(tree: ast.Module) -> dict[str, list[str]]:
+    """Return, by class, what it declares and leaves to others to set or to write, as a mixin does."""
+    out: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        made = [ast.unparse(one) for one in (*node.bases, *node.decorator_list)]
+        if any(re.search(r"Protocol|dataclass|NamedTuple|TypedDict|BaseModel|BaseSettings", one) for one in made):
+            continue
+        stores = (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+        own = {n.attr for n in stores if ast.unparse(n.value) == "self"}
+        bare = [ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign) and n.value is None]
+        raising = [
+            one.name
+            for one in node.body
+            if isinstance(one, ast.FunctionDef) and "raise NotImplementedError" in ast.unparse(one)
+        ]
+        out[node.name] = [*(what for what in bare if what not in own), *raising]
+    return out
+
+
+def test_no_class_is_spread_over_files_by_one_that_leaves_something_to_the_other() -> None:
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+    classes = {path: [n for n in tree.body if isinstance(n, ast.ClassDef)] for path, tree in trees.items()}
+    homes = {one.name: path for path, all_of in classes.items() for one in all_of}
+    inherited = {
+        (homes[base], base)
+        for path, all_of in classes.items()
+        for one in all_of
+        for base in (ast.unparse(of).split("[")[0].split(".")[-1] for of in one.bases)
+        if base in homes and homes[base] != path
+    }
+    assert "Connection" in {base for _, base in inherited}
+    left = {base: what for path, base in sorted(inherited) if (what := unfinished(trees[path]).get(base))}
+    assert left == {}
+
+
+def test_a_class_that_leaves_something_to_another_is_seen() -> None:
+    code = "class A:\n    x: int\n    y: int\n    def f(self):\n        self.y = 1\n"
+    code += "    def g(self):\n        raise NotImplementedError"
+    assert unfinished(ast.parse(code)) == {"A": ["x", "g"]}
+
+
 def test_every_regular_expression_is_listed_with_the_texts_that_would_be_slow_for_it() -> None:
     found = set(expressions())
     assert {name for name in found if not ours(name)} == set(FOREIGN), "list it in tests/test_expressions.py"

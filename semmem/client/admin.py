@@ -1,4 +1,4 @@
-"""Keeping: what a person does with a store on the second day. The other half of Semmem; it wires and holds no logic.
+"""Keeping: what a person does with a store on the second day. It wires and holds no logic.
 
 The names a namespace knows, listed, and corrected by hand: two names that are one, one that stands apart.
 
@@ -12,10 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from semmem.client.connection import Connection
 from semmem.concepts.names import name_of
-from semmem.config import Settings
-from semmem.embedders.binding import Encoder
-from semmem.legs import Legs
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
 from semmem.model.filters import checked_filters, string, strings
@@ -28,10 +26,6 @@ from semmem.model.search import Factory
 from semmem.model.store import GraphStore, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.overrides import changed, dotted, fitted
-from semmem.read.recall import Recaller
-from semmem.read.result import Recall
-from semmem.read.search import Search, search_of
-from semmem.write.ingest import Ingest
 from semmem.write.items import check_namespace
 from semmem.write.relink import Upkeep
 
@@ -44,18 +38,8 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
 __all__ = ["Concepts", "Keeping"]
 
 
-class Keeping:
+class Keeping(Connection):
     """The graph and its names, rebuilding, upkeep."""
-
-    store: Store
-    recipe: Recipe
-    settings: Settings
-    _encoder: Encoder
-    _upkeep: Upkeep
-    _ingest: Ingest
-    _legs: Legs
-    _recaller: Recaller
-    recall: Callable[..., Recall]
 
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
@@ -119,10 +103,6 @@ class Keeping:
     def register_leg(self, name: str, factory: Factory) -> None:
         """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.model.search."""
         self._legs.register(name, factory)
-
-    def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
-        """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
-        return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
 
     def probe(
         self,

@@ -1,4 +1,4 @@
-"""Semmem: the one object people hold. It wires the parts and holds no logic."""
+"""Semmem: the one object people hold, with the verbs of every day; what a person does later is in admin."""
 
 from __future__ import annotations
 
@@ -6,38 +6,27 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from os import PathLike
-from types import TracebackType
 from typing import Any, Literal, Unpack
 
 from semmem.client.admin import Keeping
 from semmem.config import Settings
-from semmem.embedders.binding import Encoder
-from semmem.extractors import check as check_extractor
-from semmem.extractors import load as load_extractor
-from semmem.legs import Absent, Legs
-from semmem.legs.dense import Dense
-from semmem.legs.graph import Graph
-from semmem.legs.lexical import Lexical
-from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import checked_filters, string, strings
 from semmem.model.keywords import FilterValues, Item, SettingValues
-from semmem.model.protocols import Embedder, Extractor, Leg
+from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
-from semmem.model.store import Store, absence
 from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
-from semmem.read.recall import Recaller
 from semmem.read.result import Recall
+from semmem.read.search import Search, search_of
 from semmem.stores import is_server, open_store
-from semmem.write.ingest import Ingest
 from semmem.write.messages import message_items
-from semmem.write.relink import Upkeep
 
-__all__ = ["Semmem", "connect", "extractor_of", "legs_of", "warm_up", "warn_of_barred_legs"]
+__all__ = ["Semmem", "connect", "warn_of_barred_legs"]
 
 
 def connect(
@@ -99,35 +88,6 @@ def _url(given: Any) -> str | None:
 
 class Semmem(Keeping):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        recipe: Recipe,
-        embedder: str | Embedder | None,
-        extractor: str | Extractor | None,
-        settings: Settings,
-        legs: Mapping[str, Factory] | None = None,
-    ) -> None:
-        self.store = store
-        self.recipe = recipe
-        self.settings = settings
-        self._encoder = Encoder(store, embedder or settings.embedder, settings.model)
-        language = settings.language
-        # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
-        usual = settings.extractor if store.graph is not None else "rules"
-        chosen = extractor_of(extractor or usual, settings)
-        self._upkeep = Upkeep(store, chosen)
-        self._ingest = Ingest(store, chosen, self._encoder.found, self._encoder.renewed, self._encoder.filled)
-        self._legs = Legs(store, legs_of(store, language), legs)
-        self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)
-        if embedder is not None:
-            try:
-                self._encoder.found()
-            except SemmemError:
-                self._recaller.close()
-                raise
 
     # ------------------------------------------------------------------ the verbs
 
@@ -262,6 +222,10 @@ class Semmem(Keeping):
             tailor=recipe is None,
         )
 
+    def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
+        """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
+        return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
+
     def get(self, id: str, *, namespace: str = "default") -> Memory:
         """Return the memory ``id``. Raises NotFound."""
         found = self.store.get(string("namespace", namespace), [string("id", id)])
@@ -336,56 +300,6 @@ class Semmem(Keeping):
     def namespaces(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
         return self.store.overview()
-
-    def close(self) -> None:
-        """Give connections and threads back. The embedded server goes on for other processes."""
-        self._recaller.close()
-        self.store.close()
-
-    def __enter__(self) -> Semmem:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
-
-
-def legs_of(store: Store, language: str) -> dict[str, Leg]:
-    """Return the legs that search ``store``, by name; one that it cannot answer says so when asked."""
-    legs: dict[str, Leg] = {name: Absent(name, absence(store, name)) for name in ("dense", "graph")}
-    legs = {"lexical": Lexical(store, language), **legs}
-    if store.vectors is not None:
-        legs["dense"] = Dense(store.vectors)
-    if store.graph is not None:
-        legs["graph"] = Graph(store, store.graph, store.vectors, language)
-    return legs
-
-
-def warm_up(mem: Semmem) -> None:
-    """Load the embedding model of ``mem``, if it has one, before the first text or question needs it.
-
-    For a server, which can do so while it waits. Raises EmbedderUnavailable where the model cannot be loaded.
-    """
-    embedder = mem._encoder.found()
-    if not isinstance(embedder, str):
-        embedder.embed(["ready"])
-
-
-def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
-    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
-    check_extractor(wanted)
-    if not isinstance(wanted, str):
-        return wanted
-    return load_extractor(
-        wanted,
-        language=settings.language,
-        spacy_pipeline=settings.spacy_pipeline,
-        triples=settings.triples,
-        llm_url=settings.llm_url,
-        llm_model=settings.llm_model,
-        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
-        llm_cache=settings.llm_cache,
-        llm_timeout_s=settings.llm_timeout_s,
-    )
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

@@ -17,7 +17,12 @@ from eval.experiments.fingerprint import ASKS, ROOT, STORES, fingerprint, source
 from eval.experiments.runner import ingest
 
 TOY = ROOT / "eval" / "data" / "toy"
-WIRING = {"semmem/client/memory.py", "semmem/client/admin.py", "eval/experiments/runner.py"}
+WIRING = {
+    "semmem/client/memory.py",
+    "semmem/client/admin.py",
+    "semmem/client/connection.py",
+    "eval/experiments/runner.py",
+}
 """What passes a write on and decides nothing about it."""
 
 
@@ -44,7 +49,7 @@ def names(*roots: str) -> set[str]:
         "semmem/embedders/minilm.py",
         "semmem/extractors/llm.py",
         "semmem/importers/note.py",
-        "semmem/write/rebuild.py",
+        "semmem/embedders/binding.py",
         "semmem/text/passages.py",
         "semmem/text/tokens.py",
         "semmem/write/relink.py",

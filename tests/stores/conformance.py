@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.client.memory import legs_of
+from semmem.client.connection import legs_of
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind

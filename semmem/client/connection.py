@@ -1,0 +1,109 @@
+"""A connection to a store, and the parts of semmem that answer from it. It wires the parts and holds no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from semmem.config import Settings
+from semmem.embedders.binding import Encoder
+from semmem.extractors import check as check_extractor
+from semmem.extractors import load as load_extractor
+from semmem.legs import Absent, Legs
+from semmem.legs.dense import Dense
+from semmem.legs.graph import Graph
+from semmem.legs.lexical import Lexical
+from semmem.model.errors import SemmemError
+from semmem.model.protocols import Embedder, Extractor, Leg
+from semmem.model.recipe import Recipe
+from semmem.model.search import Factory
+from semmem.model.store import Store, absence
+from semmem.read.recall import Recaller
+from semmem.write.ingest import Ingest
+from semmem.write.relink import Upkeep
+
+__all__ = ["Connection", "extractor_of", "legs_of", "warm_up"]
+
+
+class Connection:
+    """An open store with its embedder, extractor, legs and pipelines; a context manager that closes them."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        recipe: Recipe,
+        embedder: str | Embedder | None,
+        extractor: str | Extractor | None,
+        settings: Settings,
+        legs: Mapping[str, Factory] | None = None,
+    ) -> None:
+        self.store = store
+        self.recipe = recipe
+        self.settings = settings
+        self._encoder = Encoder(store, embedder or settings.embedder, settings.model)
+        language = settings.language
+        # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
+        usual = settings.extractor if store.graph is not None else "rules"
+        chosen = extractor_of(extractor or usual, settings)
+        self._upkeep = Upkeep(store, chosen)
+        self._ingest = Ingest(store, chosen, self._encoder.found, self._encoder.renewed, self._encoder.filled)
+        self._legs = Legs(store, legs_of(store, language), legs)
+        self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)
+        if embedder is not None:
+            try:
+                self._encoder.found()
+            except SemmemError:
+                self._recaller.close()
+                raise
+
+    def close(self) -> None:
+        """Give connections and threads back. The embedded server goes on for other processes."""
+        self._recaller.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def legs_of(store: Store, language: str) -> dict[str, Leg]:
+    """Return the legs that search ``store``, by name; one that it cannot answer says so when asked."""
+    legs: dict[str, Leg] = {name: Absent(name, absence(store, name)) for name in ("dense", "graph")}
+    legs = {"lexical": Lexical(store, language), **legs}
+    if store.vectors is not None:
+        legs["dense"] = Dense(store.vectors)
+    if store.graph is not None:
+        legs["graph"] = Graph(store, store.graph, store.vectors, language)
+    return legs
+
+
+def warm_up(mem: Connection) -> None:
+    """Load the embedding model of ``mem``, if it has one, before the first text or question needs it.
+
+    For a server, which can do so while it waits. Raises EmbedderUnavailable where the model cannot be loaded.
+    """
+    embedder = mem._encoder.found()
+    if not isinstance(embedder, str):
+        embedder.embed(["ready"])
+
+
+def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
+    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
+    check_extractor(wanted)
+    if not isinstance(wanted, str):
+        return wanted
+    return load_extractor(
+        wanted,
+        language=settings.language,
+        spacy_pipeline=settings.spacy_pipeline,
+        triples=settings.triples,
+        llm_url=settings.llm_url,
+        llm_model=settings.llm_model,
+        llm_key=None if settings.llm_key is None else settings.llm_key.get_secret_value(),
+        llm_cache=settings.llm_cache,
+        llm_timeout_s=settings.llm_timeout_s,
+    )
