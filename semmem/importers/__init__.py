@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.plain import instant
 from semmem.model.types import Memory
 
 __all__ = [
@@ -251,11 +252,10 @@ def moment(value: Any, form: str | None = None) -> datetime | None:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000 if abs(value) >= 1e11 else value, UTC)
-        when = datetime.strptime(value, form) if form else datetime.fromisoformat(value)
+        return instant(datetime.strptime(value, form) if form else value)
     except (TypeError, ValueError, OverflowError, OSError):
         shown = form.replace("%", "") if form else "ISO 8601, such as 2026-03-01T09:00"
         raise RowError(f"{value!r} is not a time ({shown}).") from None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def plain_text(content: Any) -> str:

@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.keywords import FilterValues
+from semmem.model.plain import instant
 from semmem.model.types import Filters, Memory
 
 __all__ = ["Within", "checked_filters", "contains", "matches", "string", "strings", "within"]
@@ -122,16 +123,14 @@ def _depth(raw: str) -> int:
 
 
 def _when(name: str, value: Any) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime.combine(value, time.min, UTC)
-    if not isinstance(value, datetime):
-        raise InvalidInput(f"The filter {name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}.")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        return instant(value)
+    except ValueError:
+        raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
+    except TypeError:
+        raise InvalidInput(
+            f"The filter {name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

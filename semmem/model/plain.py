@@ -1,15 +1,15 @@
-"""Values as what JSON knows. Pure."""
+"""Values as what JSON knows, and times as people write them. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["plain"]
+__all__ = ["instant", "plain"]
 
 
 def plain(value: Any) -> Any:
@@ -41,3 +41,17 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item"):  # a numpy scalar, without importing numpy
         return plain(value.item())
     return str(value)
+
+
+def instant(value: Any) -> datetime:
+    """Return a time given as a datetime, a date or ISO 8601 text; without a zone it is in UTC.
+
+    Raises ValueError for a text that is no time, TypeError for what is none of the three.
+    """
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time.min, UTC)
+    if not isinstance(value, datetime):
+        raise TypeError(f"a time is a datetime, a date or text, not {type(value).__name__}")
+    return value.replace(tzinfo=UTC) if value.utcoffset() is None else value

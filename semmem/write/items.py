@@ -9,13 +9,13 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from datetime import time as clock
+from datetime import UTC, datetime
 from hashlib import blake2b
 from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.plain import instant
 from semmem.model.types import Memory
 
 __all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "uuid7"]
@@ -176,19 +176,18 @@ def _check_json(value: Any, levels: int) -> None:
 
 
 def _time(value: Any) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidInput(
-                f"created_at must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
-            ) from None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime.combine(value, clock.min, UTC)
-    if not isinstance(value, datetime):
-        raise InvalidInput(f"created_at must be a datetime, a date or an ISO 8601 string, not {type(value).__name__}.")
     try:
-        at = value.replace(tzinfo=UTC) if value.utcoffset() is None else value.astimezone(UTC)
+        at = instant(value)
+    except ValueError:
+        raise InvalidInput(
+            f"created_at must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
+        ) from None
+    except TypeError:
+        raise InvalidInput(
+            f"created_at must be a datetime, a date or an ISO 8601 string, not {type(value).__name__}."
+        ) from None
+    try:
+        at = at.astimezone(UTC)
         return datetime.combine(at.date(), at.time(), UTC)
     except (OverflowError, ValueError):
         raise InvalidInput(f"created_at must be between the years 1 and 9999 in UTC, not {shown(value)}.") from None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from datetime import date, datetime
 
 import pytest
 
 import semmem
 from semmem.config import Settings
+from semmem.model.filters import checked_filters
 from semmem.model.keywords import FilterValues, Item, RecipeChanges, SettingValues
+from semmem.model.plain import instant
 from semmem.write.items import KEYS
 
 
@@ -75,3 +78,26 @@ def test_a_key_of_the_metadata_itself_may_be_any_word() -> None:
         for key, value in words.items():
             found = mem.list(filters={"metadata": {key: value}})
             assert [memory.id for memory in found] == ["a"], key
+
+
+@pytest.mark.parametrize(
+    ("given", "iso"),
+    [
+        ("2026-03-01T09:00", "2026-03-01T09:00:00+00:00"),
+        ("2026-03-01", "2026-03-01T00:00:00+00:00"),
+        ("2026-03-01T09:00:00+02:00", "2026-03-01T09:00:00+02:00"),
+        (date(2026, 3, 1), "2026-03-01T00:00:00+00:00"),
+        (datetime(2026, 3, 1, 9), "2026-03-01T09:00:00+00:00"),
+    ],
+)
+def test_a_time_is_read_alike_wherever_it_is_given_and_is_in_utc_without_a_zone(given: object, iso: str) -> None:
+    assert instant(given).isoformat() == iso
+    assert checked_filters({"created_after": given}).created_after == instant(given)
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        assert mem.remember("ferry", created_at=given).created_at == instant(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("wrong", "kind"), [("soon", ValueError), ("", ValueError), (7, TypeError), (None, TypeError)])
+def test_what_is_no_time_is_told_from_what_is_no_text(wrong: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        instant(wrong)

@@ -314,17 +314,15 @@ def filters(
 
 def moment(text: str | None, option: str) -> datetime | None:
     """Return an ISO 8601 time; one without a zone is taken as UTC."""
-    from datetime import UTC
-
     from semmem.model.errors import InvalidInput
+    from semmem.model.plain import instant
 
     if text is None:
         return None
     try:
-        when = datetime.fromisoformat(text)
+        return instant(text)
     except ValueError as error:
         raise InvalidInput(f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}.") from error
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def pairs(text: str | None) -> dict[str, Any] | None:

@@ -19,8 +19,6 @@ __all__ = ["register", "register_probe", "show_reach"]
 
 _NAMES = ("lexical", "dense", "graph")
 
-_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
-
 
 class Required(StrEnum):
     """What `--require` accepts."""
@@ -111,7 +109,7 @@ def show_reach(door: Door, told: Reach) -> None:
     """Print the table, one line a leg and regime; then what would change a class, and what boost-only means."""
     from rich.table import Table
 
-    from semmem.doors.cli.terminal import Shown
+    from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
     from semmem.rank_cap.report import describe
 
     door.out.print(f"Reach of recipe {told.recipe} at k = {told.k}", style="bold")
@@ -125,7 +123,7 @@ def show_reach(door: Door, told: Reach) -> None:
         table.add_row(
             row["regime"],
             row["leg"],
-            Shown(row["class"], _COLOURS[row["class"]]),
+            Shown(row["class"], CLASS_COLOURS[row["class"]]),
             *(row[name] for name in ("first place", "lower bar", "upper bar")),
             *(row[name] for name in ("ranks that can enter", "ranks guaranteed")),
         )

@@ -14,7 +14,10 @@ from rich.text import Text
 
 from semmem.doors.control_characters import encodable, visible
 
-__all__ = ["Shown", "Terminal", "terminal"]
+__all__ = ["CLASS_COLOURS", "Shown", "Terminal", "terminal"]
+
+CLASS_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
+"""The colour of each class of reach."""
 
 
 class Shown(Text):

@@ -183,8 +183,6 @@ _NEEDED = 96
 
 _LEGS = ("lexical", "dense", "graph")
 
-_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
-
 
 def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
     """Return for every recipe the rank of each question's answer among the first ten (None: not there), and its reach.
@@ -220,7 +218,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from semmem.doors.cli.show import degraded_lines
-    from semmem.doors.cli.terminal import Shown
+    from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
 
     door.out.print(
         f"Every recipe on the story of sixty notes: k = {_K}, five questions that need two notes", style="bold"
@@ -237,7 +235,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
             if legs == before:
                 continue
             same = all(other == legs for other in row["reach"].values())
-            classes = [Shown(legs[leg], _COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
+            classes = [Shown(legs[leg], CLASS_COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
             table.add_row(*head, "any" if same else regime, *classes)
             head, before = [""] * len(head), legs
     door.out.print(table)
