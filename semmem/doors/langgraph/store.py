@@ -79,7 +79,7 @@ class SemmemStore(BaseStore):
         self.recipe = recipe
         self.ttl_config = ttl
         self.index_config = dict(index) if index is not None else None
-        self.embeddings = getattr(memory, "_callers_embeddings", None)
+        self.embeddings: Any = None
         given = (index or {}).get("fields") or (index or {}).get("text_fields") or ["$"]
         self._fields: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
 
@@ -102,9 +102,9 @@ class SemmemStore(BaseStore):
         if callers is not None:
             settings["embedder"] = callers
         with semmem.connect(conn_string, **settings) as memory:
-            store = cls(memory, namespace=namespace, index=index, recipe=recipe, ttl=ttl)
-            store.embeddings = None if callers is None else callers.embeddings
-            yield store
+            opened = cls(memory, namespace=namespace, index=index, recipe=recipe, ttl=ttl)
+            opened.embeddings = None if callers is None else callers.embeddings
+            yield opened
 
     @classmethod
     @asynccontextmanager
