@@ -16,7 +16,8 @@ import pytest
 from hypothesis import settings
 
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres.migrate import migrate
+from semmem.stores.postgres.migrate import migrate, number
+from semmem.stores.sql_files import migrations
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)
@@ -86,7 +87,9 @@ def other_url(_spare: str) -> str:
         try:
             connection.execute(f"TRUNCATE {connection.execute(_TABLES).fetchone()[0]}")  # type: ignore[index]
             connection.execute("DROP INDEX IF EXISTS semmem.embedding_hnsw")
-        except psycopg.Error:  # a test has left an older schema there, or none
+        except psycopg.Error:  # a test has left no schema there
+            connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
+        if number(connection) != migrations("postgres")[-1][0]:  # or another one
             connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
     migrate(_spare)
     return _spare

@@ -33,8 +33,7 @@ class Dense:
 
         Raises LegFailed when the question has no vector, or the error because of which it has none.
         """
-        spaces = scope.namespaces
-        near = joined([self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces])
+        near = joined([self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces])
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:

@@ -29,7 +29,7 @@ from semmem.legs.graph_walk import (
     strongest,
 )
 from semmem.model.errors import SemmemError
-from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope
+from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope, placed
 from semmem.model.recipe import GraphSettings, Recipe
 from semmem.model.store import GraphStore, Store, VectorStore
 
@@ -44,7 +44,7 @@ _EARLIER, _LAST = 0.5, (1.0, 2.0)
 """What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
 NAMED, UNNAMED = "named", "unnamed"
 
-Prepared: TypeAlias = "tuple[Mapping[str, Links], WalkTrace]"
+Prepared: TypeAlias = "tuple[Mapping[str, Links], Mapping[str, WalkTrace]]"
 """What a question names in each namespace, and the trace that its walk goes on with."""
 
 
@@ -79,14 +79,16 @@ class Graph:
         ``prepared`` is what ``prepare`` returned for this question, else it is looked up now. ``regime`` is "named"
         when the question names something the graph knows, else "unnamed".
         """
-        links, trace = prepared if prepared is not None else self.prepare(asked, scope, recipe)
+        links, traces = prepared if prepared is not None else self.prepare(asked, scope, recipe)
         found = []
         named = False
-        for namespace in scope.namespaces:
-            mass, is_named = self._walk(namespace, asked.within(namespace), links[namespace], recipe, trace)
+        for n in scope.namespaces:
+            mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n])
             found.append(mass)
             named = named or is_named
-        scores = gather(np.concatenate([m.ords for m in found]), np.concatenate([m.values for m in found]))
+        trace = WalkTrace.of([traces[n] for n in scope.namespaces])
+        ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(found)])
+        scores = gather(ords, np.concatenate([m.values for m in found]))
         inside = scope.admits(scores.ords)
         admitted = Mass(scores.ords[inside], scores.values[inside])
         names = self._names(*scope.namespaces)
@@ -102,14 +104,14 @@ class Graph:
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Prepared:
         """Look up what the question names in each namespace; this needs no other leg, so it may run beside them."""
-        trace = WalkTrace()
+        traces = {n: WalkTrace() for n in scope.namespaces}
         known = scope.corrections or {}
         links = {}
-        for n in scope.namespaces:
+        for n, trace in traces.items():
             one = asked.within(n)
             concepts = one.concepts or question(one.text, self._language)
             links[n] = link(self._store, self._graph, n, concepts, recipe.graph, self._language, trace, known.get(n))
-        return links, trace
+        return links, traces
 
     def _walk(
         self,

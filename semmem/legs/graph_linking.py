@@ -9,14 +9,14 @@ ambiguous nothing is linked, and never what a person has set apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, corrected_question
 from semmem.legs.graph_walk import Mass, gather, idf
-from semmem.model.exchange import Corrections, Kind, Postings, Trace
+from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Store
@@ -51,6 +51,19 @@ class WalkTrace(Trace):
     restart: dict[int, float] = field(default_factory=dict)
     hops: list[Any] = field(default_factory=list)
     ties_cut: bool = False
+
+    @classmethod
+    def of(cls, traces: Sequence[WalkTrace]) -> WalkTrace:
+        """Return one trace of those of several namespaces; each ord has the place of its namespace in it."""
+        if len(traces) == 1:
+            return traces[0]
+        whole = cls(ties_cut=any(trace.ties_cut for trace in traces))
+        for at, trace in enumerate(traces):
+            whole.labels |= trace.labels
+            for name in ("linked", "concepts", "seeds", "restart"):
+                getattr(whole, name).update({placed(ord, at): held for ord, held in getattr(trace, name).items()})
+            whole.hops += [replace(h, source=placed(h.source, at), target=placed(h.target, at)) for h in trace.hops]
+        return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
-from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn
+from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.text.passages import normalise, term_key, terms
@@ -52,14 +52,15 @@ class Lexical:
         """
         import numpy as np
 
-        spaces = scope.namespaces
-        found = [self._within(question.within(n), replace(scope, namespaces=(n,)), recipe) for n in spaces]
+        found = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
         if len(found) == 1:
             return found[0]
-        traces = [ranking.trace for ranking in found]
-        matched = np.sort(np.concatenate([trace.matched for trace in traces if trace.matched is not None]))
-        most = max(trace.most or 0.0 for trace in traces)
-        return replace(joined(found), trace=Trace(most, matched, frozenset().union(*(t.exact for t in traces))))
+        traces = [(at, ranking.trace) for at, ranking in enumerate(found)]
+        # ascending, as the places are
+        matched = np.concatenate([placed(trace.matched, at) for at, trace in traces if trace.matched is not None])
+        most = max(trace.most or 0.0 for _, trace in traces)
+        exact = frozenset(placed(ord, at) for at, trace in traces for ord in trace.exact)
+        return replace(joined(found), trace=Trace(most, matched, exact))
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np

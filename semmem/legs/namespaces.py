@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semmem.model.exchange import MOST_TURNS, Ranking
+from semmem.model.exchange import MOST_TURNS, Ranking, placed
 
 __all__ = ["TOO_LONG", "joined"]
 
@@ -19,17 +19,25 @@ TOO_LONG = {
 
 
 def joined(rankings: Sequence[Ranking]) -> Ranking:
-    """Return one list of all, best first, ties by ord; totals are added, and traces are left to the leg."""
+    """Return one list of the rankings of several namespaces, in the order of these, best first, ties by ord.
+
+    Totals are added, and traces are left to the leg. Each ord has the place of its namespace in it.
+    """
     if len(rankings) == 1:
         return rankings[0]
     rows = sorted(
-        ((ord, score) for r in rankings for ord, score in zip(r.ords, r.scores, strict=True)),
+        (
+            (placed(ord, at), score)
+            for at, r in enumerate(rankings)
+            for ord, score in zip(r.ords, r.scores, strict=True)
+        ),
         key=lambda row: (-row[1], row[0]),
     )
+    turns = (turn._replace(ord=placed(turn.ord, at)) for at, r in enumerate(rankings) for turn in r.turns.values())
     return Ranking(
         tuple(ord for ord, _ in rows),
         tuple(score for _, score in rows),
         sum(r.total for r in rankings),
         degraded={part: why for r in rankings for part, why in r.degraded.items()},
-        turns={ord: turn for r in rankings for ord, turn in r.turns.items()},
+        turns={turn.ord: turn for turn in turns},
     )

@@ -13,6 +13,7 @@
     ├── StoreError
     │   ├── StoreUnavailable    the server cannot be reached or started
     │   ├── SchemaTooNew        the store was migrated by a newer semmem
+    │   ├── SchemaTooOld        the store was written by a semmem whose schema is not read any more
     │   └── StoreClosed         the Semmem was closed
     ├── LegFailed               a leg could not answer; recall reports it as degraded
     ├── LocalOnly               a verb that works on the store itself, asked of a server
@@ -41,6 +42,7 @@ __all__ = [
     "MissingExtra",
     "NotFound",
     "SchemaTooNew",
+    "SchemaTooOld",
     "SemmemError",
     "StoreClosed",
     "StoreError",
@@ -120,6 +122,10 @@ class StoreUnavailable(StoreError):
 
 class SchemaTooNew(StoreError):
     """This store was migrated by a newer semmem; upgrade with: pip install -U semmem"""
+
+
+class SchemaTooOld(StoreError):
+    """This store has an older schema; export with the semmem that wrote it, and import into a new store."""
 
 
 class StoreClosed(StoreError):

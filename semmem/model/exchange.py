@@ -1,12 +1,14 @@
 """What passes through the seams: rows going in, and what a store and the legs hand to each other.
 
-``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
+``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. Where a call
+is about several namespaces, the upper bits of an ord say which of them it is of: its place in their list (``placed``).
+With one namespace these are 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -37,6 +39,9 @@ __all__ = [
     "Trace",
     "Turn",
     "Written",
+    "apart",
+    "local",
+    "placed",
 ]
 
 Ords: TypeAlias = "Collection[int] | NDArray[np.int64]"
@@ -53,6 +58,31 @@ BEHIND = 8
 
 PLACE = "reextract"
 """The fact under which a store notes how far reading everything again has come."""
+
+_SHIFT = 40
+_LOCAL = (1 << _SHIFT) - 1
+
+
+def placed(ords: Any, at: int) -> Any:
+    """Return an ord, or an array of them, as one of the namespace at place ``at`` of several."""
+    return ords + (at << _SHIFT)
+
+
+def local(ords: Any) -> Any:
+    """Return an ord, or an array of them, as its own namespace knows it."""
+    return ords & _LOCAL
+
+
+def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray[np.int64]]]:
+    """Return (place, namespace, its local ords) of each namespace that has some of ``ords``; of a single one always."""
+    import numpy as np
+
+    whole = np.fromiter(ords, np.int64, len(ords))
+    if len(namespaces) == 1:
+        return [(0, namespaces[0], whole)]
+    place = whole >> _SHIFT
+    each = ((at, namespace, whole[place == at] & _LOCAL) for at, namespace in enumerate(namespaces))
+    return [one for one in each if len(one[2])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +191,17 @@ class Scope:
         if self.excluded is not None and len(self.excluded):
             inside &= ~np.isin(ords, self.excluded)
         return inside
+
+    def within(self, namespace: str) -> Scope:
+        """Return what of it is in one of its namespaces, with the ords as that one knows them."""
+        if len(self.namespaces) == 1:
+            return self
+        at = self.namespaces.index(namespace)
+
+        def own(ords: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+            return None if ords is None else local(ords[(ords >= placed(0, at)) & (ords < placed(0, at + 1))])
+
+        return replace(self, namespaces=(namespace,), allowed=own(self.allowed), excluded=own(self.excluded))
 
 
 @dataclass(frozen=True, slots=True)

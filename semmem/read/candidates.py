@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from semmem.fusion import Fused, rank_as
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
 
@@ -118,9 +118,10 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
 def alone(
     namespace: str, found: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
 ) -> dict[str, Ranking]:
-    """Return each leg's list of one namespace, as deep as if the others had not been asked."""
+    """Return each leg's list of one namespace, as deep as if the others had not been asked, with that one's ords."""
     own = {ord: head for ord, head in heads.items() if head.namespace == namespace}
-    return {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in found.items()}
+    lists = {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in found.items()}
+    return {leg: replace(r, ords=tuple(local(ord) for ord in r.ords)) for leg, r in lists.items()}
 
 
 def gather(

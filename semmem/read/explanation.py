@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ from semmem.concepts.surface_forms import written
 from semmem.fusion import IMPORTANCE, Fused
 from semmem.legs.graph_walk import idf
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Head
+from semmem.model.exchange import Head, local, placed
 from semmem.model.filters import string
 from semmem.model.store import GraphStore, Store
 from semmem.read.candidates import Candidates, Cut, Key
@@ -112,7 +112,7 @@ def explain(
     Raises NotFound when none has it, InvalidInput when several have.
     """
     namespace = _namespace(found, id, store, namespace)
-    heads = _heads(namespace, id, store)
+    heads = _heads(namespace, id, store, found.scope.namespaces.index(namespace))
     inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in found.ranked}
     kept = cut(found, how)
@@ -166,10 +166,11 @@ def _namespace(found: Candidates, id: str, store: Store, given: str | None) -> s
     return having[0]
 
 
-def _heads(namespace: str, id: str, store: Store) -> dict[Key, Head]:
-    """Return the head of each row that ``id`` is indexed under, by key."""
+def _heads(namespace: str, id: str, store: Store, at: int) -> dict[Key, Head]:
+    """Return the head of each row that ``id`` is indexed under, by key; its namespace is at place ``at`` of several."""
     heads = store.candidate_info([namespace], store.ords_of(namespace, id))
-    keys = {(h.id, h.part, h.namespace): h for h in sorted(heads.values(), key=lambda h: h.part)}
+    rows = sorted(heads.values(), key=lambda h: h.part)
+    keys = {(h.id, h.part, h.namespace): replace(h, ord=placed(h.ord, at)) for h in rows}
     if not keys:
         raise NotFound(f"The memory {shown(id)} was forgotten just now; `list` shows what is stored.")
     return keys
@@ -333,7 +334,7 @@ def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]
         weights = {}
         for at, entries in found.items():
             a = entries["mention"].astype(float)
-            own = float(a[entries["ord"] == start].sum())
+            own = float(a[entries["ord"] == local(start)].sum())
             weights[at] = own * own * float(idf(found.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
         shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
     return shared[0], str(trace.labels.get(shared[0], "a concept"))

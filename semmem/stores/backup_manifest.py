@@ -48,11 +48,10 @@ class _Held(_Checked):
 
 
 class Manifest(_Heading):
-    """The manifest of a format and schema that this semmem knows. ``sequences`` are for people: rows say more."""
+    """The manifest of a format and schema that this semmem knows."""
 
     memories: _Count
     tables: dict[_Name, _Table] = Field(max_length=_MOST_TABLES)
-    sequences: dict[_Name, tuple[_Count, bool]]
     namespaces: dict[str, _Held]
     indexed: bool
 

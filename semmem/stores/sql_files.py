@@ -14,7 +14,7 @@ from types import MappingProxyType
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
 
-__all__ = ["cursor_after", "migrations", "read_cursor", "statements"]
+__all__ = ["cursor_after", "migrations", "read_cursor", "statements", "too_old"]
 
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
@@ -37,11 +37,25 @@ def statements(backend: str) -> Mapping[str, str]:
 
 @cache
 def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
-    """Return (number, name, SQL) of every migration of ``backend``, in order from 1 without a gap."""
+    """Return (number, name, SQL) of every migration of ``backend``, in order without a gap.
+
+    The first one makes the oldest schema that is still read; what led to it is gone.
+    """
     folder = files("semmem.stores") / "sql" / backend / "migrations"
     found = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return tuple(
         (int(f.name.split("_", 1)[0]), f.name.removesuffix(".sql"), f.read_text(encoding="utf-8")) for f in found
+    )
+
+
+def too_old(what: str, number: int, backend: str) -> str | None:
+    """Return why ``what``, such as "This store", cannot be read with a schema of that number; None where it can."""
+    oldest = migrations(backend)[0][0]
+    if number == 0 or number >= oldest:
+        return None
+    return (
+        f"{what} has schema {number} and this semmem reads {oldest} or newer: with the semmem that wrote it, run "
+        "`semmem export FILE`, and with this one `semmem import jsonl FILE` into a new store."
     )
 
 

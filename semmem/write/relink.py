@@ -40,10 +40,12 @@ _TOO_LATE = timedelta(hours=12)
 class Knowledge:
     """What some memories were read with: the ``known`` names and corrections of each namespace, as of a ``moment``.
 
+    The moment of a namespace is the number of its last change.
+
     ``own`` are the names the memories are about themselves, ``arrivals`` those of them that the store did not have.
     """
 
-    moment: str
+    moment: Mapping[str, int]
     known: Mapping[str, Collection[int]]
     own: Mapping[str, Collection[int]]
     arrivals: Mapping[str, Collection[int]]
@@ -71,7 +73,7 @@ class Upkeep:
         """
         if self._graph is None:  # what is found in a memory then depends on its text alone
             spaces = {memory.namespace for memory in memories}
-            return Knowledge("", {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
+            return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         wanted: dict[str, set[int]] = {}
         own: dict[str, set[int]] = {}
         for memory in memories:
@@ -88,7 +90,7 @@ class Upkeep:
             wanted.setdefault(memory.namespace, set()).update(candidates)
             own.setdefault(memory.namespace, set()).update(subjects)
         if not wanted:
-            return Knowledge("", {}, {}, {}, {})
+            return Knowledge({}, {}, {}, {}, {})
         for namespace, mentioned in wanted.items():
             mentioned |= own.get(namespace, set())
         moment, corrections, subjects_of = self._graph.snapshot_with_subjects(wanted)
@@ -150,7 +152,7 @@ class Upkeep:
         said = " ".join(str(error).split()) or type(error).__name__
         try:
             for namespace in sorted({namespace for namespace, _ in written.new | written.replaced}):
-                if changed := graph.changed_subjects(namespace, knowledge.moment):
+                if changed := graph.changed_subjects(namespace, knowledge.moment[namespace]):
                     graph.note_changed_subjects(namespace, changed)
         except Exception:  # noqa: BLE001  # the store is not there; what the rows brought was noted with them
             pass
@@ -172,7 +174,7 @@ class Upkeep:
         own, into = knowledge.own[namespace], knowledge.corrections[namespace]
         came = {at for row in ours.values() for at in row.arrivals}
         used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
-        noted, left_of = graph.changed_and_known_subjects(namespace, knowledge.moment, used)
+        noted, left_of = graph.changed_and_known_subjects(namespace, knowledge.moment[namespace], used)
         changed = noted - came
         changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
         changed |= used - left_of  # of a namespace that was emptied meanwhile there is no note left
@@ -278,7 +280,7 @@ class Upkeep:
                 if not found:
                     break
                 changed += self._store.reindex(namespace, found)
-                meanwhile = graph.changed_subjects(namespace, knowledge.moment)
+                meanwhile = graph.changed_subjects(namespace, knowledge.moment[namespace])
                 forms = knowledge.corrections[namespace].forms(meanwhile)
                 todo = [ord for ord, e in found if meanwhile and self._mentions.named(memories[ord], e, forms)]
                 if not todo:
@@ -319,10 +321,11 @@ class Upkeep:
                 before, after = place.get("namespace", ""), 0
                 if namespace < before:
                     continue
-                moment, corrections = graph.snapshot([namespace])
+                moments, corrections = graph.snapshot([namespace])
+                moment = moments[namespace]
                 if namespace == before:  # what came and went since that call began is still to be looked at
                     moment, after = place["moment"], place["ord"]
-                knowledge = Knowledge(moment, self._about(namespace, corrections), {}, {}, corrections)
+                knowledge = Knowledge({namespace: moment}, self._about(namespace, corrections), {}, {}, corrections)
                 place["moment"], place["namespace"] = moment, namespace
                 for batch in self._batches(namespace, after):
                     changed += self._reindexed(namespace, batch, knowledge)

@@ -93,7 +93,7 @@ def test_a_split_takes_merges_back_and_a_later_merge_moves_earlier_ones_along(me
 
 def test_two_who_merge_the_same_names_crosswise_at_once_make_one_concept(mem: semmem.Semmem, store_url: str) -> None:
     mem.remember("Ada Lovelace met Countess Augusta.", namespace="n")
-    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
     said: list[str] = []
 
     def merge(one: str, other: str) -> None:
@@ -106,7 +106,7 @@ def test_two_who_merge_the_same_names_crosswise_at_once_make_one_concept(mem: se
     names = ("Ada Lovelace", "Countess Augusta")
     threads = [threading.Thread(target=merge, args=pair) for pair in (names, names[::-1])]
     with psycopg.connect(store_url) as first:
-        first.execute("SELECT pg_advisory_xact_lock(hashtextextended('semmem corrections n', 0))")
+        first.execute("SELECT ords FROM semmem.namespace WHERE namespace = 'n' FOR NO KEY UPDATE")
         for thread in threads:
             thread.start()
         while first.execute(waiting).fetchone() != (2,):

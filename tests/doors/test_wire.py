@@ -33,6 +33,7 @@ ALL = [getattr(errors, name) for name in errors.__all__]
         (errors.MissingExtra, 7, 501),
         (errors.StoreUnavailable, 8, 503),
         (errors.SchemaTooNew, 8, 503),
+        (errors.SchemaTooOld, 8, 503),
         (errors.SemmemError, 1, 500),
         (RuntimeError, 1, 500),
     ],

@@ -27,7 +27,7 @@ def contents(mem: Semmem | str) -> dict[str, Any]:
 
     How memories are spread over segments and whether a segment was ever alone are history, not content.
     """
-    id_of = {o: f"{n}/{i}#{p}" for n, i, p, o in sql(mem, "SELECT namespace, id, part, ord FROM memory")}
+    id_of = {(n, o): f"{n}/{i}#{p}" for n, i, p, o in sql(mem, "SELECT namespace, id, part, ord FROM memory")}
     postings: dict[Any, Any] = defaultdict(list)
     for namespace, key, kind, name, low, high, n, subjects, raw in sql(
         mem,
@@ -39,21 +39,22 @@ def contents(mem: Semmem | str) -> dict[str, Any]:
         assert (len(set(ords)), low, high) == (len(ords), min(ords), max(ords))
         assert n == int(((entries["mention"] > 0) | (entries["count"] > 0)).sum())
         assert subjects == int((entries["subject"] > 0).sum())
-        postings[namespace, key, kind, name] += [(id_of[row[0]], *row[1:5]) for row in entries.tolist()]
+        postings[namespace, key, kind, name] += [(id_of[namespace, row[0]], *row[1:5]) for row in entries.tolist()]
     forwards = {
-        id_of[o]: (length, [row[:5] for row in np.frombuffer(raw, dtype=FORWARD).tolist()])
-        for o, length, raw in sql(mem, "SELECT ord, length, entries FROM forward")
+        id_of[n, o]: (length, [row[:5] for row in np.frombuffer(raw, dtype=FORWARD).tolist()])
+        for n, o, length, raw in sql(mem, "SELECT namespace, ord, length, entries FROM forward")
     }
     columns = "namespace, id, part, parts, text, title, tags, metadata::text, payload, version"
     return {
         "memory": sorted(sql(mem, f"SELECT {columns} FROM memory")),
         "postings": {k: sorted(v) for k, v in postings.items()},
         "forwards": forwards,
-        "pending": sorted(id_of[o] for (o,) in sql(mem, "SELECT ord FROM pending")),
-        "vectors": sorted((id_of[o], v) for o, v in sql(mem, "SELECT ord, vector::text FROM embedding")),
+        "pending": sorted(id_of[key] for key in sql(mem, "SELECT namespace, ord FROM pending")),
+        "vectors": sorted(
+            (id_of[n, o], v) for n, o, v in sql(mem, "SELECT namespace, ord, vector::text FROM embedding")
+        ),
         "tally": sorted(
-            sql(mem, "SELECT namespace, sum(memories)::int, sum(length)::int FROM tally GROUP BY namespace HAVING "
-                     "sum(memories) <> 0 OR sum(length) <> 0")
+            sql(mem, "SELECT namespace, memories::int, length::int FROM namespace WHERE memories <> 0 OR length <> 0")
         ),
     }  # fmt: skip
 
@@ -80,20 +81,54 @@ def check(mem: Semmem | str) -> None:
     assert found["tally"] == sorted((n, sizes[n], lengths[n]) for n in sizes)
     alone = sql(mem, "SELECT namespace, key FROM posting WHERE lone")
     assert all(len(wanted[namespace, key]) == 1 for namespace, key in alone)
+    _check_numbers(mem)
+
+
+def _check_numbers(mem: Semmem | str) -> None:
+    """Prove what is numbered within a namespace: no number is beyond the last one given out, none of a change twice."""
+    last = {n: rest for n, *rest in sql(mem, "SELECT namespace, ords, segments, changes, dropping FROM namespace")}
+    for table, column, at in (
+        ("memory", "ord", 0), ("posting", "segment", 1), ("fresh", "segment", 1), ("change", "number", 2),
+        ("alias_change", "number", 2),
+    ):  # fmt: skip
+        tops = sql(mem, f"SELECT namespace, min({column}), max({column}) FROM {table} GROUP BY namespace")
+        assert all(0 < low <= high <= last[namespace][at] for namespace, low, high in tops), table
+    assert all(dropping is None for *_, dropping in last.values())
+    for table in ("embedding_next", "relationship", "pending"):
+        strangers = f"SELECT 1 FROM {table} t WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = t.namespace "
+        assert sql(mem, strangers + "AND m.ord = t.ord)") == [], table
+    # of each memory the last change that names it brought it; of what is not there it took it away
+    fates = sql(
+        mem, "SELECT DISTINCT ON (c.namespace, c.id) c.kind, m.id IS NOT NULL FROM change c LEFT JOIN memory m ON "
+             "m.namespace = c.namespace AND m.id = c.id AND m.part = 0 WHERE c.id <> '' "
+             "ORDER BY c.namespace, c.id, c.number DESC"
+    )  # fmt: skip
+    assert {(kind, there) for kind, there in fates} <= {("written", True), ("updated", True), ("forgotten", False)}
+    known = "SELECT count(*) FROM memory m WHERE part = 0 AND NOT EXISTS (SELECT FROM change c WHERE "
+    assert sql(mem, known + "c.namespace = m.namespace AND c.id = m.id)") == [(0,)]
 
 
 def _check_file(connection: Any) -> None:
     """Prove the index and the tally of a SQLite file against its memories."""
-    memories = connection.execute("SELECT namespace, ord, length FROM memory WHERE parts = 0").fetchall()
-    numbers = dict(connection.execute("SELECT namespace, number FROM tally"))
+    memories = connection.execute("SELECT namespace, row, length, ord FROM memory WHERE parts = 0").fetchall()
+    numbers = dict(connection.execute("SELECT namespace, number FROM namespace"))
     tokens = dict(connection.execute("SELECT rowid, tokens FROM lexical"))
-    assert set(tokens) == {ord for _, ord, _ in memories}
-    for namespace, ord, _ in memories:
-        assert {token.split("n")[0] for token in tokens[ord].split()} <= {str(numbers[namespace])}
-    counts, lengths = Counter(n for n, _, _ in memories), Counter[str]()
-    for namespace, _, length in memories:
+    assert set(tokens) == {row for _, row, _, _ in memories}
+    for namespace, row, _, ord in memories:
+        assert row == (numbers[namespace] << 40) + ord
+        assert {token.split("n")[0] for token in tokens[row].split()} <= {str(numbers[namespace])}
+    counts, lengths = Counter(n for n, *_ in memories), Counter[str]()
+    for namespace, _, length, _ in memories:
         lengths[namespace] += length
-    tallies = connection.execute("SELECT namespace, memories, length FROM tally ORDER BY 1").fetchall()
-    assert tallies == sorted((n, counts[n], lengths[n]) for n in counts)
-    found: Counter[int] = Counter(ord for (ord,) in connection.execute("SELECT doc FROM lexical_term"))
-    assert found == Counter({ord: len(held.split()) for ord, held in tokens.items() if held})
+    tallies = "SELECT namespace, memories, length FROM namespace WHERE memories <> 0 OR length <> 0 ORDER BY 1"
+    assert connection.execute(tallies).fetchall() == sorted((n, counts[n], lengths[n]) for n in counts)
+    found: Counter[int] = Counter(row for (row,) in connection.execute("SELECT doc FROM lexical_term"))
+    assert found == Counter({row: len(held.split()) for row, held in tokens.items() if held})
+    beyond = "SELECT count(*) FROM memory JOIN namespace USING (namespace) WHERE ord NOT BETWEEN 1 AND ords"
+    assert connection.execute(beyond).fetchone() == (0,)
+    fates = connection.execute(
+        "SELECT c.kind, m.id IS NOT NULL FROM change c LEFT JOIN memory m ON m.namespace = c.namespace AND m.id = c.id "
+        "AND m.part = 0 WHERE c.id <> '' AND c.number = (SELECT max(number) FROM change d WHERE "
+        "d.namespace = c.namespace AND d.id = c.id)"
+    ).fetchall()
+    assert set(fates) <= {("written", 1), ("updated", 1), ("forgotten", 0)}

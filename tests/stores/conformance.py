@@ -564,7 +564,9 @@ class StoreConformance:
         known = store.graph.snapshot_with_subjects({"n": [ada, charles, nobody], "m": []})[2]
         assert known == {"n": {ada}, "m": set()}
         assert store.graph.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
-        moment, corrections, known = store.graph.snapshot_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
+        moments, corrections, known = store.graph.snapshot_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
+        moment = moments["n"]
+        assert moments == {"n": 1, "m": 0, "none": 0}
         assert corrections == store.graph.snapshot(["n", "m", "none"])[1]
         assert known == {"n": {ada}, "m": set(), "none": set()}
         assert store.graph.changed_and_known_subjects("n", moment, [ada, charles]) == (set(), {ada})

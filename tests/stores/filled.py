@@ -11,13 +11,18 @@ from tests.stores.audit import sql
 __all__ = ["asked", "fill", "held", "rows", "tables", "write"]
 
 TIES = """
-INSERT INTO relationship SELECT namespace, ord, 7, 'sells "œ"', -8 FROM memory WHERE parts = 0 ORDER BY ord LIMIT 2;
-INSERT INTO relationship SELECT namespace, ord, 7, 'Sells', -8 FROM memory WHERE parts = 0 ORDER BY ord LIMIT 1;
-INSERT INTO embedding_next SELECT * FROM embedding ORDER BY ord LIMIT 3;
+INSERT INTO relationship SELECT namespace, ord, 7, -8, 'sells "œ"' FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 2;
+INSERT INTO relationship SELECT namespace, ord, 7, -8, 'Sells' FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 1;
+INSERT INTO embedding_next SELECT * FROM embedding ORDER BY namespace, ord LIMIT 3;
 INSERT INTO namespace_setting (namespace, name, value) VALUES ('one', 'weights.graph', '0.25');
+INSERT INTO history (namespace, id, version, text, importance, created_at, updated_at, valid_from)
+VALUES ('one', 'm1', 1, 'As it was.', .5, now(), now(), now());
+INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
+INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
+INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);
 """
 COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
-FROM information_schema.columns WHERE table_schema = 'semmem' AND udt_name <> 'xid8' GROUP BY table_name"""
+FROM information_schema.columns WHERE table_schema = 'semmem' GROUP BY table_name"""
 
 
 def fill(mem: Semmem, count: int = 70) -> None:
@@ -55,7 +60,7 @@ def tables(where: Semmem | str) -> set[str]:
 
 
 def rows(where: Semmem | str) -> dict[str, list[str]]:
-    """Return every row of every table as PostgreSQL writes it, but for numbers of transactions and whose copy it is."""
+    """Return every row of every table as PostgreSQL writes it, but for whose copy it is."""
     columns = {name: columns for name, columns in sql(where, COLUMNS) if name != "migration"}
     found = {
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
-from semmem.stores.postgres import write
+from semmem.stores.postgres import forget, postings
 from semmem.write import rebuild
 from tests.stores.audit import check
 from tests.write.test_rebuild import Other
@@ -45,8 +45,8 @@ step = st.one_of(
 
 @pytest.fixture(params=["PostgreSQL", "SQLite"])
 def mem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
-    monkeypatch.setattr(write, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
-    monkeypatch.setattr(write, "FORGET_AT_ONCE", 2)
+    monkeypatch.setattr(postings, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
+    monkeypatch.setattr(forget, "FORGET_AT_ONCE", 2)
     monkeypatch.setattr(rebuild, "BATCH", 4)
     url = request.getfixturevalue("store_url") if request.param == "PostgreSQL" else f"sqlite://{tmp_path}/notes.db"
     with semmem.connect(url, embedder="hashing", pool_size=2) as opened:

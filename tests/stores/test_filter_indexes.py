@@ -9,9 +9,9 @@ import pytest
 import semmem
 from tests.stores.audit import sql
 
-FILL = """INSERT INTO memory (namespace, id, text, tags, metadata, session, importance, created_at, updated_at, content,
-                             payload)
-SELECT 'n', i::text, repeat('some words ', 40), ARRAY['t' || i %% 200], jsonb_build_object('k', i %% 500),
+FILL = """INSERT INTO memory (namespace, id, ord, text, tags, metadata, session, importance, created_at, updated_at,
+                             content, payload)
+SELECT 'n', i::text, i, repeat('some words ', 40), ARRAY['t' || i %% 200], jsonb_build_object('k', i %% 500),
        's' || i %% 300, .5, now() + i * interval '1 s', now(), '', '' FROM generate_series(1, 4000) AS i"""
 READ = """SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'semmem' AND indexrelname = %s"""
 

@@ -13,7 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import forget, store, write
+from semmem.stores.postgres import forget, store
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -40,15 +40,15 @@ def people(count: int, chance: random.Random, start: int = 0) -> list[dict[str, 
 def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write, "FORGET_AT_ONCE", 7)
+    monkeypatch.setattr(forget, "FORGET_AT_ONCE", 7)
     held: list[int] = []
-    some = write._forget_some
+    some = forget.delete_rows
 
     def counted(connection: Any, which: Any) -> Any:
         held.append(len(which["ords"]))
         return some(connection, which)
 
-    monkeypatch.setattr(write, "_forget_some", counted)
+    monkeypatch.setattr(forget, "delete_rows", counted)
     mem.remember_many(people(90, random.Random(1)), batch_size=30)
     mem.remember_many(people(5, random.Random(2)), namespace="other")
     assert mem.forget(filters={"sessions": "s1"}, dry_run=True) == 30
@@ -66,15 +66,28 @@ def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
 def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(forget, "_AT_ONCE", at_once)
+    monkeypatch.setattr(forget, "FORGET_AT_ONCE", at_once)
     fill(mem)
     tables = [table for (table,) in sql(mem, WITH_NAMESPACE)]
     rows = {table: sql(mem, f"SELECT t::text FROM {table} t WHERE namespace <> 'one' ORDER BY 1") for table in tables}
     assert all(sql(mem, f"SELECT count(*) FROM {table} WHERE namespace = 'one'") != [(0,)] for table in tables)
     assert mem.store.forget_namespace("one", dry_run=False) == 71
     for table in tables:
+        if table in ("namespace", "change"):
+            continue
         assert sql(mem, f"SELECT count(*) FROM {table} WHERE namespace = 'one'") == [(0,)], table
         assert sql(mem, f"SELECT t::text FROM {table} t ORDER BY 1") == rows[table], table
+    assert sql(mem, "SELECT id, kind FROM change WHERE namespace = 'one'") == [("", "dropped")]
+    others = "SELECT t::text FROM change t WHERE namespace <> 'one' ORDER BY 1"
+    assert sql(mem, others) == rows["change"]
+    row = """SELECT memories, length, dropping, emptied_at > now() - interval '1 hour' FROM namespace
+    WHERE namespace = 'one'"""
+    assert sql(mem, row) == [(0, 0, None, True)]
+    mem.maintain()
+    assert sql(mem, row) == [(0, 0, None, True)]
+    sql(mem, "UPDATE namespace SET emptied_at = emptied_at - interval '25 hours' WHERE namespace = 'one'")
+    mem.maintain()
+    assert sql(mem, row) == []
     check(mem)
 
 
@@ -136,7 +149,7 @@ def test_forgetting_hard_leaves_no_bytes_in_the_files_of_any_table(mem: Semmem) 
     mem.merge_concepts("Zyxarchos", "Zyxephone")
     mem.configure(recipe="hybrid")
     sql(
-        mem, "INSERT INTO relationship SELECT namespace, ord, 7, 'Zyx loves', 8 FROM memory WHERE namespace = 'default'"
+        mem, "INSERT INTO relationship SELECT namespace, ord, 7, 8, 'Zyx loves' FROM memory WHERE namespace = 'default'"
     )
     sql(mem, "INSERT INTO namespace_setting (namespace, name, value) VALUES ('default', 'recipe.x', '\"Zyxsetting\"')")
     mem.maintain()

@@ -34,10 +34,10 @@ step = st.one_of(
 def df_is_exact(mem: Semmem) -> None:
     """Prove each posting, its df and its number of subjects against what the memories hold."""
     held: dict[Any, list[Any]] = defaultdict(list)
-    waiting = {row[0] for row in sql(mem, "SELECT ord FROM pending")}
+    waiting = set(sql(mem, "SELECT namespace, ord FROM pending"))
     for namespace, ord, length, raw in sql(mem, "SELECT namespace, ord, length, entries FROM forward"):
         for key, count, mention, subject, _, _ in np.frombuffer(raw, dtype=FORWARD).tolist():
-            if ord not in waiting:
+            if (namespace, ord) not in waiting:
                 held[namespace, key].append((ord, count, length, mention, subject))
     found: dict[Any, list[Any]] = defaultdict(list)
     df: dict[Any, int] = defaultdict(int)
@@ -47,7 +47,7 @@ def df_is_exact(mem: Semmem) -> None:
     assert {k: sorted(v) for k, v in found.items()} == {k: sorted(v) for k, v in held.items()}
     assert df == {k: sum(1 for row in v if row[1] or row[3]) for k, v in held.items()}
     lengths = sql(mem, "SELECT coalesce(sum(length), 0)::int FROM forward")[0][0]
-    assert sql(mem, "SELECT coalesce(sum(length), 0)::int FROM tally")[0][0] == lengths
+    assert sql(mem, "SELECT coalesce(sum(length), 0)::int FROM namespace")[0][0] == lengths
 
 
 def emptied(url: str) -> str:

@@ -64,22 +64,22 @@ class GraphStore(Protocol):
         """Return the memories whose text may hold one of ``words``: too many, never too few."""
         ...
 
-    def snapshot(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
-        """Return what names this moment, for ``changed_subjects``, and what people corrected in each namespace."""
+    def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
+        """Return the number of each namespace's last change, for ``changed_subjects``, and what people corrected."""
         ...
 
     def snapshot_with_subjects(
         self, keys: Mapping[str, Collection[int]]
-    ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
+    ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
         """Return what ``snapshot`` does, and which of each namespace's keys, as people corrected them, are subjects."""
         ...
 
-    def changed_subjects(self, namespace: str, since: str) -> set[int]:
-        """Return the keys of the subjects that came or went, or were corrected, since a moment."""
+    def changed_subjects(self, namespace: str, since: int) -> set[int]:
+        """Return the keys of the subjects that came or went, or were corrected, since a change."""
         ...
 
     def changed_and_known_subjects(
-        self, namespace: str, since: str, keys: Collection[int]
+        self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
         """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
         ...
@@ -116,7 +116,7 @@ class GraphStore(Protocol):
         ...
 
     def database_id(self) -> str:
-        """Return what tells this database from its copies: a snapshot of one means nothing in another."""
+        """Return what tells this database from its copies, in which other changes may have the same numbers."""
         ...
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:

@@ -1,6 +1,7 @@
 """What a store of memories offers, one namespace at a time; its vectors and its graph have protocols of their own.
 
-``ord`` is the number a store gives each stored memory or part; it is unique in the store and never shown to users.
+``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. In a call
+about several ``namespaces`` an ord also says in which of them it is: see semmem.model.exchange.placed.
 """
 
 from __future__ import annotations

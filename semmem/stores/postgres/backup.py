@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.files import new_file
-from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest
 from semmem.stores.postgres import migrate
@@ -28,7 +28,7 @@ from semmem.stores.postgres import tables as postgres_tables
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.copy import alone
 from semmem.stores.postgres.tables import END, HEADER, Digest, Table
-from semmem.stores.sql_files import migrations, statements
+from semmem.stores.sql_files import migrations, statements, too_old
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
 
@@ -96,7 +96,6 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
         "server": connection.info.server_version,
         "memories": connection.execute(_SQL["move_size"]).fetchone()[0],
         "tables": tables,
-        "sequences": postgres_tables.sequences(connection),
         "namespaces": {name: dataclasses.asdict(held) for name, held in found.items()},
         "indexed": postgres_tables.indexed(connection),
     }
@@ -138,7 +137,8 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
     """Fill ``store``, which must be empty, with what is in ``file``, in one transaction; return what that is.
 
     The whole file is checked first. One of an older schema is brought up to date as a store would be. Raises
-    InvalidInput for a file that is no whole backup or a store that is not empty, SchemaTooNew for a newer schema.
+    InvalidInput for a file that is no whole backup or a store that is not empty, SchemaTooNew or SchemaTooOld for
+    another schema.
     """
     started = time.monotonic()
     manifest = _checked(file)
@@ -157,7 +157,6 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             tables = postgres_tables.tables(connection)
             _load(connection, archive, manifest, tables, progress)
             migrate.apply(connection, manifest["schema"], newest)
-            postgres_tables.follow_rows(connection)
             if manifest["namespaces"] and manifest["schema"] == newest:
                 found = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
                 if found != manifest["namespaces"]:
@@ -219,7 +218,7 @@ def _rows(raw: Any) -> Generator[bytes, None, None]:
 
 
 def _checked(file: Path) -> dict[str, Any]:
-    """Read the whole file and return its manifest. Raises InvalidInput or SchemaTooNew, in one sentence."""
+    """Read the whole file and return its manifest. Raises InvalidInput, SchemaTooNew or SchemaTooOld."""
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
     with file.open("rb") as raw:
@@ -241,6 +240,8 @@ def _checked(file: Path) -> dict[str, Any]:
                     f"This backup has schema {schema} and this semmem knows {newest}; upgrade with: "
                     "pip install -U semmem"
                 )
+            if (old := too_old("This backup", schema, "postgres")) is not None:
+                raise SchemaTooOld(old)
             manifest: dict[str, Any] = whole().model_dump(by_alias=True)
             if names != {_MARK, backup_manifest.MANIFEST, *map(_member, manifest["tables"])}:
                 raise InvalidInput(broken)
@@ -251,7 +252,7 @@ def _checked(file: Path) -> dict[str, Any]:
                         sha.update(block)
                 if sha.hexdigest() != held["sha256"]:
                     raise InvalidInput(broken)
-    except SchemaTooNew:
+    except (SchemaTooNew, SchemaTooOld):
         raise
     except _BROKEN as error:
         raise InvalidInput(broken) from error

@@ -5,24 +5,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-import numpy as np
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
 from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
-from semmem.model.exchange import Ords
+from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import starting, told_at_connect, told_at_work
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 
-__all__ = ["Pooled", "agree", "among", "pipelined", "pipelined_transaction", "session_setting"]
+__all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
 
 # A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -228,6 +227,23 @@ class Pooled:
 
         return self.run(read)
 
+    def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
+        """Fetch the rows of a statement about some (namespace, id), by namespace; of several in one round trip."""
+        each = by_namespace(names)
+        asked = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
+        rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
+        return list(zip(each, rows, strict=True))
+
+    def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
+        """Fetch the rows of a statement about some ords, with the place of their namespace; in one round trip.
+
+        An ord in a row is as its namespace knows it: see ``placed``.
+        """
+        groups = apart(namespaces, ords)
+        asked = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
+        rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
+        return [(at, found) for (at, _, _), found in zip(groups, rows, strict=True)]
+
     def transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
         def run(connection: Any) -> T:
             with connection.transaction():
@@ -323,9 +339,12 @@ class _Hold:
                 self._connection.cancel_safe(timeout=1.0)
 
 
-def among(namespaces: Sequence[str], ords: Ords) -> dict[str, Any]:
-    """Return the parameters of a statement about some ords of some namespaces."""
-    return {"namespaces": list(namespaces), "ords": np.fromiter(ords, np.int64, len(ords))}
+def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the ids of some (namespace, id) by namespace, both in order."""
+    found: dict[str, list[str]] = {}
+    for namespace, id in sorted(names):
+        found.setdefault(namespace, []).append(id)
+    return found
 
 
 def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:

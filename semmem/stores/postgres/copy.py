@@ -128,7 +128,6 @@ class _Copy:
         for table in tables:
             self.sent[table.name] = Digest()
             self._table(table)
-        postgres_tables.set_sequences(self._two, postgres_tables.sequences(self._one))
         postgres_tables.analyze(self._two, tables)
         self._index()
         self._prove(tables)

@@ -40,8 +40,7 @@ __all__ = [
 ]
 
 _AS_THEY_ARE = (
-    "namespace", "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at",
-    "version",
+    "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
 )  # fmt: skip
 
 
@@ -68,10 +67,11 @@ def memory_of(row: Any) -> Memory:
     )
 
 
-def columns_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Return rows to be written as a list for each column of ``memory``."""
+def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
+    """Return rows of one namespace, to be written, as a list for each column of ``memory``; the place is from 1 on."""
     columns: dict[str, list[Any]] = defaultdict(list)
-    for row in rows:
+    for place, row in enumerate(rows, after + 1):
+        columns["place"].append(place)
         memory = row.memory
         for field in _AS_THEY_ARE:
             columns[field].append(getattr(memory, field))

@@ -1,58 +1,190 @@
-"""Forgetting a whole namespace in PostgreSQL: the server deletes, and no entry of a posting travels to the client."""
+"""Forgetting in PostgreSQL: some memories without a trace, or a whole namespace in bounded steps.
+
+Functions take an open connection inside a transaction. Rows are locked in one order by everybody: those of memories by
+id, then the row of the namespace, then those of postings.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.stores.packed_postings import FORWARD
-from semmem.stores.postgres import write
+from semmem.model.types import Filters
+from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.encoding import filter_parameters
+from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases
 from semmem.stores.sql_files import statements
 
-__all__ = ["empty"]
+__all__ = ["DROP_STEPS", "FORGET_AT_ONCE", "begin_drop", "delete_rows", "forget", "prune", "subjects_gone"]
 
+FORGET_AT_ONCE = 5_000
+"""Memories whose entries the client holds at a time while it takes them out of the postings."""
+_OTHERS = ("history", "link", "judgement", "recall_log", "change")
 _SQL = statements("postgres")
-_AT_ONCE = 20_000
-"""Ords that one statement names."""
-_BY_ORD = ("forget_embedding", "forget_shadow", "relationship_forget", "forget_memory")
 
 
-def empty(connection: Any, namespace: str) -> int:
-    """Forget every memory of a namespace, what was derived from them, and its settings; return how many memories.
+def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+    """Remove memories and all that was derived from them; return how many whole memories.
 
-    Runs inside a transaction. Nobody else writes segments of this namespace meanwhile, so those that can be seen hold
-    memories of ours alone; what others remember in the meantime stays, whole.
+    Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
+    """
+    parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
+    if dry_run:
+        return int(connection.execute(_SQL["forget_count"], parameters).fetchone()[0])
+    selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
+    ords = [ord for _, _, ord in selected]
+    if not ords:
+        return 0
+    where = {"namespace": namespace}
+    about: list[NDArray[np.int64]] = []
+    indexed = length = 0
+    for start in range(0, len(ords), FORGET_AT_ONCE):
+        forwards, folded = delete_rows(connection, {**where, "ords": ords[start : start + FORGET_AT_ONCE]})
+        if folded:
+            connection.execute(_SQL["namespace_own"], where)
+            clear_postings(connection, namespace, folded)
+        entries = np.frombuffer(b"".join(raw for _, _, raw in forwards), dtype=FORWARD)
+        about.append(np.unique(entries["key"][entries["subject"] > 0]))
+        indexed += len(forwards)
+        length += sum(n for _, n, _ in forwards)
+    fates = {id: "forgotten" for id, part, _ in selected if part == 0}
+    _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
+    gone = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
+    if not left:
+        _clear_empty(connection, namespace)
+    elif gone:
+        note_aliases(connection, namespace, gone)
+    return len(fates)
+
+
+def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:
+    """Mark a namespace as being dropped, with its settings; return how many memories go, and the last of their numbers.
+
+    What others remember from here on stays, whole.
     """
     where = {"namespace": namespace}
-    connection.execute(_SQL["postings_own"], where)
-    connection.execute(_SQL["segments_own"], where)
-    memories, raw = connection.execute(_SQL["empty_select"], where, binary=True).fetchone()
-    ords = np.frombuffer(raw, dtype=">i8").astype(np.int64)
-    indexed = length = 0
-    about: list[NDArray[np.int64]] = []
-    for start in range(0, len(ords), _AT_ONCE):
-        which = {"namespace": namespace, "ords": ords[start : start + _AT_ONCE]}
-        pending = [ord for (ord,) in connection.execute(_SQL["forget_pending"], which)]
-        if pending:
-            forwards = {"namespace": namespace, "ords": pending}
-            for _, _, raw in connection.execute(_SQL["fold_forwards"], forwards, binary=True):
-                entries = np.frombuffer(raw, dtype=FORWARD)
-                about.append(entries["key"][entries["subject"] > 0])
-        for statement in _BY_ORD:
+    connection.execute(_SQL["drop_setting"], where)
+    row = connection.execute(_SQL["drop_begin"], where).fetchone()
+    if row is None:
+        return 0, 0
+    upto = int(row[0])
+    memories = int(connection.execute(_SQL["drop_count"], {**where, "upto": upto}).fetchone()[0])
+    if memories:
+        count_change(connection, namespace, {"memories": 0, "length": 0}, {})
+        connection.execute(_SQL["drop_said"], where)
+    return memories, upto
+
+
+def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
+    """Take some memories of a namespace away, with what was derived from them; False when there are none."""
+    bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
+    ords = [ord for (ord,) in connection.execute(_SQL["drop_select"], bounded)]
+    if not ords:
+        return False
+    which = {"namespace": namespace, "ords": ords}
+    pending = [ord for (ord,) in connection.execute(_SQL["forget_pending"], which)]
+    forwards = {"namespace": namespace, "ords": pending}
+    about = set()
+    for _, _, raw in connection.execute(_SQL["fold_forwards"], forwards, binary=True) if pending else ():
+        entries = np.frombuffer(raw, dtype=FORWARD)
+        about.update(entries["key"][entries["subject"] > 0].tolist())
+    with pipelined(connection):
+        gone = connection.execute(_SQL["drop_forward"], which)
+        for statement in ("forget_embedding", "forget_shadow", "relationship_forget", "forget_memory"):
             connection.execute(_SQL[statement], which)
-        some, long = connection.execute(_SQL["empty_forward"], which).fetchone()
-        indexed, length = indexed + some, length + long
-    if connection.execute(_SQL["empty_left"], where).fetchone()[0]:  # of others, who took our names for known
-        connection.execute(_SQL["empty_note"], where)
-        if about:
-            write.note_aliases(connection, namespace, np.unique(np.concatenate(about)).tolist())
-    connection.execute(_SQL["empty_posting"], where)
-    connection.execute(_SQL["fresh_empty"], where)
-    connection.execute(_SQL["alias_empty"], where)
-    connection.execute(_SQL["empty_setting"], where)
-    if indexed:
-        connection.execute(_SQL["tally_add"], {**where, "memories": -indexed, "length": -length})
-        connection.execute(_SQL["tally_fold"], where)
-    return int(memories)
+    indexed, length = gone.fetchone()
+    _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
+    if about and left:  # of the others, some may be read anew: they took these names for known
+        note_aliases(connection, namespace, about)
+    return True
+
+
+def _drop_names(connection: Any, namespace: str, upto: int) -> bool:
+    """Note all names that the forgotten memories were about, where others have remembered something meanwhile."""
+    _, left = count_change(connection, namespace, {"memories": 0, "length": 0}, {})
+    if left:
+        connection.execute(_SQL["drop_note"], {"namespace": namespace, "upto": upto})
+    return False
+
+
+def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
+    """Take some segments away, and what was forgotten out of those that hold others too; False when there are none."""
+    bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
+    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    if connection.execute(_SQL["drop_posting"], bounded).rowcount:
+        return True
+    mixed: dict[int, set[int]] = {}
+    for key, _, raw in connection.execute(_SQL["drop_mixed"], bounded, binary=True):
+        ords = np.frombuffer(raw, dtype=POSTING)["ord"]
+        mixed.setdefault(key, set()).update(ords[ords <= upto].tolist())
+    clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
+    return bool(mixed)
+
+
+def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
+    """Take some rows of the other tables away; False when there are none."""
+    bounded = {"namespace": namespace, "limit": FORGET_AT_ONCE}
+    with pipelined(connection):
+        sent = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
+    return any(cursor.rowcount > 0 for cursor in sent)
+
+
+def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
+    """Say that it is done; where nobody has remembered anything meanwhile, nothing is left."""
+    where = {"namespace": namespace}
+    connection.execute(_SQL["namespace_own"], where)
+    _clear_empty(connection, namespace)
+    connection.execute(_SQL["drop_end"], {**where, "upto": upto})
+    return False
+
+
+DROP_STEPS = (_drop_memories, _drop_names, _drop_postings, _drop_rest, _drop_end)
+"""How a namespace is dropped: each in a transaction of its own, as often as it returns True."""
+
+
+def prune(connection: Any, namespace: str) -> None:
+    """Take away what is left of a namespace that has been empty for a day, but for its settings."""
+    where = {"namespace": namespace}
+    if connection.execute(_SQL["namespace_prune"], where).rowcount:
+        connection.execute(_SQL["change_prune"], where)
+
+
+def _clear_empty(connection: Any, namespace: str) -> None:
+    """Take away what stays behind the last memory of a namespace: corrections, notes, numbers of segments."""
+    with pipelined(connection):
+        for statement in ("alias_empty", "correction_empty", "fresh_empty"):
+            connection.execute(_SQL[statement], {"namespace": namespace})
+
+
+def delete_rows(connection: Any, which: Mapping[str, Any]) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
+    """Delete the rows of some ords; return (ord, length, entries) of those that were indexed, and keys by ord.
+
+    The keys are of those that stand in postings: to be cleared under the lock of the namespace's row, which is taken
+    now, behind the rows of memories and those that a fold may hold.
+    """
+    with pipelined(connection):
+        waiting = connection.execute(_SQL["forget_pending"], which)
+        found = connection.execute(_SQL["forget_forward"], which, binary=True)
+        for statement in ("forget_embedding", "forget_shadow", "forget_memory", "relationship_forget"):
+            connection.execute(_SQL[statement], which)
+    pending = {ord for (ord,) in waiting.fetchall()}
+    forwards: list[tuple[int, int, bytes]] = found.fetchall()
+    return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
+
+
+def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> set[int]:
+    """Return those of the keys that forgotten memories were ``about`` and no memory is any more."""
+    if not len(about):
+        return set()
+    gone = set(about.tolist())
+    for key, raw in connection.execute(_SQL["known_subjects"], {"namespace": namespace, "keys": about}, binary=True):
+        if key is None:
+            left = np.frombuffer(raw, dtype=FORWARD)
+            gone.difference_update(left["key"][left["subject"] > 0].tolist())
+        else:
+            gone.discard(key)
+    return gone

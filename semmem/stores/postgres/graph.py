@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords
+from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords, placed
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
-from semmem.stores.postgres import write
-from semmem.stores.postgres.connection import Pooled, among
+from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
+from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
 from semmem.stores.postgres.search import known_of, labels_of
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
@@ -38,7 +38,6 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
     A pending memory stays pending. Of a folded one, only the keys that changed leave their segments, and come back in a
     segment of this transaction. What was forgotten meanwhile is left out.
     """
-    connection.execute(_SQL["postings_share"], {"namespace": namespace})
     which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in found])}
     there = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
     old = {
@@ -63,6 +62,8 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
     waiting = [(name, int8(ord), text_array(new[ord].names)) for ord in sorted(pending)]
     if waiting:
         copy_rows(connection, "pending", ("namespace", "ord", "names"), waiting)
+    longer = sum(e.length - old[ord][0] for ord, e in new.items())
+    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     _move(connection, namespace, {ord: (old[ord], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending})
     forwards = {
         "namespace": namespace,
@@ -71,11 +72,8 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
         "entries": [raw[ord] for ord in which["ords"].tolist()],
     }
     connection.execute(_SQL["reindex_forward"], forwards)
-    longer = sum(e.length - old[ord][0] for ord, e in new.items())
-    if longer:
-        connection.execute(_SQL["tally_add"], {"namespace": namespace, "memories": 0, "length": longer})
     connection.execute(_SQL["relationship_forget"], which)
-    write.write_relationships(connection, namespace, sorted(new.items()))
+    write_relationships(connection, namespace, sorted(new.items()))
     return len(new)
 
 
@@ -93,14 +91,12 @@ def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int
             come.append((ord, extraction.length, has))
             name_of = dict(zip(extraction.keys, extraction.names, strict=True))
             names += [name_of[key] for key in has["key"].tolist()]
-    if come:  # before any row of a posting, as a fold does
-        connection.execute(_SQL["segments_own"], {"namespace": namespace})
-    write.clear_postings(connection, namespace, gone)
+    clear_postings(connection, namespace, gone)
     if come:
         ords, lengths = (np.array([row[at] for row in come], dtype=np.int64) for at in (0, 1))
         sizes = np.array([len(row[2]) for row in come], dtype=np.int64)
         segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in come]), names)
-        write.copy_segments(connection, namespace, segments)
+        copy_segments(connection, namespace, segments)
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
@@ -118,39 +114,43 @@ class PostgresGraph:
     def __init__(self, pool: Pooled) -> None:
         self._pool = pool
 
-    def snapshot(self, namespaces: Collection[str]) -> tuple[str, Mapping[str, Corrections]]:
-        """Return what names this moment, and what people corrected in each namespace."""
-        rows = self._pool.rows("moment", {"namespaces": sorted(namespaces)})
-        return rows[0][0], corrections_of(rows, namespaces)
+    def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
+        """Return the number of the last change of each namespace, and what people corrected there."""
+        asked = sorted(namespaces)
+        rows = self._pool.together(*(("moment", {"namespace": n}) for n in asked))
+        found = dict(zip(asked, rows, strict=True))
+        return {n: rows[0][0] for n, rows in found.items()}, {n: corrections_of(rows) for n, rows in found.items()}
 
-    def changed_subjects(self, namespace: str, since: str) -> set[int]:
-        """Return the keys of the subjects that came or went, or were corrected, since a moment."""
-        return {key for (key,) in self._pool.rows("alias_changes", {"namespace": namespace, "moment": since})}
+    def changed_subjects(self, namespace: str, since: int) -> set[int]:
+        """Return the keys of the subjects that came or went, or were corrected, since a change."""
+        return {key for (key,) in self._pool.rows("alias_changes", {"namespace": namespace, "since": since})}
 
     def snapshot_with_subjects(
         self, keys: Mapping[str, Collection[int]]
-    ) -> tuple[str, Mapping[str, Corrections], Mapping[str, set[int]]]:
+    ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
         """Return what ``snapshot`` does, and for each namespace which of the keys some memory then has as its subject.
 
         These are the keys as people corrected them.
         """
-        some = [namespace for namespace, wanted in keys.items() if wanted]
-        asked = [{"namespace": namespace, "keys": _array(keys[namespace])} for namespace in some]
-        first, *rest = self._pool.together(
-            ("moment", {"namespaces": sorted(keys)}), *(("known_subjects_corrected", one) for one in asked)
+        spaces = sorted(keys)
+        some = [namespace for namespace in spaces if keys[namespace]]
+        rows = self._pool.together(
+            *(("moment", {"namespace": namespace}) for namespace in spaces),
+            *(("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some),
         )
-        corrections = corrections_of(first, keys)
+        first = dict(zip(spaces, rows[: len(spaces)], strict=True))
+        corrections = {namespace: corrections_of(found) for namespace, found in first.items()}
         known: dict[str, set[int]] = {namespace: set() for namespace in keys}
-        for namespace, rows in zip(some, rest, strict=True):
+        for namespace, found in zip(some, rows[len(spaces) :], strict=True):
             into = corrections[namespace]
-            known[namespace] = known_of(rows) & {into.key(at) for at in keys[namespace]}
-        return first[0][0], corrections, known
+            known[namespace] = known_of(found) & {into.key(at) for at in keys[namespace]}
+        return {namespace: found[0][0] for namespace, found in first.items()}, corrections, known
 
     def changed_and_known_subjects(
-        self, namespace: str, since: str, keys: Collection[int]
+        self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
         """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
-        asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "moment": since})]
+        asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
         if keys:
             asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
         changed, *rest = self._pool.together(*asked)
@@ -159,7 +159,7 @@ class PostgresGraph:
     def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
         """Note that older memories that mention ``keys`` are to be read again."""
         if keys:
-            self._pool.transaction(lambda c: write.note_aliases(c, namespace, keys))
+            self._pool.transaction(lambda c: note_aliases(c, namespace, keys))
 
     def unpropagated(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
         """Return (number, keys) of the names that wait; without ``all`` only what nobody looked at yet."""
@@ -167,7 +167,7 @@ class PostgresGraph:
 
     def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
         """Mark what was noted as propagated, but for the keys ``left``, which wait for maintain."""
-        parameters = {"namespace": namespace, "ids": list(numbers), "waiting": _array(left)}
+        parameters = {"namespace": namespace, "numbers": list(numbers), "waiting": _array(left)}
 
         def settle(connection: Any) -> None:
             connection.execute("SET LOCAL synchronous_commit TO off")
@@ -193,9 +193,9 @@ class PostgresGraph:
         """
 
         def work(connection: Any) -> bool:
-            connection.execute(_SQL["correct_one_by_one"], {"namespace": namespace})
-            rows = connection.execute(_SQL["moment"], {"namespaces": [namespace]}, binary=True).fetchall()
-            merged = {row[2]: (row[4], row[5]) for row in rows if row[4] is not None}
+            connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+            rows = connection.execute(_SQL["moment"], {"namespace": namespace}, binary=True).fetchall()
+            merged = {row[1]: (row[3], row[4]) for row in rows if row[3] is not None}
             parameters: dict[str, Any] = {"namespace": namespace, "key": one[0], "name": one[1]}
             keys = {one[0], *(key for key, (other, _) in merged.items() if other == one[0])}
             keys |= {merged[one[0]][0]} if one[0] in merged else set()
@@ -209,7 +209,7 @@ class PostgresGraph:
                 keys.add(target[0])
                 parameters |= {"into_key": target[0], "into_name": target[1]}
             connection.execute(_SQL["correct"], parameters)
-            write.note_aliases(connection, namespace, keys)
+            note_aliases(connection, namespace, keys)
             return True
 
         return self._pool.transaction(work)
@@ -231,9 +231,9 @@ class PostgresGraph:
                     names.append(labels[at])
                     mentioned.append(int(mentions(entries[at : at + 1])[0]))
                     subjects.append(int(entries["subject"][at] > 0))
-            merged = connection.execute(_SQL["moment"], {"namespaces": [namespace]}).fetchall()
+            merged = connection.execute(_SQL["moment"], which).fetchall()
             corrected = [
-                row[4] for row in merged if like is not None and row[4] is not None and like.lower() in row[3].lower()
+                row[3] for row in merged if like is not None and row[3] is not None and like.lower() in row[2].lower()
             ]
             parameters = {
                 **which,
@@ -255,8 +255,9 @@ class PostgresGraph:
 
     def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> list[tuple[int, int]]:
         """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
-        parameters = {"namespaces": list(namespaces), "keys": _array(keys), "limit": limit}
-        return self._pool.rows("relationships_of", parameters)
+        more = {"keys": _array(keys), "limit": limit}
+        rows = self._pool.together(*(("relationships_of", {"namespace": n, **more}) for n in namespaces))
+        return sorted({pair for found in rows for pair in found})[:limit]
 
     def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
         """Return the memories in which a relationship of one of ``keys`` was found."""
@@ -266,15 +267,21 @@ class PostgresGraph:
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
         """Return what each memory holds."""
-        heads, raw = self._pool.rows("forwards", among(namespaces, ords))[0]
-        return Forwards(*unpack_forwards(heads or b"", raw or b""))
+        found = [unpack_forwards(b"", b"")]
+        for at, ((heads, raw),) in self._pool.among("forwards", namespaces, ords):
+            own, sizes, entries = unpack_forwards(heads or b"", raw or b"")
+            found.append((placed(own, at), sizes, entries))
+        if len(found) == 2:
+            return Forwards(*found[1])
+        owners, counts, held = (np.concatenate(column) for column in zip(*found, strict=True))
+        return Forwards(owners, counts, held)
 
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
-        which = among([namespace], ords)
-        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespaces": [namespace]}}
+        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
+        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespace": namespace}}
         if neighbours:
             asked["memory_neighbours"] = which
         rows = dict(zip(asked, self._pool.together(*asked.items()), strict=True))
@@ -284,33 +291,38 @@ class PostgresGraph:
         return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
-        """Return what people read for each key."""
-        found = dict(self._pool.rows("names", {"namespaces": list(namespaces), "keys": list(keys)}))
-        missing = set(keys) - set(found)
-        if missing:
-            found |= labels_of(self._pool.rows("names_pending", {"namespaces": list(namespaces)}), missing)
+        """Return what people read for each key; where namespaces differ, in the first."""
+        wanted = {"keys": list(keys)}
+        found: dict[int, str] = {}
+        for rows in self._pool.together(*(("names", {"namespace": n, **wanted}) for n in namespaces)):
+            found = {**dict(rows), **found}
+        if missing := set(keys) - set(found):
+            for rows in self._pool.together(*(("names_pending", {"namespace": n}) for n in namespaces)):
+                found = {**labels_of(rows, missing), **found}
         return found
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
         """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
-        which = {"namespace": namespace, "ords": among((), ords)["ords"], "kind": int(Kind.NAME)}
-        rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespaces": [namespace]}))
+        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "kind": int(Kind.NAME)}
+        rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespace": namespace}))
         missing = {key for _, key, _, name in rows if name is None}
         labels = labels_of(pending, missing) if missing else {}
         return [(ord, key, weight, labels.get(key, "") if name is None else name) for ord, key, weight, name in rows]
 
     def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
-        return self._pool.rows("memory_neighbours", among(namespaces, ords))
+        rows = self._pool.among("memory_neighbours", namespaces, ords)
+        return [(placed(ord, at), placed(other, at), own) for at, held in rows for ord, other, own in held]
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
         """Return which of ``ords`` are by ``author``, ascending."""
-        rows = self._pool.rows("memory_written_by", {**among(namespaces, ords), "author": author})
-        return np.array([o for (o,) in rows], dtype=np.int64)
+        rows = self._pool.among("memory_written_by", namespaces, ords, author=author)
+        return np.array([placed(ord, at) for at, held in rows for (ord,) in held], dtype=np.int64)
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
         """Return the title of each memory."""
-        return dict(self._pool.rows("memory_titles", among(namespaces, ords)))
+        rows = self._pool.among("memory_titles", namespaces, ords)
+        return {placed(ord, at): title for at, held in rows for ord, title in held}
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
@@ -326,7 +338,7 @@ class PostgresGraph:
         self._pool.run(lambda c: c.execute(_SQL["meta_drop" if place is None else "meta_set"], parameters))
 
     def database_id(self) -> str:
-        """Return what tells this database from every other: a moment means nothing elsewhere."""
+        """Return what tells this database from every other, in which other changes may have the same numbers."""
         return str(self._pool.rows("database_id", {})[0][0])
 
     def graph_hash(self, namespace: str) -> str:
@@ -334,17 +346,14 @@ class PostgresGraph:
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
 
 
-def corrections_of(rows: Sequence[Any], namespaces: Collection[str]) -> dict[str, Corrections]:
-    """Return what people corrected in each namespace, from the rows of the statement ``moment``."""
-    found: dict[str, Corrections] = {}
-    for namespace in namespaces:
-        ours = [row[2:] for row in rows if row[1] == namespace]
-        found[namespace] = Corrections(
-            {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
-            frozenset(key for key, _, into, _ in ours if into is None),
-            {key: name for key, name, _, _ in ours},
-        )
-    return found
+def corrections_of(rows: Sequence[Any]) -> Corrections:
+    """Return what people corrected in a namespace, from the rows of the statement ``moment``."""
+    ours = [row[1:] for row in rows if row[1] is not None]
+    return Corrections(
+        {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
+        frozenset(key for key, _, into, _ in ours if into is None),
+        {key: name for key, name, _, _ in ours},
+    )
 
 
 def _literal(text: str) -> str:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.postgres.errors import gone, starting, told_at_connect, told_at_work, too_old, without
 from semmem.stores.sql_files import migrations, statements
+from semmem.stores.sql_files import too_old as outdated
 
 __all__ = ["apply", "create", "migrate", "number"]
 
@@ -24,7 +25,8 @@ def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, 
     query. ``before`` is called with (connection, its number, the newest) before an older schema is changed; what it
     raises is raised, and nothing is changed. A server that is starting or recovering is waited for, ``start_timeout_s``
     in all. Where ``conninfo`` is a function it is called before every try, so that it can start a server that has gone
-    meanwhile. Raises SchemaTooNew when a newer semmem migrated it, StoreUnavailable when the server cannot be reached,
+    meanwhile. Raises SchemaTooNew when a newer semmem migrated it, SchemaTooOld when it must
+    be exported and imported, StoreUnavailable when the server cannot be reached,
     it or pgvector is too old, or pgvector or the rights are missing, and InvalidInput when libpq cannot read
     ``conninfo``.
     """
@@ -93,6 +95,8 @@ def _migrate(connection: Any, before: Before | None = None) -> int:
             raise SchemaTooNew(
                 f"This store has schema {found} and this semmem knows {newest}; upgrade with: pip install -U semmem"
             )
+        if (old := outdated("This store", found, "postgres")) is not None:
+            raise SchemaTooOld(old)
         if found == 0:
             _prepare(connection)
         elif before is not None and found < newest:

@@ -8,15 +8,14 @@ takes them in.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.encoded import maker
-from semmem.model.exchange import BEHIND, LAST, Scope, Turn
+from semmem.model.exchange import BEHIND, LAST, Kinds, Scope, Turn, placed
 from semmem.stores.packed_postings import FORWARD
 from semmem.stores.postgres.connection import session_setting
 from semmem.stores.postgres.encoding import Vector
@@ -25,6 +24,7 @@ from semmem.stores.sql_files import statements
 __all__ = [
     "INDEX_FROM",
     "facts_asked",
+    "facts_of",
     "index",
     "known_of",
     "labels_of",
@@ -32,6 +32,7 @@ __all__ = [
     "made_by",
     "nearest",
     "postings_asked",
+    "settings_together",
     "sorted_rows",
     "turns_of",
 ]
@@ -51,34 +52,33 @@ _TAKEN_IN = 5_000
 _WIDEST = 4_000
 
 
-def facts_asked(namespaces: Sequence[str], keys: Collection[str]) -> dict[str, Any]:
+def facts_asked(namespace: str, keys: Collection[str]) -> dict[str, Any]:
     """Return the parameters of the statement ``memory_kinds``."""
-    return {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+    return {"namespace": namespace, "keys": list(keys), "last": LAST, "behind": BEHIND}
 
 
-def postings_asked(namespaces: Sequence[str], keys: Collection[int], max_df: int | None) -> dict[str, Any]:
-    """Return the parameters of the statement ``postings``."""
+def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
+    """Return what each namespace has, from the rows of the statement ``memory_kinds`` by namespace."""
+    return Kinds.of(list(rows), [(namespace, *row) for namespace, found in rows.items() for row in found])
+
+
+def postings_asked(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
+    """Return the parameters of the statement ``postings``, but for the namespace."""
     wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
-    return {"namespaces": list(namespaces), "keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
+    return {"keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
-def sorted_rows(
-    rows: Sequence[Any],
-) -> tuple[dict[str, tuple[int, int]], dict[str, list[tuple[int, int, bytes]]], dict[str, tuple[bytes, bytes]]]:
-    """Return by namespace the totals, the pending memories and the packed postings of the statement ``postings``."""
-    totals: dict[str, tuple[int, int]] = {}
-    pending: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
-    folded: dict[str, tuple[bytes, bytes]] = {}
-    for what, namespace, n, length, heads, raw in rows:
+def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
+    """Return the totals, the pending memories and the packed postings of the statement ``postings``."""
+    totals, pending, folded = (0, 0), [], (b"", b"")
+    for what, n, length, heads, raw in rows:
         if what == 0:
-            totals[namespace] = (n, length)
+            totals = (n, length)
         elif what == 1:
-            pending[namespace].append((n, length, raw))
-        else:
-            folded[namespace] = (heads, raw)
-    for waiting in pending.values():
-        waiting.sort()
-    return totals, pending, folded
+            pending.append((n, length, raw))
+        elif heads is not None:
+            folded = (heads, raw)
+    return totals, sorted(pending), folded
 
 
 def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
@@ -100,6 +100,13 @@ def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]
     return found
 
 
+def settings_together(settings: Sequence[str]) -> str | None:
+    """Return the settings of several namespaces as one JSON array, None where there are none."""
+    if len(settings) < 2:
+        return settings[0] if settings else None
+    return json.dumps([row for each in settings for row in json.loads(each)])
+
+
 def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
     """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
     held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
@@ -114,9 +121,13 @@ def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: i
     A scope never makes this return too few: what the index found outside it is made up for by an exact scan. Nothing is
     found where the vector is of another embedder than the one that fills the store.
     """
+    if len(scope.namespaces) > 1:
+        each = (nearest(connection, scope.within(n), vector, depth) for n in scope.namespaces)
+        together = ((placed(ord, at), cosine) for at, rows in enumerate(each) for ord, cosine in rows)
+        return sorted(together, key=lambda row: (-row[1], row[0]))[:depth]
     excluded = 0 if scope.excluded is None else len(scope.excluded)
     parameters = {
-        "namespaces": list(scope.namespaces),
+        "namespace": scope.namespaces[0],
         "vector": Vector(vector),
         "depth": depth + excluded,
         "embedder": made_by(vector),

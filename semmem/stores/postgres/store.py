@@ -10,21 +10,34 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg import Error, sql
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import SemmemError, StoreUnavailable
-from semmem.model.exchange import MOST_TURNS, Extraction, Head, Kinds, Ords, Postings, Row, Scope, Stored, Turn, Written
+from semmem.model.exchange import (
+    MOST_TURNS,
+    Extraction,
+    Head,
+    Kinds,
+    Ords,
+    Postings,
+    Row,
+    Scope,
+    Stored,
+    Turn,
+    Written,
+    placed,
+)
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
-from semmem.stores.postgres import forget, search, write
-from semmem.stores.postgres.connection import Pooled, among, pipelined_transaction, session_setting
+from semmem.stores.postgres import forget, postings, search, write
+from semmem.stores.postgres.connection import Pooled, pipelined_transaction, session_setting
 from semmem.stores.postgres.encoding import filter_parameters, memory_of
-from semmem.stores.postgres.few import are_few
 from semmem.stores.postgres.graph import PostgresGraph, corrections_of, reindex
-from semmem.stores.postgres.search import facts_asked, postings_asked, sorted_rows
+from semmem.stores.postgres.search import facts_asked, facts_of, postings_asked, settings_together, sorted_rows
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
@@ -61,16 +74,20 @@ class PostgresStore(Pooled):
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
-        few = are_few(rows) and psycopg.Pipeline.is_supported()
+        few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int]] = {}
         lost: list[bool] = []
 
         def run(connection: Any) -> Written:
             if lost:
                 with connection.transaction():
-                    return _write_again(connection, rows, on_conflict)
-            with pipelined_transaction(connection) if few else connection.transaction():
-                return write.write(connection, rows, on_conflict, backlog if few else None)
+                    return write.write_again(connection, rows, on_conflict)
+            if few:
+                with pipelined_transaction(connection):
+                    return write.write(connection, rows, on_conflict, backlog)
+            numbers = write.numbers_for(connection, rows)  # not in the transaction: others would wait for all of it
+            with connection.transaction():
+                return write.write(connection, rows, on_conflict, numbers=numbers)
 
         written = self.run(run, on_loss=lambda: lost.append(True))
         try:
@@ -86,7 +103,7 @@ class PostgresStore(Pooled):
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
-        rows = self.rows("memory_stored", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
+        rows = (row for _, found in self.named("memory_stored", names) for row in found)
         return {(row[0], row[1]): Stored(memory_of(row[:-1]), bytes(row[-1])) for row in rows}
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
@@ -95,11 +112,11 @@ class PostgresStore(Pooled):
         ``backlog`` are the numbers of both, if a writer has just read them.
         """
         pending, fresh = backlog or self.rows("backlog", {"namespace": namespace})[0]
-        if pending >= write.FOLD_AT:
-            self.transaction(partial(write.fold, namespace=namespace))
+        if pending >= postings.FOLD_AT:
+            self.transaction(partial(postings.fold, namespace=namespace))
             fresh += 1
-        if fresh >= write.COMPACT_AT:
-            self.transaction(partial(write.compact, namespace=namespace))
+        if fresh >= postings.COMPACT_AT:
+            self.transaction(partial(postings.compact, namespace=namespace))
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
@@ -107,7 +124,7 @@ class PostgresStore(Pooled):
 
         def work(connection: Any) -> int:
             # Where the answer to a commit was lost, the work is done again and finds nothing left to count.
-            counts.append(write.forget(connection, namespace, id, filters, dry_run=dry_run))
+            counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run))
             return max(counts)
 
         return self.transaction(work)
@@ -116,22 +133,28 @@ class PostgresStore(Pooled):
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True)
-        counts: list[int] = []
+        count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
+        self._drop(namespace, upto)
+        return count
 
-        def work(connection: Any) -> int:
-            counts.append(forget.empty(connection, namespace))  # see forget for why it is the largest
-            return max(counts)
-
-        return self.transaction(work)
+    def _drop(self, namespace: str, upto: int) -> None:
+        """Take away what has a number up to ``upto``, in transactions of bounded size; maintain goes on with it."""
+        for step in forget.DROP_STEPS if upto else ():
+            while self.transaction(partial(step, namespace=namespace, upto=upto)):
+                pass
 
     def maintain(self) -> Mapping[str, int]:
         """Fold every pending memory and join small posting segments."""
         folded = joined = 0
+        for namespace, upto in self.rows("drop_unfinished", {}):
+            self._drop(namespace, upto)
+        for (namespace,) in self.rows("namespace_forgotten", {}):
+            self.transaction(partial(forget.prune, namespace=namespace))
         for (namespace,) in self.rows("pending_namespaces", {}):
-            while count := self.transaction(partial(write.fold, namespace=namespace)):
+            while count := self.transaction(partial(postings.fold, namespace=namespace)):
                 folded += count
-        for (namespace,) in self.rows("posting_namespaces", {}):
-            joined += self.transaction(partial(write.compact, namespace=namespace, everything=True))
+        for (namespace,) in self.rows("namespace_names", {}):
+            joined += self.transaction(partial(postings.compact, namespace=namespace, everything=True))
         self.run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
         indexed = self._indexed(self.vectors.embedder())
         return {"folded": folded, "joined": joined, "indexed": indexed}
@@ -180,15 +203,15 @@ class PostgresStore(Pooled):
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
-        return {r[-1]: memory_of(r) for r in self.rows("memory_by_ords", among(namespaces, ords))}
+        rows = self.among("memory_by_ords", namespaces, ords)
+        return {placed(row[-1], at): memory_of(row) for at, found in rows for row in found}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
-        asked = sorted(names)
-        parameters = {"namespaces": [n for n, _ in asked], "ids": [i for _, i in asked]}
-        return {(r[0], r[1]): (memory_of(r[:-1]), r[-1]) for r in self.rows("memory_wholes", parameters)}
+        rows = (row for _, found in self.named("memory_wholes", names) for row in found)
+        return {(row[0], row[1]): (memory_of(row[:-1]), row[-1]) for row in rows}
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
@@ -197,11 +220,14 @@ class PostgresStore(Pooled):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return what fusion needs of each candidate; forgotten ones are left out."""
-        return {r[0]: Head(*r) for r in self.rows("memory_heads", among(namespaces, ords))}
+        rows = self.among("memory_heads", namespaces, ords)
+        heads = (Head(placed(row[0], at), *row[1:]) for at, found in rows for row in found)
+        return {head.ord: head for head in heads}
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
-        return dict(self.rows("memory_texts", among(namespaces, ords)))
+        rows = self.among("memory_texts", namespaces, ords)
+        return {placed(ord, at): text for at, found in rows for ord, text in found}
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
@@ -215,26 +241,34 @@ class PostgresStore(Pooled):
         names: Collection[str] | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also kinds and corrections."""
-        where = {"namespaces": list(namespaces)}
-        asked: dict[str, Mapping[str, Any]] = {} if filters else {"memory_size": where}
+        each: dict[str, Mapping[str, Any]] = {} if filters else {"memory_size": {}}
         if exclude:
-            asked["memory_excluded"] = {**where, "ids": list(exclude)}
+            each["memory_excluded"] = {"ids": list(exclude)}
+        asked = [(name, {"namespace": n, **more}) for n in namespaces for name, more in each.items()]
         if names is not None:
-            asked |= {"memory_kinds": facts_asked(namespaces, names), "moment": where}
-        rows = dict(zip(asked, self.together(*asked.items()), strict=True)) if asked else {}
-        allowed = None
+            asked += [("memory_kinds", facts_asked(n, names)) for n in namespaces]
+            asked += [("moment", {"namespace": n}) for n in namespaces]
+        found: dict[str, dict[str, list[Any]]] = {}
+        for (name, sent), held in zip(asked, self.together(*asked) if asked else (), strict=True):
+            found.setdefault(name, {})[sent["namespace"]] = held
+        allowed = excluded = None
         if filters:
-            parameters = {**where, **filter_parameters(filters)}
-            size, raw, settings = self._planned("memory_scope", parameters)[0]
-            allowed = np.frombuffer(raw, dtype=">i8").astype(np.int64)
+            parameters = filter_parameters(filters)
+            within = [self._planned("memory_scope", {"namespace": n, **parameters})[0] for n in namespaces]
+            packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, _ in within]
+            allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
+            sized = [(size, settings) for size, _, settings in within]
         else:
-            size, settings = rows["memory_size"][0]
-        excluded = np.array([o for (o,) in rows["memory_excluded"]], dtype=np.int64) if exclude else None
-        scope = Scope(namespaces, int(size), allowed, excluded, settings=settings)
+            sized = [found["memory_size"][n][0] for n in namespaces]
+        if exclude:
+            gone = (placed(o, at) for at, n in enumerate(namespaces) for (o,) in found["memory_excluded"][n])
+            excluded = np.array(list(gone), dtype=np.int64)
+        settings = settings_together([settings for _, settings in sized if settings is not None])
+        scope = Scope(namespaces, sum(int(size) for size, _ in sized), allowed, excluded, settings=settings)
         if names is None:
             return scope
-        kinds = Kinds.of(namespaces, rows["memory_kinds"])
-        return replace(scope, kinds=kinds, corrections=corrections_of(rows["moment"], namespaces))
+        corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}
+        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections)
 
     def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
         """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""
@@ -265,50 +299,50 @@ class PostgresStore(Pooled):
         """
         if not shared:
             return self.postings_of(namespaces, (keys, max_df))[0]
-        asked = postings_asked(namespaces, keys, max_df)
+        asked = postings_asked(keys, max_df)
         given = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), asked["keys"])
-        totals, waiting, folded = sorted_rows(self.rows("postings_shared", {**asked, "pending": given}))
-        found = {}
-        for namespace in namespaces:
-            met = pending_keys(waiting[namespace], asked["keys"])
-            packed = folded.get(namespace, (b"", b""))
-            if np.array_equal(met, given):
-                groups = unpack_postings(*packed, waiting[namespace], met, asked["max_df"])
-            elif len(given):  # somebody has written, or folded, since they were read
-                return self.postings(namespaces, keys, max_df=max_df, shared=True)
-            else:  # a key of one folded memory and one pending one is shared after all
-                groups = unpack_postings(*packed, [], met, asked["max_df"])
-                whole = self.postings([namespace], met, max_df=max_df)[namespace]
-                groups = join_groups(groups, (whole.keys, whole.sizes, whole.entries), met)
-            found[namespace] = Postings(*totals.get(namespace, (0, 0)), *groups)
-        return found
+        return {namespace: self._shared(namespace, asked, given) for namespace in namespaces}
+
+    def _shared(self, namespace: str, asked: Mapping[str, Any], given: NDArray[np.int64]) -> Postings:
+        """Return the postings of keys that several memories have; ``given`` are those that pending ones have."""
+        rows = self.rows("postings_shared", {**asked, "namespace": namespace, "pending": given})
+        totals, waiting, packed = sorted_rows(rows)
+        met = pending_keys(waiting, asked["keys"])
+        if np.array_equal(met, given):
+            return Postings(*totals, *unpack_postings(*packed, waiting, met, asked["max_df"]))
+        if len(given):  # somebody has written, or folded, since they were read
+            return self._shared(namespace, asked, given[:0])
+        groups = unpack_postings(*packed, [], met, asked["max_df"])
+        # a key of one folded memory and one pending one is shared after all
+        whole = self.postings([namespace], met, max_df=asked["max_df"])[namespace]
+        return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), met))
 
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return what ``postings`` does for each (keys, max_df), in one round trip."""
-        each = [postings_asked(namespaces, keys, max_df) for keys, max_df in asked]
-        found = []
-        for rows, parameters in zip(self.together(*(("postings", one) for one in each)), each, strict=True):
+        each = [(n, postings_asked(keys, max_df)) for keys, max_df in asked for n in namespaces]
+        sent = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
+        found: list[dict[str, Postings]] = [{} for _ in asked]
+        for at, ((namespace, given), rows) in enumerate(zip(each, self.together(*sent), strict=True)):
             totals, waiting, folded = sorted_rows(rows)
-            of = {
-                n: unpack_postings(*folded.get(n, (b"", b"")), waiting[n], parameters["keys"], parameters["max_df"])
-                for n in namespaces
-            }
-            found.append({n: Postings(*totals.get(n, (0, 0)), *groups) for n, groups in of.items()})
+            groups = unpack_postings(*folded, waiting, given["keys"], given["max_df"])
+            found[at // len(namespaces)][namespace] = Postings(*totals, *groups)
         return found
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
-        return Kinds.of(namespaces, self.rows("memory_kinds", facts_asked(namespaces, keys)))
+        rows = self.together(*(("memory_kinds", facts_asked(n, keys)) for n in namespaces))
+        return facts_of(dict(zip(namespaces, rows, strict=True)))
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
-        return [Turn(*row) for row in self.rows("memory_turns", {**among(namespaces, ords), "limit": MOST_TURNS + 1})]
+        rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
+        return [Turn(*row)._replace(ord=placed(row[1], at)) for at, held in rows for row in held]
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
-        return sorted(namespace for (namespace,) in self.rows("posting_namespaces", {}))
+        return sorted(namespace for (namespace,) in self.rows("namespace_names", {}))
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
         """Let memories hold what was found in them anew; see semmem.stores.postgres.graph.reindex."""
@@ -363,24 +397,3 @@ def _rewrite(connection: Any, table: str) -> None:
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
         raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")
-
-
-def _write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
-    """Store a batch whose connection was lost, perhaps after the commit: what that one stored counts as written now."""
-    wholes = {row.name: row for row in rows if row.part == 0}
-    names = {"namespaces": [n for n, _ in wholes], "ids": [i for _, i in wholes]}
-    found = connection.execute(_SQL["memory_written"], names).fetchall()
-    done = {
-        (namespace, id)
-        for namespace, id, part, version, _, payload in found
-        if part == 0 and version == wholes[namespace, id].memory.version and payload == wholes[namespace, id].payload
-    }
-    written = write.write(connection, [row for row in rows if row.name not in done], on_conflict)
-    replaced = {name for name in done if wholes[name].replaces is not None}
-    ords = {(namespace, id, part): ord for namespace, id, part, _, ord, _ in found if (namespace, id) in done}
-    return replace(
-        written,
-        new=written.new | (done - replaced),
-        replaced=written.replaced | replaced,
-        ords={**written.ords, **ords},
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,15 +33,12 @@ __all__ = [
     "delete",
     "digest",
     "end_of_range",
-    "follow_rows",
     "hashes",
     "holds",
     "index_vectors",
     "indexed",
     "load",
     "read",
-    "sequences",
-    "set_sequences",
     "snapshot",
     "tables",
 ]
@@ -262,30 +259,6 @@ def clear(connection: Any, all: Sequence[Table]) -> None:
 def analyze(connection: Any, all: Sequence[Table]) -> None:
     """Let the planner know how large the tables are."""
     connection.execute(_composed("move_analyze", tables=_places(all)))
-
-
-def sequences(connection: Any) -> dict[str, tuple[int, bool]]:
-    """Return (last value, whether it was given out) of each sequence."""
-    found = {}
-    for (name,) in connection.execute(_SQL["move_sequences"]).fetchall():
-        found[name] = connection.execute(_composed("move_sequence", sequence=sql.Identifier(_SCHEMA, name))).fetchone()
-    return found
-
-
-def set_sequences(connection: Any, wanted: Mapping[str, Sequence[Any]]) -> None:
-    """Let each sequence go on where another one stands."""
-    for name, (value, called) in wanted.items():
-        place = sql.Identifier(_SCHEMA, name).as_string(connection)
-        connection.execute(_SQL["move_sequence_set"], {"sequence": place, "value": value, "called": called})
-
-
-def follow_rows(connection: Any) -> None:
-    """Let each sequence go on behind the rows that are there, and behind where it stands already."""
-    standing = sequences(connection)
-    for name, top in connection.execute(_SQL["move_sequence_tops"]).fetchall():
-        last, called = standing[name]
-        if top is not None and (top > last or not called):
-            set_sequences(connection, {name: (max(top, last), True)})
 
 
 def indexed(connection: Any) -> bool:

@@ -19,11 +19,11 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.encoded import maker
 from semmem.model.errors import EmbedderReplaced, StoreUnavailable
-from semmem.model.exchange import MOST_TURNS, PLACE, Ords, Ranking, Scope, Turn
+from semmem.model.exchange import MOST_TURNS, PLACE, Ords, Ranking, Scope, Turn, placed
 from semmem.model.protocols import Embed
 from semmem.model.types import Memory
 from semmem.stores.postgres import search
-from semmem.stores.postgres.connection import Pooled, agree, among
+from semmem.stores.postgres.connection import Pooled, agree
 from semmem.stores.postgres.encoding import Vector, memory_of
 from semmem.stores.sql_files import statements
 
@@ -102,8 +102,9 @@ class PostgresVectors:
 
     def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        asked = {**among(namespaces, ords), "vector": Vector(vector), "embedder": search.made_by(vector)}
-        found = dict(self._pool.rows("similarities", asked))
+        more = {"vector": Vector(vector), "embedder": search.made_by(vector)}
+        rows = self._pool.among("similarities", namespaces, ords, **more)
+        found = {placed(ord, at): value for at, held in rows for ord, value in held}
         self._compare(vector, bool(found))
         return found
 
@@ -117,21 +118,24 @@ class PostgresVectors:
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
-        asked = {**among(namespaces, ords), "limit": MOST_TURNS + 1, "embedder": search.made_by(like)}
-        turns, held, found = search.turns_of(self._pool.rows("memory_turns_vectors", asked), len(like))
+        more = {"limit": MOST_TURNS + 1, "embedder": search.made_by(like)}
+        found = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
+        rows = [(row[0], placed(row[1], at), *row[2:]) for at, held in found for row in held]
+        turns, owners, values = search.turns_of(rows, len(like))
         if 0 < len(turns) <= MOST_TURNS:
-            self._compare(like, bool(len(held)))
-        return turns, held, found
+            self._compare(like, bool(len(owners)))
+        return turns, owners, values
 
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
-        if scope.allowed is not None or scope.excluded is not None or scope.size >= search.INDEX_FROM:
+        narrowed = scope.allowed is not None or scope.excluded is not None
+        if narrowed or len(scope.namespaces) > 1 or scope.size >= search.INDEX_FROM:
             ranking = self.nearest(scope, vector, depth)
             return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
         asked = {
-            "namespaces": list(scope.namespaces),
+            "namespace": scope.namespaces[0],
             "vector": Vector(vector),
             "depth": depth,
             "embedder": search.made_by(vector),
@@ -147,18 +151,22 @@ class PostgresVectors:
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
-        asked = {**among(namespaces, ords), "embedder": None if like is None else search.made_by(like)}
-        heads, raw = self._pool.rows("embedding_vectors", asked)[0]
-        if heads is None:
+        by = None if like is None else search.made_by(like)
+        held, packed = [], b""
+        for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, ords, embedder=by):
+            if heads is not None:
+                held.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
+                packed += raw
+        if not held:
             self._compare(like, False)
             return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
-        found = np.frombuffer(heads, dtype=">i8").astype(np.int64)
-        rows = np.frombuffer(raw, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
+        found = np.concatenate(held)
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
         return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
 
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
-        rows = self._pool.rows("memory_vectors", {"namespaces": [n for n, _ in names], "ids": [i for _, i in names]})
+        rows = ((n, *row) for n, found in self._pool.named("memory_vectors", names) for row in found)
         return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
 
     # ------------------------------------------------------------------ filling in
@@ -312,9 +320,13 @@ def _missing(connection: Any, after: tuple[str, int], limit: int, table: str) ->
 
 
 def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: str, lock: str) -> None:
-    parameters = {
-        "namespaces": [namespace for namespace, _, _ in rows],
-        "ords": [ord for _, ord, _ in rows],
-        "vectors": [search.literal(vector) for _, _, vector in rows],
-    }
-    connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
+    for namespace in sorted({namespace for namespace, _, _ in rows}):
+        ours = [(ord, vector) for n, ord, vector in rows if n == namespace]
+        parameters = {
+            "namespace": namespace,
+            "ords": [ord for ord, _ in ours],
+            "vectors": [search.literal(vector) for _, vector in ours],
+        }
+        connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
+        if table == _TABLE:
+            connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})

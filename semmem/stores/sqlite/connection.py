@@ -12,16 +12,25 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from semmem.files import claimed
 from semmem.model.clock import standing
-from semmem.model.errors import InvalidInput, SchemaTooNew, SemmemError, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import (
+    InvalidInput,
+    SchemaTooNew,
+    SchemaTooOld,
+    SemmemError,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
+from semmem.model.exchange import Ords, apart
 from semmem.model.filters import contains
-from semmem.stores.sql_files import migrations, statements
+from semmem.stores.sql_files import migrations, statements, too_old
 
 __all__ = ["APPLICATION", "Filed", "is_busy", "migrate", "sentence"]
 
@@ -86,6 +95,14 @@ class Filed:
         """Fetch all rows of one named statement; lists and tuples among the parameters travel as JSON."""
         given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
         return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
+
+    def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
+        """Fetch the rows of a statement about some ords, with the place of their namespace.
+
+        An ord in a row is as its namespace knows it: see ``placed``.
+        """
+        groups = apart(namespaces, ords)
+        return [(at, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for at, n, o in groups]
 
     def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` so that all its statements see one moment."""
@@ -291,7 +308,8 @@ def migrate(connection: sqlite3.Connection, place: str) -> int:
     """Bring the schema of the file up to date and return its number.
 
     Any number of processes may call this at once: they queue on the write lock. A schema that is up to date is only
-    read. Raises SchemaTooNew when a newer semmem migrated it, InvalidInput when the file belongs to another program.
+    read. Raises SchemaTooNew when a newer semmem migrated it, SchemaTooOld when it must be exported and imported, and
+    InvalidInput when the file belongs to another program.
     """
     known = migrations("sqlite")
     newest = known[-1][0]
@@ -326,6 +344,8 @@ def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
     if connection.execute(sql["migration_exists"]).fetchone() is None:
         return 0
     number = int(connection.execute(sql["migration_number"]).fetchone()[0])
+    if (old := too_old(place, number, "sqlite")) is not None:
+        raise SchemaTooOld(old)
     if number > newest:
         raise SchemaTooNew(
             f"{place} has schema {number} and this semmem knows {newest}; upgrade with: pip install -U semmem"

@@ -33,6 +33,7 @@ from semmem.model.exchange import (
     Stored,
     Turn,
     Written,
+    placed,
 )
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
@@ -42,6 +43,7 @@ from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, microsecond, token
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["SqliteStore"]
@@ -119,7 +121,10 @@ class SqliteStore(Filed):
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True)
-        return self._writing(lambda c: write.empty(c, namespace))
+        memories, upto = self._writing(lambda c: write.begin_drop(c, namespace))
+        while self._writing(lambda c: write.drop(c, namespace, upto)):
+            pass
+        return memories
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
         """Let memories match what was found in them anew; return how many were changed."""
@@ -136,6 +141,7 @@ class SqliteStore(Filed):
             return pieces - 1
 
         joined = self._writing(join)
+        self._writing(write.prune)
         self._run(lambda c: c.execute("PRAGMA optimize").fetchall())
         self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         return {"joined": joined}
@@ -182,7 +188,8 @@ class SqliteStore(Filed):
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
-        return {r[-1]: _memory(r) for r in self._rows("memory_by_ords", _among(namespaces, ords))}
+        rows = self.among("memory_by_ords", namespaces, ords)
+        return {placed(row[-1], at): _memory(row) for at, held in rows for row in held}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
@@ -198,8 +205,11 @@ class SqliteStore(Filed):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return what fusion needs of each candidate; forgotten ones are left out."""
-        rows = self._rows("memory_heads", _among(namespaces, ords))
-        return {r[0]: Head(*r[:-2], *(at / 1e6 for at in r[-2:])) for r in rows}
+        rows = self.among("memory_heads", namespaces, ords)
+        heads = (
+            Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, held in rows for r in held
+        )
+        return {head.ord: head for head in heads}
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
@@ -225,12 +235,15 @@ class SqliteStore(Filed):
 
         allowed = excluded = None
         where = {"namespaces": list(namespaces)}
+
+        def found(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
+            each = [self._rows(statement, {"namespace": n, **parameters}) for n in namespaces]
+            return np.array([placed(o, at) for at, rows in enumerate(each) for (o,) in rows], dtype=np.int64)
+
         if exclude:
-            gone = {o for (o,) in self._rows("memory_excluded", {**where, "ids": list(exclude)})}
-            excluded = np.array(sorted(gone), dtype=np.int64)
+            excluded = found("memory_excluded", {"ids": list(exclude)})
         if filters:
-            rows = self._rows("memory_scope", {**where, **filter_parameters(filters)})
-            allowed = np.array([o for (o,) in rows], dtype=np.int64)
+            allowed = found("memory_scope", filter_parameters(filters))
             size = len(allowed)
         else:
             size = int(self._rows("memory_size", where)[0][0])
@@ -251,9 +264,12 @@ class SqliteStore(Filed):
         wanted = sorted(set(keys))
 
         def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
-            tallies = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps(list(namespaces))}).fetchall()
             found = {}
-            for namespace, number, memories, length in tallies:
+            for namespace in namespaces:
+                held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
+                if held is None:
+                    continue
+                number, memories, length = held
                 matches = []
                 for key in wanted:
                     ords, lengths = connection.execute(
@@ -275,7 +291,8 @@ class SqliteStore(Filed):
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
-        return dict(self._rows("memory_texts", _among(namespaces, ords)))
+        rows = self.among("memory_texts", namespaces, ords)
+        return {placed(ord, at): text for at, held in rows for ord, text in held}
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
@@ -285,13 +302,14 @@ class SqliteStore(Filed):
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
-        rows = self._rows("memory_turns", {**_among(namespaces, ords), "limit": MOST_TURNS + 1})
+        rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
         return [
             Turn(
-                n, ord, session, author, bool(asks), _month(at // _DAY), id, part, importance, content, at / 1e6,
-                updated / 1e6,
+                n, placed(ord, place), session, author, bool(asks), _month(at // _DAY), id, part, importance, content,
+                at / 1e6, updated / 1e6,
             )
-            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
+            for place, held in rows
+            for n, ord, session, author, asks, at, id, part, importance, content, updated in held
         ]  # fmt: skip
 
     # ------------------------------------------------------------------ settings of a namespace
@@ -309,10 +327,6 @@ class SqliteStore(Filed):
             connection.executemany(_SQL["setting_set"], values)
 
         self._writing(work)
-
-
-def _among(namespaces: Sequence[str], ords: Ords) -> dict[str, Any]:
-    return {"namespaces": list(namespaces), "ords": [int(o) for o in ords]}
 
 
 def _memory(row: Any) -> Memory:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,12 +20,26 @@ from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import author_key
 
-__all__ = ["at_microsecond", "empty", "filter_parameters", "forget", "microsecond", "reindex", "token", "write"]
+__all__ = [
+    "at_microsecond",
+    "begin_drop",
+    "drop",
+    "filter_parameters",
+    "forget",
+    "microsecond",
+    "prune",
+    "reindex",
+    "token",
+    "write",
+]
 
 _SQL = statements("sqlite")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_REPEATS = 65_535
+_ORD_BITS = 40
+_AT_ONCE = 5_000
+"""Memories of a dropped namespace that one transaction takes away."""
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
 
 
@@ -62,13 +77,19 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     unchanged: set[tuple[str, str]] = set()
     conflicts: set[tuple[str, str]] = set()
     replaced: set[tuple[str, str]] = set()
+    went: Counter[str] = Counter()
+    shorter: Counter[str] = Counter()
+    numbers = _numbers(connection, rows)
     for name, row in wholes.items():
         if row.replaces is not None:
-            if not _take_out(connection, name, row.replaces):
+            gone = _take_out(connection, name, row.replaces)
+            if gone is None:
                 conflicts.add(name)
                 continue
             replaced.add(name)
-        ord = _insert(connection, row)
+            went[name[0]] += gone[0]
+            shorter[name[0]] += gone[1]
+        ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
             continue
@@ -84,90 +105,135 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     new = {(namespace, id) for namespace, id, _ in ords}
     for row in rows:
         if row.part > 0 and row.name in new:
-            ord = _insert(connection, row)
+            ord = _insert(connection, row, numbers)
             assert ord is not None
             ords[(*row.name, row.part)] = ord
     indexed = [(ords[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
     for namespace in sorted({r.memory.namespace for _, r in indexed}):
-        connection.execute(_SQL["tally_claim"], {"namespace": namespace})
-        number = _number(connection, namespace)
+        number = numbers[namespace][0]
         held = [(o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None]
         connection.executemany(
-            _SQL["lexical_insert"], [{"ord": ord, "tokens": _tokens(number, found)} for ord, found in held]
+            _SQL["lexical_insert"],
+            [{"row": _row(number, ord), "tokens": _tokens(number, found)} for ord, found in held],
         )
-        _count(connection, namespace, len(held), sum(found.length for _, found in held))
+        length = sum(found.length for _, found in held) - shorter[namespace]
+        fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
+        _count(connection, namespace, len(held) - went[namespace], length, fates)
     return Written(
         frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, replaced=frozenset(replaced)
     )
 
 
-def _take_out(connection: sqlite3.Connection, name: tuple[str, str], version: int) -> bool:
-    """Remove a memory that another takes the place of; False, and nothing is done, unless it is of that version."""
+def _row(number: int, ord: int) -> int:
+    """Return the row of a memory in the namespace of that number."""
+    return (number << _ORD_BITS) + ord
+
+
+def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, tuple[int, Iterator[int]]]:
+    """Take numbers for ``rows``; return for each namespace its own, and those of its rows in order."""
+    taken = {}
+    for namespace, size in sorted(Counter(row.memory.namespace for row in rows).items()):
+        asked = {"namespace": namespace, "count": size}
+        number, last = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
+        taken[namespace] = number, iter(range(last - size + 1, last + 1))
+    return taken
+
+
+def _take_out(connection: sqlite3.Connection, name: tuple[str, str], version: int) -> tuple[int, int] | None:
+    """Remove a memory that another takes the place of; None, and nothing is done, unless it is of that version.
+
+    Returns how many were indexed, and their length.
+    """
     rows = connection.execute(_SQL["replace_select"], {"namespace": name[0], "id": name[1]}).fetchall()
     if not rows or rows[0][:2] != (version, 0):
-        return False
-    _remove(connection, name[0], [row[2:] for row in rows])
-    return True
+        return None
+    return _remove(connection, [row[2:] for row in rows])
 
 
-def _remove(connection: sqlite3.Connection, namespace: str, rows: Sequence[tuple[int, int, int]]) -> None:
-    """Remove rows, each (parts, ord, length), and all that was derived from them."""
-    indexed = [(ord, length) for parts, ord, length in rows if parts == 0]
-    connection.executemany(_SQL["lexical_forget"], [{"ord": ord} for ord, _ in indexed])
-    connection.executemany(_SQL["forget_memory"], [{"ord": ord} for _, ord, _ in rows])
-    _count(connection, namespace, -len(indexed), -sum(length for _, length in indexed))
+def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+    """Remove rows, each (parts, row, length), and what was derived from them; return how many, and their length."""
+    indexed = [(row, length) for parts, row, length in rows if parts == 0]
+    connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
+    connection.executemany(_SQL["forget_memory"], [{"row": row} for _, row, _ in rows])
+    return len(indexed), sum(length for _, length in indexed)
 
 
 def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
     """Remove memories and all that was derived from them; return how many whole memories."""
     parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
-    wholes = {i for i, part, *_ in rows if part == 0}
+    fates = {i: "forgotten" for i, part, *_ in rows if part == 0}
     if dry_run or not rows:
-        return len(wholes)
-    _remove(connection, namespace, [row[2:] for row in rows])
-    connection.execute(_SQL["tally_empty"], {"namespace": namespace})
-    return len(wholes)
+        return len(fates)
+    indexed, length = _remove(connection, [row[2:] for row in rows])
+    _count(connection, namespace, -indexed, -length, fates)
+    return len(fates)
 
 
-def empty(connection: sqlite3.Connection, namespace: str) -> int:
-    """Forget every memory of a namespace, and its settings; return how many whole memories."""
+def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
+    """Forget the settings of a namespace; return how many memories it has, and the row of the last one."""
     where = {"namespace": namespace}
-    memories = int(connection.execute(_SQL["empty_count"], where).fetchone()[0])
-    for statement in ("empty_lexical", "empty_memory", "empty_tally", "empty_setting"):
-        connection.execute(_SQL[statement], where)
-    return memories
+    connection.execute(_SQL["drop_setting"], where)
+    memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
+    last = connection.execute(_SQL["namespace_last"], where).fetchone()
+    if memories:
+        _count(connection, namespace, 0, 0, {"": "dropped"})
+    return memories, last[0] if last else 0
+
+
+def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
+    """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
+    where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
+    connection.execute(_SQL["drop_lexical"], where)
+    gone = connection.execute(_SQL["drop_memory"], where).fetchall()
+    if gone:
+        lengths = [length for indexed, length in gone if indexed]
+        _count(connection, namespace, -len(lengths), -sum(lengths), {})
+        return True
+    for statement in ("drop_rest", "drop_history", "drop_link", "drop_judgement", "drop_recall_log"):
+        connection.execute(_SQL[statement], {"namespace": namespace})
+    return False
+
+
+def prune(connection: sqlite3.Connection) -> None:
+    """Take away the rows of namespaces that have been empty for a day."""
+    connection.execute(_SQL["namespace_prune"], {"before": microsecond(datetime.now(UTC) - timedelta(days=1))})
+    connection.execute(_SQL["change_prune"])
 
 
 def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
     """Let memories match what was found in them anew; return how many were changed. Forgotten ones are left out."""
     changed = longer = 0
-    number: int | None = None
-    for ord, extraction in found:
-        there = connection.execute(_SQL["memory_length"], {"namespace": namespace, "ord": ord}).fetchone()
+    held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
+    for ord, extraction in found if held is not None else ():
+        number = held[0]
+        row = {"row": _row(number, ord)}
+        there = connection.execute(_SQL["memory_length"], row).fetchone()
         if there is None:
             continue
-        number = _number(connection, namespace) if number is None else number
         length, tokens = there
         anew = _tokens(number, extraction)
         if (length, tokens) == (extraction.length, anew):
             continue
-        connection.execute(_SQL["lexical_replace"], {"ord": ord, "tokens": anew})
-        connection.execute(_SQL["memory_lengthen"], {"ord": ord, "length": extraction.length})
+        connection.execute(_SQL["lexical_replace"], {**row, "tokens": anew})
+        connection.execute(_SQL["memory_lengthen"], {**row, "length": extraction.length})
         changed += 1
         longer += extraction.length - length
-    if longer:
-        _count(connection, namespace, 0, longer)
+    if changed:
+        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})
     return changed
 
 
-def _insert(connection: sqlite3.Connection, row: Row) -> int | None:
+def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, tuple[int, Iterator[int]]]) -> int | None:
     """Store one row and return its ord; None when its id is there already."""
     memory = row.memory
+    number, left = numbers[memory.namespace]
+    ord = next(left)
     assert memory.created_at is not None
     assert memory.updated_at is not None
     values: dict[str, Any] = {name: getattr(memory, name) for name in _AS_THEY_ARE}
     values |= {
+        "row": _row(number, ord),
         "id": memory.parent_id or memory.id,
         "part": row.part,
         "parts": row.parts,
@@ -182,7 +248,7 @@ def _insert(connection: sqlite3.Connection, row: Row) -> int | None:
         "length": row.extraction.length if row.extraction is not None else 0,
     }
     done = connection.execute(_SQL["memory_insert"], values)
-    return done.lastrowid if done.rowcount == 1 else None
+    return ord if done.rowcount == 1 else None
 
 
 def _tokens(number: int, found: Extraction) -> str:
@@ -190,11 +256,13 @@ def _tokens(number: int, found: Extraction) -> str:
     return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in counted if n > 0)
 
 
-def _number(connection: sqlite3.Connection, namespace: str) -> int:
-    rows = connection.execute(_SQL["tally_of"], {"namespaces": json.dumps([namespace])}).fetchall()
-    return int(rows[0][1])
-
-
-def _count(connection: sqlite3.Connection, namespace: str, memories: int, length: int) -> None:
-    parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length}
-    connection.execute(_SQL["tally_add"], parameters)
+def _count(
+    connection: sqlite3.Connection, namespace: str, memories: int, length: int, fates: Mapping[str, str]
+) -> None:
+    """Give a change of a namespace its number, and write it down: what became of each id."""
+    at = microsecond(datetime.now(UTC))
+    parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length, "at": at}
+    connection.execute(_SQL["namespace_count"], parameters)
+    for kind in sorted(set(fates.values())):
+        ids = json.dumps(sorted(id for id, fate in fates.items() if fate == kind))
+        connection.execute(_SQL["change_add"], {"namespace": namespace, "kind": kind, "ids": ids, "at": at})

@@ -17,15 +17,14 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
+from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres import backup as backing
 from semmem.stores.postgres import migrate as migrating
 from semmem.stores.postgres import tables as postgres_tables
-from semmem.stores.postgres.backup import write_backup
-from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import migrations
-from tests.stores.audit import sql
-from tests.stores.filled import asked, held, rows, tables, write
+from tests.stores.audit import check, sql
+from tests.stores.filled import asked, held, rows, tables
 
 NEWEST = migrations("postgres")[-1][0]
 ALL = {"created_before": "9999-01-01"}
@@ -209,7 +208,6 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
     changes: list[Callable[[dict[str, Any]], Any]] = [
         lambda m: m.update(schema="4"),
         lambda m: m.update(schema=0),
-        lambda m: m.pop("sequences"),
         lambda m: m["tables"]["memory"].update(sha256="0" * 64),
         lambda m: m["tables"].update({'memory"; DROP SCHEMA semmem; --': m["tables"]["memory"]}),
         lambda m: m["namespaces"].update(one=7),
@@ -220,9 +218,6 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
         lambda m: m["tables"]["memory"].update(rows=-1),
         lambda m: m["tables"]["memory"].update(rows="88"),
         lambda m: m["tables"]["memory"].update(sha256=7),
-        lambda m: m.update(sequences=[1]),
-        lambda m: m.update(sequences={"memory_ord": ["x", 1]}),
-        lambda m: m.update(sequences={"memory_ord": [1 << 70, True]}),
         lambda m: m.update(memories=None),
         lambda m: m.update(indexed="yes"),
         lambda m: m.update(format=True),
@@ -284,19 +279,17 @@ def test_an_archive_that_no_backup_is_costs_little_and_is_refused(empty: Semmem,
     assert empty.restore(archived(tmp_path / "same", *members)).memories == 88
 
 
-def test_a_sequence_goes_on_behind_the_rows_whatever_the_manifest_says(
-    filled: Semmem, empty: Semmem, file: Path
-) -> None:
-    back = {name: [1, False] for name in ("alias_change_id_seq", "memory_ord", "segment_number", "tally_id_seq")}
-    with psycopg.connect(url(empty)) as connection:
-        assert set(postgres_tables.sequences(connection)) == set(back)
-    empty.restore(rewritten(file, lambda manifest: manifest.update(sequences=back)))
+def test_numbers_go_on_behind_those_of_the_backup(filled: Semmem, empty: Semmem, file: Path) -> None:
+    empty.restore(file)
     for mem in (filled, empty):
         assert mem.forget("m5", namespace="one") == 1
         assert mem.remember("After the restore.", id="after", namespace="one").id == "after"
         mem.merge_concepts("owl 9", "owl 10", namespace="one")
         mem.maintain()
+        check(mem)
     assert asked(url(empty)) == asked(url(filled))
+    numbers = "SELECT namespace, ords, segments, changes FROM namespace ORDER BY 1"
+    assert sql(url(empty), numbers) == sql(url(filled), numbers)
 
 
 def test_rows_that_no_store_can_hold_are_told_in_one_sentence(empty: Semmem, file: Path) -> None:
@@ -361,54 +354,57 @@ def test_a_full_disk_leaves_neither_a_file_nor_a_piece_of_one(filled: Semmem, tm
 # ---------------------------------------------------------------------- older schemas
 
 
-def of_schema(number: int, source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make ``target`` a store of an older schema that holds what ``source`` holds of its tables."""
+LATER = (NEWEST + 1, f"{NEWEST + 1:04}_later", 'CREATE TABLE later (namespace text COLLATE "C" PRIMARY KEY);')
+
+
+def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this semmem be one of a later schema."""
     known = migrations("postgres")
-    with monkeypatch.context() as patched:
-        patched.setattr(migrating, "migrations", lambda backend: known[:number])
-        with psycopg.connect(target, autocommit=True) as connection:
-            connection.execute("SET client_min_messages TO error")
-            connection.execute("DROP SCHEMA semmem CASCADE")
-        assert migrate(target) == number
+    for module in (migrating, backing):
+        monkeypatch.setattr(module, "migrations", lambda backend: (*known, LATER))
+
+
+def of_this_schema(source: str, target: str) -> None:
+    """Make ``target`` a store of this schema that holds what ``source`` holds."""
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute("SET client_min_messages TO error")
+        connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        migrating.create(connection)
+        migrating.apply(connection, 0, NEWEST)
     with psycopg.connect(source) as one, psycopg.connect(target) as two:
         for table in postgres_tables.tables(two):
             postgres_tables.load(two, table, postgres_tables.read(one, table))
-        known = postgres_tables.sequences(two)
-        postgres_tables.set_sequences(two, {n: at for n, at in postgres_tables.sequences(one).items() if n in known})
 
 
-OLDER = list(range(1, NEWEST))
+def test_a_backup_of_the_schema_before_is_refused_with_the_way_over(empty: Semmem) -> None:
+    old = Path(__file__).parents[1] / "data" / "schema-4.semmem"
+    way = r"^This backup has schema 4 and this semmem reads 7 or newer: .*`semmem export FILE`, .*`semmem import jsonl"
+    with pytest.raises(SchemaTooOld, match=way):
+        empty.restore(old)
+    assert sum(map(len, rows(url(empty)).values())) == 0
 
 
-@pytest.mark.parametrize("number", OLDER)
 def test_a_backup_of_an_older_schema_is_restored_and_then_migrated(
-    number: int, filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Semmem, other_url: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(filled, "DELETE FROM relationship; DELETE FROM correction; TRUNCATE embedding_next; DELETE FROM alias_change")
-    write(filled, "TRUNCATE namespace_setting")
     before, answers, hashes = rows(url(filled)), asked(url(filled)), held(url(filled))
-    of_schema(number, url(filled), other_url, monkeypatch)
-    with psycopg.connect(other_url, autocommit=True) as connection:
-        written = write_backup(connection, tmp_path / "old")
-    assert (written.schema, written.memories, dict(written.namespaces)) == (number, 88, {})
+    upgrade(monkeypatch)
     with semmem.connect(other_url, embedder="hashing", backup_before_migration=False) as mem:
-        for namespace in ("one", "zwei ☂"):
-            mem.forget(namespace=namespace, filters=ALL)
-        mem.restore(tmp_path / "old")
-    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST,)]
-    assert held(other_url) == hashes
-    assert asked(other_url) == answers
-    assert {name: found for name, found in rows(other_url).items() if found} == {
-        name: found for name, found in before.items() if found
-    }
+        mem.restore(file)
+        assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST + 1,)]
+        assert held(other_url) == hashes
+        assert asked(other_url) == answers
+    assert {name: found for name, found in rows(other_url).items() if name != "later"} == before
 
 
 def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
     filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashes = held(url(filled))
+    upgrade(monkeypatch)
     for _ in range(4):
-        of_schema(NEWEST - 1, url(filled), other_url, monkeypatch)
+        of_this_schema(url(filled), other_url)
         with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
             assert mem.hashes() == hashes
             mem.graph_hash()
@@ -418,23 +414,24 @@ def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
     found = sorted(folder.iterdir())
     assert folder.name.startswith(psycopg.conninfo.conninfo_to_dict(other_url)["dbname"] + "-")
     assert len(found) == 3
-    assert all(file.name.startswith(f"before-schema-{NEWEST}-") for file in found)
+    assert all(file.name.startswith(f"before-schema-{NEWEST + 1}-") for file in found)
     with semmem.connect(other_url, embedder="none") as mem:
         for namespace in hashes:
             mem.forget(namespace=namespace, filters=ALL)
-        assert mem.restore(found[-1]).schema == NEWEST - 1
+        assert mem.restore(found[-1]).schema == NEWEST
         assert mem.hashes() == hashes
 
 
 def test_no_migration_without_the_backup_unless_it_is_switched_off(
     filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_schema(NEWEST - 1, url(filled), other_url, monkeypatch)
+    of_this_schema(url(filled), other_url)
+    upgrade(monkeypatch)
     (tmp_path / "backups").write_text("in the way")
-    sentence = rf"not migrated from schema {NEWEST - 1} to {NEWEST}, for its backup could not be written to .*backups"
+    sentence = rf"not migrated from schema {NEWEST} to {NEWEST + 1}, for its backup could not be written to .*backups"
     with pytest.raises(StoreError, match=sentence):
         semmem.connect(other_url, embedder="none", home=tmp_path)
-    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST - 1,)]
+    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST,)]
     assert sql(other_url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
                           "(SELECT oid FROM pg_database WHERE datname = current_database())") == [(0,)]  # fmt: skip
     monkeypatch.setenv("SEMMEM_BACKUP_BEFORE_MIGRATION", "false")
@@ -448,7 +445,8 @@ def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
 ) -> None:
     embedded = f"embedded://{server.data}"
     semmem.connect(embedded, embedder="none", home=tmp_path).close()
-    of_schema(NEWEST - 1, filled_url, server.ensure_running(), monkeypatch)
+    of_this_schema(filled_url, server.ensure_running())
+    upgrade(monkeypatch)
     with semmem.connect(embedded, embedder="none", home=tmp_path) as mem:
         assert mem.hashes() == held(filled_url)
         (found,) = (server.data / "backups").iterdir()
@@ -465,7 +463,8 @@ def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
 def test_an_empty_store_is_migrated_without_a_backup(
     store_url: str, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_schema(1, store_url, other_url, monkeypatch)
+    of_this_schema(store_url, other_url)
+    upgrade(monkeypatch)
     with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
         assert mem.stats().memories == 0
     assert list(tmp_path.iterdir()) == []

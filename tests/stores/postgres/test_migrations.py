@@ -9,12 +9,13 @@ import psycopg
 import pytest
 
 import semmem
-from semmem.model.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import migrate as migrating
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import migrations, statements
 
+NEWEST = migrations("postgres")[-1][0]
 SCHEMA = """
 SELECT c.relname, c.relkind::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,
        coll.collname, pg_get_expr(d.adbin, d.adrelid), NULL
@@ -54,8 +55,9 @@ def bare_url(store_url: str) -> str:
     return store_url
 
 
-def test_migrations_are_numbered_from_one_without_a_gap() -> None:
-    assert [number for number, _, _ in migrations("postgres")] == list(range(1, len(migrations("postgres")) + 1))
+def test_migrations_are_numbered_from_the_oldest_schema_that_is_read_without_a_gap() -> None:
+    assert [number for number, _, _ in migrations("postgres")] == list(range(7, NEWEST + 1))
+    assert [number for number, _, _ in migrations("sqlite")] == list(range(3, migrations("sqlite")[-1][0] + 1))
 
 
 def test_applying_migrations_one_process_at_a_time_gives_the_schema_of_all_at_once(
@@ -64,14 +66,14 @@ def test_applying_migrations_one_process_at_a_time_gives_the_schema_of_all_at_on
     known = migrations("postgres")
     for last in range(1, len(known) + 1):
         monkeypatch.setattr(migrating, "migrations", lambda backend, n=last: known[:n])
-        assert migrate(bare_url) == last
+        assert migrate(bare_url) == known[last - 1][0]
         assert rows(bare_url, "SELECT number, name FROM semmem.migration ORDER BY number") == [
             (number, name) for number, name, _ in known[:last]
         ]
     step_by_step = rows(bare_url, SCHEMA)
     run(bare_url, "DROP SCHEMA semmem CASCADE")
     monkeypatch.undo()
-    assert migrate(bare_url) == len(known)
+    assert migrate(bare_url) == NEWEST
     assert rows(bare_url, SCHEMA) == step_by_step
     assert len(step_by_step) > 50
 
@@ -79,7 +81,7 @@ def test_applying_migrations_one_process_at_a_time_gives_the_schema_of_all_at_on
 def test_migrating_a_second_time_changes_nothing(store_url: str) -> None:
     what = "SELECT number, name, applied_at FROM semmem.migration ORDER BY number"
     before, schema = rows(store_url, what), rows(store_url, SCHEMA)
-    assert migrate(store_url) == len(before)
+    assert migrate(store_url) == NEWEST
     assert (rows(store_url, what), rows(store_url, SCHEMA)) == (before, schema)
 
 
@@ -88,9 +90,8 @@ def test_processes_that_start_together_migrate_once(bare_url: str) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", program, bare_url], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
-    newest = len(migrations("postgres"))
-    assert [p.communicate(timeout=60)[0].strip() for p in processes] == [str(newest)] * 4
-    assert rows(bare_url, "SELECT count(*) FROM semmem.migration") == [(newest,)]
+    assert [p.communicate(timeout=60)[0].strip() for p in processes] == [str(NEWEST)] * 4
+    assert rows(bare_url, "SELECT count(*) FROM semmem.migration") == [(len(migrations("postgres")),)]
 
 
 def test_a_schema_of_a_newer_program_is_refused_and_left_alone(store_url: str) -> None:
@@ -102,19 +103,45 @@ def test_a_schema_of_a_newer_program_is_refused_and_left_alone(store_url: str) -
                            "(SELECT oid FROM pg_database WHERE datname = current_database())") == [(0,)]  # fmt: skip
 
 
+def test_every_table_is_led_by_its_namespace_and_no_number_goes_across_namespaces(store_url: str) -> None:
+    keys = """SELECT c.relname::text, array_agg(a.attname::text ORDER BY k.place) FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem' LEFT JOIN pg_index i ON i.indrelid = c.oid
+    AND {which} LEFT JOIN unnest(i.indkey) WITH ORDINALITY AS k(attnum, place) ON true
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
+    WHERE c.relkind = 'r' GROUP BY 1, i.indexrelid"""
+    found = {name: columns[0] for name, columns in rows(store_url, keys.format(which="i.indisprimary"))}
+    assert {name for name, first in found.items() if first != "namespace"} == {"meta", "migration"}
+    assert len(found) == 19
+    others = [(name, c[0]) for name, c in rows(store_url, keys.format(which="NOT i.indisprimary")) if c[0] is not None]
+    assert {pair for pair in others if pair[1] != "namespace"} == {("memory", "tags"), ("memory", "metadata")}
+    assert rows(store_url, "SELECT count(*) FROM pg_sequences WHERE schemaname = 'semmem'") == [(0,)]
+    foreign = "SELECT count(*) FROM pg_constraint WHERE connamespace = 'semmem'::regnamespace AND contype = 'f'"
+    assert rows(store_url, foreign) == [(0,)]
+
+
+def test_a_store_of_an_older_schema_is_refused_with_the_way_over_and_left_alone(store_url: str) -> None:
+    run(store_url, "UPDATE semmem.migration SET number = 6")
+    before = rows(store_url, SCHEMA)
+    way = r"^This store has schema 6 and this semmem reads 7 or newer: .*`semmem export FILE`, .*`semmem import jsonl"
+    with pytest.raises(SchemaTooOld, match=way):
+        semmem.connect(store_url, embedder="hashing")
+    assert rows(store_url, SCHEMA) == before
+    assert rows(store_url, "SELECT max(number) FROM semmem.migration") == [(6,)]
+
+
 def test_a_migration_that_fails_leaves_neither_half_a_schema_nor_a_lock(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = migrations("postgres")
     before = rows(store_url, SCHEMA)
-    broken = (len(known) + 1, "broken", "CREATE TABLE half (a int); SELECT 1 / 0")
+    broken = (NEWEST + 1, "broken", "CREATE TABLE half (a int); SELECT 1 / 0")
     monkeypatch.setattr(migrating, "migrations", lambda backend: (*known, broken))
     with pytest.raises(psycopg.errors.DivisionByZero):
         migrate(store_url)
     assert rows(store_url, SCHEMA) == before
-    mended = (len(known) + 1, "mended", "CREATE TABLE whole (a int)")
+    mended = (NEWEST + 1, "mended", "CREATE TABLE whole (a int)")
     monkeypatch.setattr(migrating, "migrations", lambda backend: (*known, mended))
-    assert migrate(store_url) == len(known) + 1
+    assert migrate(store_url) == NEWEST + 1
 
 
 def test_an_extension_in_another_schema_is_told_with_the_line_that_moves_it(bare_url: str) -> None:
@@ -123,7 +150,7 @@ def test_an_extension_in_another_schema_is_told_with_the_line_that_moves_it(bare
     with pytest.raises(StoreUnavailable, match="ALTER EXTENSION vector SET SCHEMA public"):
         migrate(bare_url)
     run(bare_url, "ALTER EXTENSION vector SET SCHEMA public")
-    assert migrate(bare_url) == len(migrations("postgres"))
+    assert migrate(bare_url) == NEWEST
 
 
 def test_a_user_without_rights_is_told_so(bare_url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -21,7 +22,7 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.model.errors import InvalidInput, SchemaTooNew, StoreClosed, StoreUnavailable
+from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreClosed, StoreUnavailable
 from semmem.stores import open_store
 from semmem.stores.sql_files import migrations, statements
 from semmem.stores.sqlite import connection as sqlite_migrate
@@ -415,19 +416,19 @@ def memory() -> sqlite3.Connection:
 
 def test_migrations_one_by_one_give_the_schema_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrations("sqlite")
-    assert [number for number, _, _ in known] == list(range(1, len(known) + 1))
+    newest = known[-1][0]
     step_by_step, at_once = memory(), memory()
     for last in range(1, len(known) + 1):
         monkeypatch.setattr(sqlite_migrate, "migrations", lambda backend, n=last: known[:n])
-        assert migrate(step_by_step, "it") == last
+        assert migrate(step_by_step, "it") == known[last - 1][0]
     monkeypatch.undo()
-    assert migrate(at_once, "it") == len(known)
+    assert migrate(at_once, "it") == newest
     assert schema(at_once) == schema(step_by_step)
-    assert {"memory", "tally", "lexical", "lexical_term", "migration"} <= {name for _, name, *_ in schema(at_once)}
+    assert {"memory", "namespace", "lexical", "lexical_term", "migration"} <= {name for _, name, *_ in schema(at_once)}
     assert at_once.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
     before = at_once.execute("SELECT * FROM migration").fetchall()
     assert [row[:2] for row in before] == [(number, name) for number, name, _ in known]
-    assert migrate(at_once, "it") == len(known)
+    assert migrate(at_once, "it") == newest
     assert at_once.execute("SELECT * FROM migration").fetchall() == before
     step_by_step.close()
     at_once.close()
@@ -439,13 +440,13 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         sqlite_migrate,
         "migrations",
-        lambda backend: (*known, (len(known) + 1, "broken", "CREATE TABLE half (a);\nOops;")),
+        lambda backend: (*known, (known[-1][0] + 1, "broken", "CREATE TABLE half (a);\nOops;")),
     )
     with pytest.raises(sqlite3.OperationalError, match="Oops"):
         migrate(connection, "it")
     assert schema(connection) == []
     monkeypatch.undo()
-    assert migrate(connection, "it") == len(known)
+    assert migrate(connection, "it") == known[-1][0]
     connection.close()
 
 
@@ -455,6 +456,16 @@ def test_a_file_of_a_newer_program_is_refused_and_left_alone(mem: semmem.Semmem,
     with pytest.raises(SchemaTooNew, match=r"notes\.db has schema 999 and this semmem knows \d+; upgrade with"):
         semmem.connect(f"sqlite://{file}")
     assert mem.stats().memories == 1
+
+
+def test_a_file_of_an_older_program_is_refused_with_the_way_over_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    file.write_bytes(gzip.decompress((Path(__file__).parents[1] / "data" / "schema-1.db.gz").read_bytes()))
+    before = file.read_bytes()
+    way = r"old\.db has schema 1 and this semmem reads 3 or newer: .*`semmem export FILE`, .*`semmem import jsonl"
+    with pytest.raises(SchemaTooOld, match=way):
+        semmem.connect(f"sqlite://{file}")
+    assert file.read_bytes() == before
 
 
 def test_every_statement_says_why_it_exists_and_can_be_prepared(mem: semmem.Semmem) -> None:

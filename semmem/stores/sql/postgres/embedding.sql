@@ -1,30 +1,30 @@
 -- nearest --
--- Exact, over whole namespaces. Vectors have unit length, so the inner product is the cosine. Here and below nothing is
+-- Exact, over a whole namespace. Vectors have unit length, so the inner product is the cosine. Here and below nothing is
 -- found when another embedder fills the store than made the question's vector: in the snapshot of the vectors themselves.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
-WHERE namespace = ANY(%(namespaces)s)
+WHERE namespace = %(namespace)s
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_within --
 -- Exact, over the memories a filter lets through.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
-WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_indexed --
 -- Approximate over what is in the HNSW index (halfvec, as many candidates as are worth rescoring), exact over the rest,
--- then all of them by the exact cosine. The scan goes on (hnsw.iterative_scan) until enough are of the namespaces, or it has seen hnsw.max_scan_tuples
+-- then all of them by the exact cosine. The scan goes on (hnsw.iterative_scan) until enough are of the namespace, or it has seen hnsw.max_scan_tuples
 -- of others: so what the index itself has found is counted, before the rest makes up for it.
 WITH near AS MATERIALIZED (
     SELECT ord, vector FROM embedding
-    WHERE indexed AND namespace = ANY(%(namespaces)s)
+    WHERE indexed AND namespace = %(namespace)s
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY (vector::public.halfvec({dimensions})) <#> %(vector)s::public.vector::public.halfvec({dimensions})
     LIMIT %(candidates)s
 ), rest AS MATERIALIZED (
-    SELECT ord, vector FROM embedding WHERE NOT indexed AND namespace = ANY(%(namespaces)s)
+    SELECT ord, vector FROM embedding WHERE NOT indexed AND namespace = %(namespace)s
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY vector <#> %(vector)s::public.vector LIMIT %(depth)s
 )
@@ -64,13 +64,13 @@ UPDATE {table} SET indexed = true WHERE (namespace, ord) IN (
 -- similarities --
 -- For a handful of memories.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
-WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb);
 
 -- embedding_vectors --
 -- The vectors themselves, packed one after the other.
 SELECT string_agg(int8send(ord), ''::bytea ORDER BY ord), string_agg(public.vector_send(vector), ''::bytea ORDER BY ord)
-FROM embedding WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s)
+FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb);
 
 -- embedding_missing --
@@ -90,9 +90,9 @@ WHERE parts = 0 AND NOT EXISTS (SELECT FROM embedding e WHERE e.namespace = m.na
 -- Rebuild writes what ingest could not; the join leaves out what was forgotten since, and locks what is there.
 INSERT INTO {table} (namespace, ord, vector)
 SELECT m.namespace, m.ord, k.vector::public.vector
-FROM unnest(%(namespaces)s::text[], %(ords)s::bigint[], %(vectors)s::text[]) AS k(namespace, ord, vector)
-JOIN memory m ON m.namespace = k.namespace AND m.ord = k.ord
-ORDER BY m.namespace, m.ord
+FROM unnest(%(ords)s::bigint[], %(vectors)s::text[]) AS k(ord, vector)
+JOIN memory m ON m.namespace = %(namespace)s AND m.ord = k.ord
+ORDER BY m.ord
 {lock}
 ON CONFLICT (namespace, ord) DO NOTHING;
 

@@ -1,31 +1,86 @@
--- empty_select --
--- All that can be seen of a namespace, locked in the order in which others lock; ords alone, eight bytes each.
-WITH locked AS (SELECT ord, part FROM memory WHERE namespace = %(namespace)s ORDER BY id, part FOR UPDATE)
-SELECT count(*) FILTER (WHERE part = 0), coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM locked;
+-- drop_begin --
+-- From here on the namespace is being dropped, up to its last number; who writes on has higher ones.
+UPDATE namespace SET dropping = ords WHERE namespace = %(namespace)s RETURNING ords;
 
--- empty_forward --
+-- drop_count --
+-- How many memories go.
+SELECT count(*) FROM memory WHERE namespace = %(namespace)s AND part = 0 AND ord <= %(upto)s;
+
+-- drop_said --
+-- For those who keep a copy: what they have of the namespace is forgotten. No id is empty but this one.
+INSERT INTO change (namespace, number, id, kind)
+SELECT namespace, changes, '', 'dropped' FROM namespace WHERE namespace = %(namespace)s;
+
+-- drop_select --
+-- Some thousands at a time, locked in the order in which others lock.
+SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord <= %(upto)s ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
+
+-- drop_forward --
 -- What was indexed goes, and its length with it.
 WITH gone AS (DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING length)
 SELECT count(*)::bigint, coalesce(sum(length), 0)::bigint FROM gone;
 
--- empty_left --
--- Whether others have remembered something there meanwhile.
-SELECT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
+-- drop_note --
+-- What others remembered meanwhile is to be read again, for all names go that the forgotten memories were about.
+INSERT INTO alias_change (namespace, number, keys, waiting)
+SELECT n.namespace, n.changes, about.keys, about.keys
+FROM namespace n CROSS JOIN (
+    SELECT array_agg(DISTINCT key) AS keys FROM posting
+    WHERE namespace = %(namespace)s AND subjects > 0 AND low <= %(upto)s) AS about
+WHERE n.namespace = %(namespace)s AND about.keys IS NOT NULL;
 
--- empty_note --
--- What they remembered is to be read again, for all names go that the forgotten memories were about.
-INSERT INTO alias_change (namespace, keys, waiting)
-SELECT %(namespace)s, keys, keys FROM (
-    SELECT array_agg(DISTINCT key) AS keys FROM posting WHERE namespace = %(namespace)s AND subjects > 0) AS about
-WHERE keys IS NOT NULL;
+-- drop_posting --
+-- Segments of forgotten memories alone, which nobody reads for a hit any more.
+DELETE FROM posting WHERE namespace = %(namespace)s AND (key, segment) IN (
+    SELECT key, segment FROM posting WHERE namespace = %(namespace)s AND high <= %(upto)s LIMIT %(limit)s);
 
--- empty_posting --
--- Every segment that can be seen; see semmem.stores.postgres.forget for why none holds a memory of others.
-DELETE FROM posting WHERE namespace = %(namespace)s;
+-- drop_mixed --
+-- Segments that others have been joined to meanwhile.
+SELECT key, segment, entries FROM posting
+WHERE namespace = %(namespace)s AND low <= %(upto)s AND high > %(upto)s ORDER BY key, segment LIMIT %(limit)s FOR UPDATE;
 
--- empty_setting --
+-- drop_setting --
 -- A namespace that comes again begins with the settings of the program.
 DELETE FROM namespace_setting WHERE namespace = %(namespace)s;
+
+-- drop_change --
+-- What led to this end means nothing behind it.
+DELETE FROM change WHERE namespace = %(namespace)s AND (number, id) IN (
+    SELECT c.number, c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number < (
+        SELECT max(number) FROM change WHERE namespace = %(namespace)s AND kind = 'dropped') LIMIT %(limit)s);
+
+-- drop_history --
+-- Earlier versions of what is not there any more.
+DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
+    SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s AND NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = h.id) LIMIT %(limit)s);
+
+-- drop_link --
+-- Ties of what is not there any more.
+DELETE FROM link WHERE namespace = %(namespace)s AND (from_id, type, to_id) IN (
+    SELECT l.from_id, l.type, l.to_id FROM link l WHERE l.namespace = %(namespace)s AND (
+        NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id)
+        OR NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id)) LIMIT %(limit)s);
+
+-- drop_judgement --
+-- What was said of memories that are not there any more.
+DELETE FROM judgement WHERE namespace = %(namespace)s AND (recall_id, id) IN (
+    SELECT j.recall_id, j.id FROM judgement j WHERE j.namespace = %(namespace)s AND NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = j.id) LIMIT %(limit)s);
+
+-- drop_recall_log --
+-- Questions asked before the namespace went.
+DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
+    SELECT recall_id FROM recall_log WHERE namespace = %(namespace)s AND at < (
+        SELECT max(at) FROM change WHERE namespace = %(namespace)s AND kind = 'dropped') LIMIT %(limit)s);
+
+-- drop_end --
+-- Nothing of it is left.
+UPDATE namespace SET dropping = NULL WHERE namespace = %(namespace)s AND dropping <= %(upto)s;
+
+-- drop_unfinished --
+-- What a crash has interrupted is gone on with.
+SELECT namespace, dropping FROM namespace WHERE dropping IS NOT NULL ORDER BY namespace;
 
 -- scrub_tables --
 -- Every table of ours, so that one that a later schema adds is rewritten too; the small ones first.

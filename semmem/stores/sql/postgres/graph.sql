@@ -1,40 +1,45 @@
 -- moment --
--- What can be seen now, and what people corrected: a writer compares later what has changed since.
-SELECT pg_current_snapshot()::text, c.namespace, c.key, c.name, c.into_key, c.into_name
-FROM (SELECT 1) AS one LEFT JOIN correction c ON c.namespace = ANY(%(namespaces)s);
+-- The number of the last change, and what people corrected: a writer compares later what has changed since.
+SELECT coalesce(one.changes, 0)::bigint, c.key, c.name, c.into_key, c.into_name
+FROM (SELECT %(namespace)s AS namespace, (SELECT changes FROM namespace WHERE namespace = %(namespace)s)) AS one
+LEFT JOIN correction c ON c.namespace = %(namespace)s;
 
 -- alias_note --
--- In the transaction that brings or takes the aliases, so that a crash loses none.
-INSERT INTO alias_change (namespace, keys, waiting) VALUES (%(namespace)s, %(keys)s, %(keys)s) RETURNING id;
+-- In the transaction that brings or takes the aliases, so that a crash loses none; under the number it has just taken.
+INSERT INTO alias_change (namespace, number, keys, waiting)
+SELECT namespace, changes, %(keys)s, %(keys)s FROM namespace WHERE namespace = %(namespace)s RETURNING number;
 
 -- alias_changes --
--- What came and went since a moment, whoever brought it.
-SELECT DISTINCT unnest(keys) FROM alias_change
-WHERE namespace = %(namespace)s AND xid >= pg_snapshot_xmin(%(moment)s::text::pg_snapshot)
-  AND NOT pg_visible_in_snapshot(xid, %(moment)s::text::pg_snapshot);
+-- What came and went since a change, whoever brought it.
+SELECT DISTINCT unnest(keys) FROM alias_change WHERE namespace = %(namespace)s AND number > %(since)s;
 
 -- alias_waiting --
 -- What is still to be looked for in older memories.
-SELECT id, waiting FROM alias_change
-WHERE namespace = %(namespace)s AND cardinality(waiting) > 0 AND (%(all)s OR NOT looked) ORDER BY id;
+SELECT number, waiting FROM alias_change
+WHERE namespace = %(namespace)s AND cardinality(waiting) > 0 AND (%(all)s OR NOT looked) ORDER BY number;
+
+-- alias_looked --
+-- Found, or left for maintain. Nothing is lost when a crash undoes this: it is looked for again.
+UPDATE alias_change SET waiting = %(waiting)s, looked = true
+WHERE namespace = %(namespace)s AND number = ANY(%(numbers)s);
 
 -- alias_namespaces --
 -- Where maintain has to look.
 SELECT DISTINCT namespace FROM alias_change WHERE cardinality(waiting) > 0 ORDER BY namespace;
-
--- alias_looked --
--- Found, or left for maintain. Nothing is lost when a crash undoes this: it is looked for again.
-UPDATE alias_change SET waiting = %(waiting)s, looked = true WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
 -- alias_prune --
 -- Nobody writes for a day with what was read before.
 DELETE FROM alias_change WHERE cardinality(waiting) = 0 AND at < now() - interval '1 day';
 
 -- alias_empty --
--- Of an empty namespace nothing is left, not even what people corrected.
-WITH gone AS (SELECT NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s) AS yes),
-     a AS (DELETE FROM alias_change WHERE namespace = %(namespace)s AND (SELECT yes FROM gone))
-DELETE FROM correction WHERE namespace = %(namespace)s AND (SELECT yes FROM gone);
+-- Of an empty namespace nothing is left.
+DELETE FROM alias_change WHERE namespace = %(namespace)s
+AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
+
+-- correction_empty --
+-- Not even what people corrected.
+DELETE FROM correction WHERE namespace = %(namespace)s
+AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
 
 -- reindex_lock --
 -- Those still there, in the order in which forget locks them.
@@ -71,10 +76,10 @@ WHERE namespace = %(namespace)s AND (subject = ANY(%(keys)s) OR object = ANY(%(k
 -- What the concepts of a few memories are tied to, whoever says so; both ways, each once.
 SELECT DISTINCT one, other FROM (
     SELECT subject AS one, object AS other FROM relationship
-    WHERE namespace = ANY(%(namespaces)s) AND subject = ANY(%(keys)s)
+    WHERE namespace = %(namespace)s AND subject = ANY(%(keys)s)
     UNION ALL
     SELECT object, subject FROM relationship
-    WHERE namespace = ANY(%(namespaces)s) AND object = ANY(%(keys)s)) AS tied
+    WHERE namespace = %(namespace)s AND object = ANY(%(keys)s)) AS tied
 ORDER BY one, other LIMIT %(limit)s;
 
 -- indexed_after --
@@ -142,7 +147,3 @@ ON CONFLICT (namespace, key) DO UPDATE SET name = excluded.name, into_key = excl
 -- correct_not --
 -- What was merged into a name, and the word about the name itself, are taken back.
 DELETE FROM correction WHERE namespace = %(namespace)s AND (key = %(key)s OR into_key = %(key)s);
-
--- correct_one_by_one --
--- Corrections of one namespace are made one after the other.
-SELECT pg_advisory_xact_lock(hashtextextended('semmem corrections ' || %(namespace)s, 0));

@@ -1,48 +1,46 @@
 -- memory_insert --
--- Rows come sorted by (namespace, id), so that two writers of the same ids wait for each other in one order.
-INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
+-- Of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order. Without a number
+-- before the first, the numbers are those that the transaction has taken last.
+INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, content, payload)
-SELECT r.namespace, r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
+SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
+           SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
+       r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
        ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at, r.version,
        r.content, r.payload
-FROM unnest(%(namespace)s::text[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[],
-            %(title)s::text[], %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
+FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
+            %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
             %(updated_at)s::timestamptz[], %(version)s::int[], %(content)s::bytea[], %(payload)s::bytea[])
-     AS r(namespace, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
+     AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
           created_at, updated_at, version, content, payload)
 ON CONFLICT (namespace, id, part) DO NOTHING
-RETURNING namespace, id, part, ord;
+RETURNING id, part, ord;
 
 -- memory_payloads --
 -- To tell "the same again" from a conflict.
-SELECT m.namespace, m.id, m.payload
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-WHERE m.part = 0;
+SELECT id, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- memory_written --
 -- What a lost connection may have committed: memories and their parts.
-SELECT m.namespace, m.id, m.part, m.version, m.ord, m.payload
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id);
+SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
 -- memory_stored --
 -- What a batch is compared with, before anything is read or embedded.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-WHERE m.part = 0;
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, ord, payload
+FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- memory_vectors --
 -- To tell another vector from the same, and to keep it where what was embedded has not changed.
-SELECT m.namespace, m.id, m.part, public.vector_send(e.vector)
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-JOIN embedding e ON e.namespace = m.namespace AND e.ord = m.ord;
+SELECT m.id, m.part, public.vector_send(e.vector)
+FROM memory m JOIN embedding e USING (namespace, ord)
+WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s);
 
 -- replace_select --
 -- What others take the place of, locked in the order of every writer; a part goes with its whole.
-SELECT m.namespace, m.id, m.part, m.version, m.ord
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-ORDER BY m.namespace, m.id, m.part FOR UPDATE OF m;
+SELECT id, part, version, ord FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
+ORDER BY id, part FOR UPDATE;
 
 -- memory_get --
 -- By the caller's ids, whole memories.
@@ -56,20 +54,19 @@ SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.positi
        m.importance, m.created_at, m.updated_at, m.version, m.ord,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part)
-FROM memory m JOIN unnest(%(namespaces)s::text[], %(ids)s::text[]) AS k(namespace, id) USING (namespace, id)
-WHERE m.part = 0;
+FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_by_ords --
 -- What is indexed, for the hits.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, ord
-FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
 -- What fusion needs of a candidate, no text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
        extract(epoch FROM updated_at)::float8
-FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_locate --
 -- The indexed rows of one memory: itself, or its parts.
@@ -78,11 +75,11 @@ SELECT ord FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND parts
 -- memory_texts --
 -- For phrase checks: title and text as stored.
 SELECT ord, coalesce(title, '') || E'\n' || text FROM memory
-WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_titles --
 -- To tell a title that names from one that describes.
-SELECT ord, title FROM memory WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
@@ -104,9 +101,9 @@ LIMIT %(limit)s;
 -- The indexed memories that a set of filters lets through, packed; beside them what memory_size has.
 SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea),
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = ANY(%(namespaces)s))
+        FROM namespace_setting WHERE namespace = %(namespace)s)
 FROM memory
-WHERE namespace = ANY(%(namespaces)s) AND parts = 0
+WHERE namespace = %(namespace)s AND parts = 0
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
@@ -117,16 +114,15 @@ WHERE namespace = ANY(%(namespaces)s) AND parts = 0
 -- memory_excluded --
 -- Ids to leave out, as ords; a memory's id covers its parts.
 SELECT ord FROM memory
-WHERE namespace = ANY(%(namespaces)s) AND parts = 0 AND id = ANY(%(ids)s)
+WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: the tally, not a count. The namespaces' own settings come along, so that every
--- recall knows them and none asks for them.
-SELECT coalesce(sum(memories), 0)::bigint,
+-- How many memories are indexed: no count, but what writers have counted. The namespace's own settings come along, so
+-- that every recall knows them and none asks for them.
+SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint,
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = ANY(%(namespaces)s))
-FROM tally WHERE namespace = ANY(%(namespaces)s);
+        FROM namespace_setting WHERE namespace = %(namespace)s);
 
 -- memory_neighbours --
 -- Previous and next of the same session: by position where it is given, those without one after them, then by time.
@@ -144,19 +140,18 @@ CROSS JOIN LATERAL (
        AND (coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part)
          > (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
      ORDER BY coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part LIMIT 1)) AS q
-WHERE m.namespace = ANY(%(namespaces)s) AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
+WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
 
 -- memory_kinds --
--- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
--- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
-SELECT n.namespace, 'session' AS what, NULL AS author, NULL::text[] AS behind FROM unnest(%(namespaces)s::text[]) AS n(namespace)
-WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace AND m.session IS NOT NULL)
+-- Are there sessions, are there authors, whom does the question name, and who wrote what stands before the last of their
+-- memories, nearest first. Index look-ups, of a bounded number, whatever the size.
+SELECT 'session' AS what, NULL AS author, NULL::text[] AS behind
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.session IS NOT NULL)
 UNION ALL
-SELECT n.namespace, 'author', NULL, NULL FROM unnest(%(namespaces)s::text[]) AS n(namespace)
-WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace AND m.author_key IS NOT NULL)
+SELECT 'author', NULL, NULL
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.author_key IS NOT NULL)
 UNION ALL
-SELECT n.namespace, 'named', found.author, found.behind FROM unnest(%(namespaces)s::text[]) AS n(namespace)
-CROSS JOIN unnest(%(keys)s::text[]) AS k(key)
+SELECT 'named', found.author, found.behind FROM unnest(%(keys)s::text[]) AS k(key)
 CROSS JOIN LATERAL (
     SELECT m.author, ARRAY(
         SELECT p.author FROM memory p
@@ -165,13 +160,13 @@ CROSS JOIN LATERAL (
             < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
         ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC
         LIMIT %(behind)s) AS behind
-    FROM memory m WHERE m.namespace = n.namespace AND m.author_key = k.key
+    FROM memory m WHERE m.namespace = %(namespace)s AND m.author_key = k.key
     ORDER BY m.created_at DESC, m.id DESC, m.part DESC LIMIT %(last)s) AS found;
 
 -- memory_written_by --
 -- Which of a few hundred memories the author named by the question wrote.
 SELECT ord FROM memory
-WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s) AND author = %(author)s ORDER BY ord;
+WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND author = %(author)s ORDER BY ord;
 
 -- memory_turns --
 -- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.
@@ -180,9 +175,9 @@ SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'),
        m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8,
        extract(epoch FROM m.updated_at)::float8
 FROM memory m
-WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
-    (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
-        WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
+WHERE m.namespace = %(namespace)s AND m.parts = 0 AND (
+    m.session IN (SELECT s.session FROM memory s
+        WHERE s.namespace = %(namespace)s AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
     OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
 ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part LIMIT %(limit)s;
 
@@ -196,9 +191,9 @@ WITH turns AS MATERIALIZED (
            row_number() OVER (ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id,
                                        m.part) AS place
     FROM memory m
-    WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
-        (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
-            WHERE s.namespace = ANY(%(namespaces)s) AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
+    WHERE m.namespace = %(namespace)s AND m.parts = 0 AND (
+        m.session IN (SELECT s.session FROM memory s
+            WHERE s.namespace = %(namespace)s AND s.ord = ANY(%(ords)s) AND s.session IS NOT NULL)
         OR (m.session IS NULL AND m.ord = ANY(%(ords)s)))
     ORDER BY place LIMIT %(limit)s
 )
@@ -212,7 +207,7 @@ FROM turns t ORDER BY t.place;
 -- The nearest as the statement nearest has them, rows without a namespace, and then the turns around these.
 WITH nearest AS MATERIALIZED (
     SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM embedding
-    WHERE namespace = ANY(%(namespaces)s)
+    WHERE namespace = %(namespace)s
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s
 ), turns AS MATERIALIZED (
@@ -223,9 +218,9 @@ WITH nearest AS MATERIALIZED (
            row_number() OVER (ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id,
                                        m.part) AS place
     FROM memory m
-    WHERE m.namespace = ANY(%(namespaces)s) AND m.parts = 0 AND (
-        (m.namespace, m.session) IN (SELECT s.namespace, s.session FROM memory s
-            WHERE s.namespace = ANY(%(namespaces)s) AND s.ord IN (SELECT ord FROM nearest) AND s.session IS NOT NULL)
+    WHERE m.namespace = %(namespace)s AND m.parts = 0 AND (
+        m.session IN (SELECT s.session FROM memory s
+            WHERE s.namespace = %(namespace)s AND s.ord IN (SELECT ord FROM nearest) AND s.session IS NOT NULL)
         OR (m.session IS NULL AND m.ord IN (SELECT ord FROM nearest)))
     ORDER BY place LIMIT %(limit)s
 )
@@ -256,7 +251,7 @@ WHERE namespace = %(namespace)s
 
 -- forget_select --
 -- Which memories go, locked in one order so that two forgets do not deadlock.
-SELECT part, ord FROM memory
+SELECT id, part, ord FROM memory
 WHERE namespace = %(namespace)s
   AND (%(id)s::text IS NULL OR id = %(id)s)
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
@@ -312,7 +307,3 @@ SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS N
        (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
         WHERE s.nspname = 'semmem' AND c.relkind = 'r');
-
--- namespace_list --
--- What there is, for a person who wants to know: every whole memory is counted.
-SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";

@@ -1,33 +1,13 @@
 -- move_columns --
 -- Every table with the columns that can be carried over, and their place in the primary key. A generated column makes
--- itself; a transaction number (xid8) means nothing in another cluster, so its default takes the place of it.
+-- itself.
 SELECT c.relname, a.attname, a.attcollation <> 0, array_position(k.conkey, a.attnum)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'
-  AND a.attgenerated = '' AND a.atttypid <> 'xid8'::regtype
+  AND a.attgenerated = ''
 ORDER BY c.relname, a.attnum;
-
--- move_sequences --
--- Numbers that were given out are not given out again.
-SELECT sequencename FROM pg_sequences WHERE schemaname = 'semmem' ORDER BY sequencename;
-
--- move_sequence --
--- Where one sequence stands.
-SELECT last_value, is_called FROM {sequence};
-
--- move_sequence_tops --
--- The largest number of each sequence that a row has.
-SELECT 'memory_ord', (SELECT max(ord) FROM semmem.memory)
-UNION ALL SELECT 'segment_number',
-    greatest((SELECT max(segment) FROM semmem.posting), (SELECT max(segment) FROM semmem.fresh))
-UNION ALL SELECT 'tally_id_seq', (SELECT max(id) FROM semmem.tally)
-UNION ALL SELECT 'alias_change_id_seq', (SELECT max(id) FROM semmem.alias_change);
-
--- move_sequence_set --
--- It stands there from now on.
-SELECT setval(%(sequence)s::regclass, %(value)s, %(called)s);
 
 -- move_snapshot --
 -- One moment of the store for as long as it takes, whatever limits the server has for those who forget to end.
@@ -76,8 +56,9 @@ SELECT pg_advisory_unlock(hashtextextended('semmem copy', 0));
 SELECT count(*) FROM semmem.memory WHERE part = 0;
 
 -- move_ords --
--- To tell what came and went since a snapshot.
-SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM semmem.memory WHERE part = 0;
+-- To tell what came and went since a snapshot: of each memory its number and namespace, hashed.
+SELECT coalesce(string_agg(int8send(hashtextextended(namespace, ord)), ''::bytea), ''::bytea) FROM semmem.memory
+WHERE part = 0;
 
 -- move_analyze --
 -- Else the planner takes a full store for an empty one.

@@ -1,47 +1,41 @@
--- next_segment --
--- One number a batch: two writers never touch the same posting row.
-SELECT nextval('segment_number');
-
 -- postings --
--- Tally, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
--- One row a namespace: thousands of segments arrive as two long values. What too many mention comes without entries.
-SELECT 0 AS what, namespace, sum(memories)::bigint AS n, sum(length)::bigint AS length,
-       NULL::bytea AS heads, NULL::bytea AS entries
-FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
+-- Totals, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
+-- Thousands of segments arrive as two long values. What too many mention comes without entries.
+SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
+FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
-SELECT 1, namespace, f.ord, f.length, NULL, f.entries
-FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s)
+SELECT 1, f.ord, f.length, NULL, f.entries
+FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s
 UNION ALL
-SELECT 2, namespace, 0, 0,
+SELECT 2, 0, 0,
        string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
-FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) GROUP BY namespace;
+FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);
 
 -- postings_shared --
 -- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys. But with
 -- those that a pending memory has as well.
-SELECT 0 AS what, namespace, sum(memories)::bigint AS n, sum(length)::bigint AS length,
-       NULL::bytea AS heads, NULL::bytea AS entries
-FROM tally WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace
+SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
+FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
-SELECT 1, namespace, f.ord, f.length, NULL, f.entries
-FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s)
+SELECT 1, f.ord, f.length, NULL, f.entries
+FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s
 UNION ALL
-SELECT 2, namespace, 0, 0,
+SELECT 2, 0, 0,
        string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
-FROM posting WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s)
-  AND (NOT lone OR key = ANY(%(pending)s)) GROUP BY namespace;
+FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
+  AND (NOT lone OR key = ANY(%(pending)s));
 
 -- forwards --
 -- What each of a few memories holds, as two long values.
 SELECT string_agg(int8send(ord) || int8send(length(entries)), ''::bytea ORDER BY ord),
        string_agg(entries, ''::bytea ORDER BY ord)
-FROM forward WHERE namespace = ANY(%(namespaces)s) AND ord = ANY(%(ords)s);
+FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- pending_entries --
 -- What pending memories hold, to be read with the postings of their keys.
-SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = ANY(%(namespaces)s);
+SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- known_subjects --
 -- Which names some memory is about; the pending ones are read whole, there are few.
@@ -63,7 +57,7 @@ SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHER
 -- names --
 -- What people read for a key.
 SELECT DISTINCT ON (key) key, name FROM posting
-WHERE namespace = ANY(%(namespaces)s) AND key = ANY(%(keys)s) ORDER BY key, segment;
+WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) ORDER BY key, segment;
 
 -- subject_names --
 -- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
@@ -82,7 +76,7 @@ ORDER BY a.ord, a.key;
 -- names_pending --
 -- The same, of memories that are not folded yet.
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
-WHERE namespace = ANY(%(namespaces)s);
+WHERE namespace = %(namespace)s;
 
 -- backlog --
 -- When to fold, and when to compact.
@@ -112,17 +106,6 @@ SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord
 -- fold_done --
 -- From here on the postings answer for them.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
-
--- tally_add --
--- A delta; folded by tally_fold. Returns who fills the store with vectors, for a writer that has just brought some.
-INSERT INTO tally (namespace, memories, length) VALUES (%(namespace)s, %(memories)s, %(length)s)
-RETURNING (SELECT value FROM meta WHERE key = 'embedder');
-
--- tally_fold --
--- Many deltas become one, and none when nothing is left; a concurrent fold finds nothing and adds nothing.
-WITH gone AS (DELETE FROM tally WHERE namespace = %(namespace)s RETURNING memories, length)
-INSERT INTO tally (namespace, memories, length)
-SELECT %(namespace)s, sum(memories), sum(length) FROM gone HAVING sum(memories) <> 0 OR sum(length) <> 0;
 
 -- posting_lock --
 -- The segments that may hold some memories of each key, in one order for all who change postings.
@@ -154,10 +137,6 @@ SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
 -- fresh_done --
 -- They are joined, or stand among so few that joining does not pay.
 DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s);
-
--- posting_namespaces --
--- What maintain has to compact: all of them.
-SELECT DISTINCT namespace FROM tally;
 
 -- fresh_empty --
 -- A namespace without postings has nothing to compact.
@@ -192,18 +171,6 @@ SELECT %(namespace)s, key, max(segment), min(kind), sum(n), sum(subjects), min(l
        (array_agg(name ORDER BY segment))[1], string_agg(entries, ''::bytea ORDER BY low, segment), false
 FROM placed GROUP BY key, piece
 RETURNING 1;
-
--- postings_share --
--- Held by everybody who takes memories out of segments: they may do so side by side, on locked rows.
-SELECT pg_advisory_xact_lock_shared(hashtextextended('semmem postings ' || %(namespace)s, 0));
-
--- postings_own --
--- Held while segments are joined: a forget that waited for the old rows would not see the new ones.
-SELECT pg_advisory_xact_lock(hashtextextended('semmem postings ' || %(namespace)s, 0));
-
--- segments_own --
--- Writers of segments of one namespace go one after the other from here to their commit, so that lone is true.
-SELECT pg_advisory_xact_lock(hashtextextended('semmem segments ' || %(namespace)s, 0));
 
 -- segments_meet --
 -- Keys that one memory alone had until now, and no longer.

@@ -1,40 +1,61 @@
--- tally_claim --
--- The number of a namespace is given with its first memory.
-INSERT INTO tally (namespace) VALUES (:namespace) ON CONFLICT (namespace) DO NOTHING;
+-- namespace_take --
+-- Numbers for some memories and parts; the first of them makes the row.
+INSERT INTO namespace (namespace, ords) VALUES (:namespace, :count)
+ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, emptied_at = NULL RETURNING number, ords;
 
--- tally_of --
--- Number, memories and length of some namespaces.
-SELECT namespace, number, memories, length FROM tally WHERE namespace IN (SELECT value FROM json_each(:namespaces));
+-- namespace_of --
+-- Number, memories and length of one that holds something.
+SELECT number, memories, length FROM namespace WHERE namespace = :namespace AND memories > 0;
 
--- tally_add --
--- What came, or (negative) went.
-UPDATE tally SET memories = memories + :memories, length = length + :length WHERE namespace = :namespace;
+-- namespace_last --
+-- The row of its last memory, whether or not that is still there.
+SELECT (number << 40) + ords FROM namespace WHERE namespace = :namespace;
 
--- tally_empty --
--- Of an empty namespace no name is left either.
-DELETE FROM tally WHERE namespace = :namespace AND memories = 0;
+-- namespace_count --
+-- What came, or (negative) went, has a number.
+UPDATE namespace SET memories = memories + :memories, length = length + :length, changes = changes + 1,
+    revision = revision + 1, emptied_at = CASE WHEN memories + :memories = 0 THEN :at END
+WHERE namespace = :namespace;
+
+-- namespace_revise --
+-- Nothing came or went, and recalls read something else.
+UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE namespace = :namespace;
+
+-- namespace_prune --
+-- Nobody still holds a number of a namespace that has been empty for a day.
+DELETE FROM namespace WHERE memories = 0 AND emptied_at < :before;
+
+-- change_prune --
+-- Nor is there anybody to be told of it.
+DELETE FROM change WHERE namespace NOT IN (SELECT namespace FROM namespace);
+
+-- change_add --
+-- What became of which memories, under the number that was just taken.
+INSERT INTO change (namespace, number, id, kind, at)
+SELECT n.namespace, n.changes, k.value, :kind, :at FROM namespace AS n CROSS JOIN json_each(:ids) AS k
+WHERE n.namespace = :namespace;
 
 -- namespaces --
 -- Those that hold memories.
-SELECT namespace FROM tally ORDER BY namespace;
+SELECT namespace FROM namespace WHERE memories > 0 ORDER BY namespace;
 
 -- lexical_insert --
 -- FTS5 inverts it.
-INSERT INTO lexical (rowid, tokens) VALUES (:ord, :tokens);
+INSERT INTO lexical (rowid, tokens) VALUES (:row, :tokens);
 
 -- lexical_replace --
 -- A memory that was read anew.
-UPDATE lexical SET tokens = :tokens WHERE rowid = :ord;
+UPDATE lexical SET tokens = :tokens WHERE rowid = :row;
 
 -- lexical_forget --
 -- No posting outlives its text.
-DELETE FROM lexical WHERE rowid = :ord;
+DELETE FROM lexical WHERE rowid = :row;
 
 -- lexical_matches --
 -- FTS5's inverted list of one token: a memory as often as it has the token, and each time its length. As two long values,
 -- for a row each would take three times as long to read. The cross join keeps FTS5 first.
-SELECT group_concat(t.doc), group_concat(m.length)
-FROM lexical_term AS t CROSS JOIN memory AS m ON m.ord = t.doc WHERE t.term = :token;
+SELECT group_concat(t.doc & 1099511627775), group_concat(m.length)
+FROM lexical_term AS t CROSS JOIN memory AS m ON m.row = t.doc WHERE t.term = :token;
 
 -- lexical_segments --
 -- How many pieces the inverted index lies in.

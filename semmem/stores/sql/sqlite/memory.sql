@@ -1,8 +1,8 @@
 -- memory_insert --
 -- An id that is there already stays as it is, and changes no row.
-INSERT INTO memory (namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
+INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, content, payload, length)
-VALUES (:namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
+VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
         :metadata, :importance, :created_at, :updated_at, :version, :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
@@ -23,7 +23,7 @@ FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.i
 
 -- replace_select --
 -- What another takes the place of, with its parts.
-SELECT version, part, parts, ord, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
+SELECT version, part, parts, row, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
 
 -- memory_get --
 -- By the caller's ids, whole memories.
@@ -41,17 +41,17 @@ SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.positi
 FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- memory_by_ords --
--- What is indexed, for the hits; the plus keeps SQLite on the ords.
+-- What is indexed, for the hits: a row is the number of its namespace and its ord.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, ord
-FROM memory WHERE ord IN (SELECT value FROM json_each(:ords))
-  AND +namespace IN (SELECT value FROM json_each(:namespaces));
+FROM memory WHERE row IN (
+    SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
 -- memory_heads --
 -- What fusion needs of a candidate, no text.
 SELECT ord, namespace, id, part, importance, content, created_at, updated_at
-FROM memory WHERE ord IN (SELECT value FROM json_each(:ords))
-  AND +namespace IN (SELECT value FROM json_each(:namespaces));
+FROM memory WHERE row IN (
+    SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
 -- memory_locate --
 -- The indexed rows of one memory: itself, or its parts.
@@ -60,7 +60,8 @@ SELECT ord FROM memory WHERE namespace = :namespace AND id = :id AND parts = 0 O
 -- memory_texts --
 -- For phrase checks: title and text as stored.
 SELECT ord, coalesce(title, '') || char(10) || text FROM memory
-WHERE ord IN (SELECT value FROM json_each(:ords)) AND +namespace IN (SELECT value FROM json_each(:namespaces));
+WHERE row IN (
+    SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
@@ -82,7 +83,7 @@ LIMIT :limit;
 -- memory_scope --
 -- The indexed memories that a set of filters lets through.
 SELECT ord FROM memory AS m
-WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0
+WHERE namespace = :namespace AND parts = 0
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
   AND (:tags IS NULL OR NOT EXISTS (
@@ -95,12 +96,11 @@ ORDER BY ord;
 -- memory_excluded --
 -- Ids to leave out, as ords; a memory's id covers its parts.
 SELECT ord FROM memory
-WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND id IN (SELECT value FROM json_each(:ids))
-  AND parts = 0;
+WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: the tally, not a count.
-SELECT coalesce(sum(memories), 0) FROM tally WHERE namespace IN (SELECT value FROM json_each(:namespaces));
+-- How many memories are indexed: no count, but what writers have counted.
+SELECT coalesce(sum(memories), 0) FROM namespace WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
 -- memory_kinds --
 -- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
@@ -119,8 +119,8 @@ SELECT n.value, 'named', m.author, (
             < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
         ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC
         LIMIT :behind) AS before)
-FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k JOIN memory AS m ON m.ord IN (
-    SELECT o.ord FROM memory AS o WHERE o.namespace = n.value AND o.author_key = k.value
+FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k JOIN memory AS m ON m.row IN (
+    SELECT o.row FROM memory AS o WHERE o.namespace = n.value AND o.author_key = k.value
     ORDER BY o.created_at DESC, o.id DESC, o.part DESC LIMIT :last)
 ORDER BY 1, 2;
 
@@ -129,17 +129,16 @@ ORDER BY 1, 2;
 SELECT namespace, ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at, id, part,
        importance, content, updated_at
 FROM memory
-WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND parts = 0 AND (
-    (namespace, session) IN (
-        SELECT s.namespace, s.session FROM memory AS s
-        WHERE s.ord IN (SELECT value FROM json_each(:ords)) AND s.session IS NOT NULL
-          AND +s.namespace IN (SELECT value FROM json_each(:namespaces)))
-    OR (session IS NULL AND ord IN (SELECT value FROM json_each(:ords))))
-ORDER BY namespace, session, coalesce(position, 9223372036854775807), created_at, id, part LIMIT :limit;
+WHERE namespace = :namespace AND parts = 0 AND (
+    session IN (SELECT s.session FROM memory AS s WHERE s.session IS NOT NULL AND s.row IN (
+        SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords)))
+    OR (session IS NULL AND row IN (
+        SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))))
+ORDER BY session, coalesce(position, 9223372036854775807), created_at, id, part LIMIT :limit;
 
 -- forget_select --
 -- Which memories go.
-SELECT id, part, parts, ord, length FROM memory AS m
+SELECT id, part, parts, row, length FROM memory AS m
 WHERE namespace = :namespace
   AND (:id IS NULL OR id = :id)
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
@@ -152,28 +151,29 @@ WHERE namespace = :namespace
 
 -- forget_memory --
 -- The text itself.
-DELETE FROM memory WHERE ord = :ord;
+DELETE FROM memory WHERE row = :row;
 
 -- memory_length --
 -- Of one indexed memory, with the tokens it stands under; no row for one that was forgotten.
-SELECT m.length, l.tokens FROM memory AS m JOIN lexical AS l ON l.rowid = m.ord
-WHERE m.namespace = :namespace AND m.ord = :ord;
+SELECT m.length, l.tokens FROM memory AS m JOIN lexical AS l ON l.rowid = m.row WHERE m.row = :row;
 
 -- memory_lengthen --
 -- After it was read anew.
-UPDATE memory SET length = :length WHERE ord = :ord;
+UPDATE memory SET length = :length WHERE row = :row;
 
 -- indexed_after --
 -- Everything that is indexed, a batch at a time.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, ord
-FROM memory WHERE +namespace = :namespace AND parts = 0 AND ord > :ord ORDER BY ord LIMIT :limit;
+FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord
+  AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
+ORDER BY row LIMIT :limit;
 
 -- stats --
 -- Counts of one namespace, or of all of them.
 SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (:namespace IS NULL OR namespace = :namespace)),
        (SELECT count(*) FROM memory WHERE part > 0 AND (:namespace IS NULL OR namespace = :namespace)),
-       (SELECT count(*) FROM tally WHERE :namespace IS NULL OR namespace = :namespace),
+       (SELECT count(*) FROM namespace WHERE memories > 0 AND (:namespace IS NULL OR namespace = :namespace)),
        (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);
 
 -- namespace_list --

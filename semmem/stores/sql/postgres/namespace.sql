@@ -1,0 +1,53 @@
+-- ords_take --
+-- Numbers for some memories and parts; the first of them makes the row. Returns the last one.
+INSERT INTO namespace (namespace, ords) VALUES (%(namespace)s, %(count)s)
+ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, emptied_at = NULL
+RETURNING ords;
+
+-- namespace_make --
+-- A row to be locked or counted on, for what may come before the first memory.
+INSERT INTO namespace (namespace) VALUES (%(namespace)s) ON CONFLICT (namespace) DO NOTHING;
+
+-- namespace_own --
+-- From here to the commit one after the other: behind the rows of memories, before any row of a posting.
+SELECT ords, dropping FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+
+-- namespace_count --
+-- What came or went has a number, under the lock of the row until the commit: so who sees a number sees all before it.
+UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = memories + %(memories)s,
+    length = length + %(length)s, emptied_at = CASE WHEN memories + %(memories)s = 0 THEN now() END
+WHERE namespace = %(namespace)s RETURNING changes, memories;
+
+-- namespace_revise --
+-- Nothing came or went, and recalls read something else: segments, lengths, names.
+UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE namespace = %(namespace)s;
+
+-- namespace_prune --
+-- Nobody still holds a number of a namespace that has been empty for a day.
+DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND emptied_at < now() - interval '1 day';
+
+-- change_prune --
+-- Nor is there anybody to be told of it.
+DELETE FROM change WHERE namespace = %(namespace)s;
+
+-- namespace_forgotten --
+-- The namespaces that have been empty for a day.
+SELECT namespace FROM namespace WHERE memories = 0 AND emptied_at < now() - interval '1 day' ORDER BY namespace;
+
+-- namespace_names --
+-- Those that hold memories.
+SELECT namespace FROM namespace WHERE memories > 0 ORDER BY namespace;
+
+-- namespace_list --
+-- What there is, for a person who wants to know: every whole memory is counted.
+SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";
+
+-- segment_next --
+-- One number a batch: two writers never touch the same posting row.
+UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE namespace = %(namespace)s RETURNING segments;
+
+-- change_add --
+-- What became of which memories, under the number that the transaction has just taken.
+INSERT INTO change (namespace, number, id, kind)
+SELECT n.namespace, n.changes, k.id, %(kind)s
+FROM namespace n CROSS JOIN unnest(%(ids)s::text[]) AS k(id) WHERE n.namespace = %(namespace)s;
