@@ -16,7 +16,7 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "forget": 16,
+        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "forget": 7,
     },
     "SQLite": {
         "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "forget": 7,

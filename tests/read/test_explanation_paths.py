@@ -10,7 +10,7 @@ import pytest
 import semmem
 from semmem.legs.graph_linking import WalkTrace
 from semmem.legs.graph_walk import Edges
-from semmem.model.exchange import Kind
+from semmem.model.exchange import Kind, placed
 from semmem.read.explanation import Explanation, ways_to
 from semmem.text.tokens import key
 
@@ -141,10 +141,10 @@ def test_each_namespace_walks_for_itself(mem: semmem.Semmem) -> None:
     mem.remember("Moth of Heron House.", id="moth", namespace="m")
     mem.remember("Lamp of Heron House.", id="lamp", namespace="m")
     others = hop(mem, ("moth", HERON, "lamp", 0.2), namespace="m")
-    both = (hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3)), others)
+    first = WalkTrace(hops=[hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3))])
     moth, lamp = mem.store.ords_of("m", "moth")[0], mem.store.ords_of("m", "lamp")[0]
-    trace = WalkTrace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=list(both))
-    steps = ways_to(lamp, trace, mem.store, mem.store.graph, ["n", "m"])
+    walk = WalkTrace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=[others])
+    steps = ways_to(placed(lamp, 1), WalkTrace.of([first, walk]), mem.store, mem.store.graph, ["n", "m"])
     assert list(map(str, steps)) == ["question → lexical rank 1 → moth (0.5)", "moth → Heron House → lamp (0.2)"]
 
 
