@@ -1,8 +1,7 @@
 """What passes through the seams: rows going in, and what a store and the legs hand to each other.
 
-``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. Where a call
-is about several namespaces, the upper bits of an ord say which of them it is of: its place in their list (``placed``).
-With one namespace these are 0.
+``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. In a call about
+several namespaces its upper bits say which of them it is of: the place in their list (``placed``).
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ PLACE = "reextract"
 """The fact under which a store notes how far reading everything again has come."""
 
 _SHIFT = 40
-_LOCAL = (1 << _SHIFT) - 1
 
 
 def placed(ords: Any, at: int) -> Any:
@@ -70,7 +68,7 @@ def placed(ords: Any, at: int) -> Any:
 
 def local(ords: Any) -> Any:
     """Return an ord, or an array of them, as its own namespace knows it."""
-    return ords & _LOCAL
+    return ords & ((1 << _SHIFT) - 1)
 
 
 def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray[np.int64]]]:
@@ -81,7 +79,7 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
     if len(namespaces) == 1:
         return [(0, namespaces[0], whole)]
     place = whole >> _SHIFT
-    each = ((at, namespace, whole[place == at] & _LOCAL) for at, namespace in enumerate(namespaces))
+    each = ((at, namespace, local(whole[place == at])) for at, namespace in enumerate(namespaces))
     return [one for one in each if len(one[2])]
 
 
