@@ -1,6 +1,6 @@
 """What passes through the seams: rows going in, and what a store and the legs hand to each other.
 
-``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. In a call about
+``ord`` is the number a store gives each memory or part within its namespace, never shown to users. In a call about
 several namespaces its upper bits say which of them it is of: the place in their list (``placed``).
 """
 
