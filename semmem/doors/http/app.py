@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import re
@@ -144,8 +145,11 @@ class Service:
             return _call(route, self.mem, {**given, "items": named, "progress": progress})
 
         if wants_lines(request):
-            return Reports(work, self.workers)
-        value = await self.workers.run(work, seconds=FOREVER)
+            return Reports(work, items, self.workers)
+        try:
+            value = await self.workers.run(work, seconds=FOREVER)
+        finally:
+            items.end()
         return answer_of(route, value, arguments, key)
 
     async def ready(self) -> None:
@@ -245,7 +249,7 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        service.close()
+        await asyncio.to_thread(service.close)  # a verb at work may wait for this loop
 
     app = FastAPI(
         title="semmem", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan,

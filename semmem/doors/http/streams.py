@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -44,6 +45,11 @@ class Items:
         self._limits = limits
         self._key = key
         self._items = self._parsed()
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """Let the thread that reads the items wait no longer: nobody hears what becomes of them."""
+        self._ended.set()
 
     def arguments(self, route: Route) -> dict[str, Any]:
         """Return the arguments of ``route`` in the first line, ``{"arguments": {…}}``; none where that is an item."""
@@ -94,10 +100,14 @@ class Items:
             return await anext(self._pieces, None)
 
         future = asyncio.run_coroutine_threadsafe(piece(), self._loop)
-        try:
-            return future.result(self._limits.seconds + 5)
-        except TimeoutError:
-            raise LimitExceeded("The client went away before all items were sent.") from None
+        while not self._ended.is_set():
+            try:
+                return future.result(_LOOK_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+        future.cancel()
+        raise LimitExceeded("The stream was ended before all items were sent.")
 
 
 class Reports(Response):
@@ -108,10 +118,11 @@ class Reports(Response):
 
     media_type = LINES
 
-    def __init__(self, verb: Callable[[Callable[[Any], None]], Any], workers: Workers) -> None:
+    def __init__(self, verb: Callable[[Callable[[Any], None]], Any], items: Items, workers: Workers) -> None:
         super().__init__(media_type=LINES)
         del self.headers["content-length"]
         self._verb = verb
+        self._items = items
         self._workers = workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,11 +142,17 @@ class Reports(Response):
 
         done = asyncio.ensure_future(self._workers.run(work, seconds=FOREVER))
         done.add_done_callback(lambda _: lines.put_nowait(b""))
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        while line := await lines.get():
-            await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
-        await send({"type": "http.response.body", "body": await done + b"\n", "more_body": False})
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            while line := await lines.get():
+                await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
+            await send({"type": "http.response.body", "body": await done + b"\n", "more_body": False})
+        finally:
+            self._items.end()
 
+
+_LOOK_S = 0.2
+"""Seconds after which a thread that waits for items looks whether it should."""
 
 FOREVER = 7 * 86_400.0
 """Seconds that a stream of items may take in all; what is limited are its pauses."""
