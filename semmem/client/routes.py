@@ -144,6 +144,8 @@ def reach(
 
     With ``namespace`` the recipe is as that namespace's own settings make it.
     """
+    if scope_size is not None and (isinstance(scope_size, bool) or not isinstance(scope_size, int)):
+        raise InvalidInput(f"scope_size must be a whole number, not {scope_size!r}.")
     if recipe is not None and namespace is not None:
         raise InvalidInput("Give recipe or namespace, not both: a namespace has a recipe of its own.")
     if namespace is not None:

@@ -15,6 +15,7 @@ import pytest
 
 import semmem
 from semmem import AsyncSemmem, Semmem
+from semmem.model.store import Store
 from tests.serving import serving
 
 Place = Callable[[], AbstractContextManager[str]]
@@ -137,7 +138,7 @@ def test_a_cancelled_stream_ends_at_an_item_and_stores_nothing_of_its_batch(url:
 class Held:
     """A verb of a store that waits until it is let go."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Any) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
         self.go, self.began, self.calls = threading.Event(), threading.Event(), 0
         self._real = store.stats
         monkeypatch.setattr(store, "stats", self)

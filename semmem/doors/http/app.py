@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Match
 
 from semmem import __version__
 from semmem.client.routes import REFUSED, ROUTES, Route, refusal
@@ -205,6 +206,8 @@ def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> 
     if given.strip() == "*":
         return True
     tags = _tags(given)
+    if not all(tag.startswith('"') and tag.endswith('"') and len(tag) > 1 for tag in tags):
+        raise InvalidInput('If-Match is the ETag of one version, in quotes, such as "3".')
     found = _TAG.fullmatch(tags[0]) if len(tags) == 1 else None
     if found is None:
         error = Conflict('If-Match is the ETag of one version, such as "3", and no version has the one that was sent.')
@@ -224,7 +227,7 @@ def told(error: Exception) -> Response:
         error = _by_status(error)
     elif not isinstance(error, SemmemError):
         _log.error("A request failed.", exc_info=error)
-    headers = dict(getattr(error, "headers", None) or {})
+    headers: dict[str, str] = {}
     if isinstance(error, LimitExceeded):
         headers["retry-after"] = str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))
     if isinstance(error, KeyRequired):
@@ -239,7 +242,6 @@ def _by_status(error: HTTPException) -> SemmemError:
     else:
         found = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
         found.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
-        found.headers = error.headers  # type: ignore[attr-defined]  # the methods it takes
     return found
 
 
@@ -277,8 +279,12 @@ async def _refuse(verb: str, _: Request) -> Response:
     return told(LocalOnly(refusal(verb)))
 
 
-async def _handled(_: Request, error: Exception) -> Response:
-    return told(error)
+async def _handled(request: Request, error: Exception) -> Response:
+    response = told(error)
+    if response.status_code == 405:  # one route of the path was asked; others may take other methods
+        routes = [one for one in request.app.routes if one.matches(request.scope)[0] is not Match.NONE]
+        response.headers["allow"] = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
+    return response
 
 
 def _endpoint(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -312,7 +318,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
             return told(error)
         return JSONResponse({"status": "ready"})
 
-    @app.get("/metrics", summary="Counters, as Prometheus reads them.", response_model=None)
+    @app.get("/metrics", summary="Counters, as Prometheus reads them.", response_class=PlainTextResponse)
     async def metrics() -> Response:
         service.metrics.asked.set(service.workers.asked)
         text, media = service.metrics.as_text()

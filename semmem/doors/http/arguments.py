@@ -11,6 +11,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
+from reprlib import repr as shown
 from typing import Any
 from urllib.parse import unquote
 
@@ -131,8 +132,8 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
     found: dict[str, Any] = {name: unquote(value) for name, value in request.path_params.items()}
     given = _from_query(route, request)
     if route.form == "json":
-        if wrong := next((name for name in given if name != "namespace"), None):
-            raise InvalidInput(f"{wrong!r} belongs into the JSON body of {route.name}, not into its URL.")
+        if wrong := [name for name in given if name != "namespace"]:
+            raise InvalidInput(f"{wrong[0]!r} belongs into the JSON body of {route.name}, not into its URL.")
         body = await read_body(request, limits)
         content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if body and content != "application/json" and not content.endswith("+json"):
@@ -158,14 +159,23 @@ class UnsupportedType(InvalidInput):
     http_status = 415
 
 
+_SAID_BY_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
+"""Switches that the facade refuses itself, with what was not done."""
+
+
 def _check_names(route: Route, given: Mapping[str, Any]) -> None:
     known = arguments_of(route)
+    for name, value in given.items():
+        switch = name in known and ARGUMENTS.get(name, ({}, ""))[0] is _TRUTH
+        left = name in _SAID_BY_THE_FACADE and not route.lines
+        if switch and not left and not isinstance(value, bool):
+            raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")
     if spread(route) is not None:  # the facade says which changes there are, but for names that are not changes
         if "expected_version" in given:
             raise InvalidInput('expected_version is said with the header If-Match: "VERSION".')
         return
-    if wrong := next((name for name in given if name not in known), None):
-        raise InvalidInput(f"{route.name} has no argument {wrong!r}; it takes {', '.join(known)}.")
+    if wrong := [name for name in given if name not in known]:
+        raise InvalidInput(f"{route.name} has no argument {shown(wrong[0])}; it takes {', '.join(known) or 'none'}.")
     needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     in_path = [name for name in needed if f"{{{name}}}" in route.path]
     if missing := next((name for name in needed if name not in given and name not in in_path), None):

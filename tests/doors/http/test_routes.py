@@ -58,9 +58,12 @@ def test_a_memory_is_stored_read_changed_and_forgotten(http: httpx.Client) -> No
 
 def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client) -> None:
     http.post("/v1/memories", json={"text": "The key is red.", "id": "key"})
-    for tag in ('"2"', '"x"', '"1", "2"', "1"):
+    for tag in ('"2"', '"x"', '"1", "2"'):
         refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": tag})
         assert problem(refused) == (412, "Conflict")
+    for tag in ("", "1", '"', "key"):
+        refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": tag})
+        assert problem(refused) == (422, "InvalidInput")
     assert http.get("/v1/memories/key").json()["text"] == "The key is red."
     assert http.patch("/v1/memories/key", json={"title": "Key"}, headers={"if-match": "*"}).json()["version"] == 2
     assert http.patch("/v1/memories/key", json={"title": None}).json()["title"] is None
@@ -161,7 +164,8 @@ def test_reach_is_told_by_name_by_changes_and_for_a_namespace(http: httpx.Client
     http.patch("/v1/settings", params={"namespace": "n"}, json={"weights": {"graph": 0}})
     told = http.get("/v1/reach", params={"namespace": "n"}).json()["regimes"]["any"]["legs"]
     assert told["graph"]["class"] == "unreachable"
-    assert problem(http.get("/v1/reach", params={"k": 0})) == (422, "InvalidInput")
+    for wrong in ({"k": 0}, {"k": "x"}, {"scope_size": "x"}, {"scope_size": -1}):
+        assert problem(http.get("/v1/reach", params=wrong)) == (422, "InvalidInput")
     assert problem(http.get("/v1/reach", params={"namespace": "n", "recipe": "seed"})) == (422, "InvalidInput")
 
 
@@ -183,6 +187,11 @@ def test_counts_namespaces_export_and_forgetting_by_filters(http: httpx.Client) 
     assert problem(http.post("/v1/forget", json={"namespace": "a"})) == (422, "InvalidInput")
     assert http.get("/v1/stats", params={"namespace": "a"}).json()["memories"] == 2
     assert http.post("/v1/maintain").status_code == 200
+    for body in ({"": 1}, {"extract": True}):
+        assert problem(http.post("/v1/maintain", json=body)) == (422, "InvalidInput")
+    for wrong in ({"vectors": "AAA"}, {"everything": "1"}, {"vectors": ["true", "true"]}):
+        assert problem(http.get("/v1/export", params=wrong)) == (422, "InvalidInput")
+    assert problem(http.post("/v1/recall", json={"query": "x", "fold_parts": 1})) == (422, "InvalidInput")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +228,7 @@ def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client)
     assert problem(http.get("/v1/memories/")) == (404, "NotFound")
     wrong = http.put("/v1/memories/key")
     assert problem(wrong) == (405, "InvalidInput")
-    assert wrong.headers["allow"]
+    assert wrong.headers["allow"] == "DELETE, GET, PATCH"
     for verb in REFUSED:
         assert problem(http.post(f"/v1/{verb}")) == (501, "LocalOnly")
 
