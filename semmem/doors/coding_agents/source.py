@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
@@ -60,7 +60,8 @@ def source_of(url: str | None, *, fast: bool, direct: bool = False) -> Iterator[
     name = asked if remote else store_name(settings.url, settings.home)
     address = asked if remote else None if direct else server_of(name)
     if fast and address is not None:
-        yield _Server(name, address, settings, StoreUnavailable if remote else ServerGone)
+        with closing(_Server(name, address, settings, StoreUnavailable if remote else ServerGone)) as server:
+            yield server
         return
     import semmem
 
@@ -106,6 +107,10 @@ class _Server:
         self._path = parts.path.rstrip("/")
         key = getattr(settings, "key", None)
         self._headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """Return the memories of the hits, best first."""

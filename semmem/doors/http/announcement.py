@@ -29,13 +29,13 @@ def store_name(url: str | None, home: Path | None = None) -> str:
 
 
 @contextmanager
-def announced(address: str, store: str) -> Iterator[None]:
-    """Note down that ``address`` answers for the store of that name, until the end; of two servers, the later one.
+def announced(address: str, url: str | None, home: Path | None = None) -> Iterator[None]:
+    """Note down that ``address`` answers for the store of ``url``, until the end; of two servers, the later one.
 
     A user without a home has no notes, and the server runs without.
     """
     try:
-        file = _file(store)
+        file = _file(store_name(url, home))
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with new_file(file, force=True) as out:
             out.write(json.dumps({"url": address, "process": os.getpid()}).encode())

@@ -49,6 +49,7 @@ def serve(
     Only this machine can reach it, unless --host says otherwise, and then it wants a key (`semmem serve key add`). Once
     there is a key, every request needs one. Ctrl-C finishes what was asked and stops.
     """
+    from semmem.doors.http.announcement import announced
     from semmem.doors.http.guard import Guard, check_address
     from semmem.doors.http.limits import Limits
     from semmem.doors.http.server import Server, need_extra
@@ -67,7 +68,8 @@ def serve(
         flush()
         who = f"with one of {len(known.list())} keys" if known else "without a key"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
-        server.run()
+        with announced(server.url, mem.settings.url, mem.settings.home):
+            server.run()
     door.say("Stopped.")
 
 

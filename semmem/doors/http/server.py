@@ -18,7 +18,7 @@ from semmem.model.errors import InvalidInput, MissingExtra
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["PORT", "Server", "need_extra"]
+__all__ = ["PORT", "Server", "bound", "need_extra", "own_signals"]
 
 PORT = 8765
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
@@ -56,7 +56,7 @@ class Server:
 
         known = Keys() if keys is None else keys
         check_address(host, known)
-        self._socket = _bound(host, port)
+        self._socket = bound(host, port)
         taken = self._socket.getsockname()
         shown = f"[{taken[0]}]" if ":" in taken[0] else taken[0]
         self.url = f"http://{shown}:{taken[1]}"
@@ -80,7 +80,7 @@ class Server:
 
     def run(self) -> None:
         """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace."""
-        with _own_signals():
+        with own_signals():
             self._uvicorn.run(sockets=[self._socket])
 
     def stop(self) -> None:
@@ -94,7 +94,7 @@ class Server:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
+def own_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM be an orderly end: uvicorn stops by them, and sends them on when it has stopped."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -107,7 +107,7 @@ def _own_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """Return a socket at an address. Raises InvalidInput where that cannot be had."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
         raise InvalidInput(f"The port must be from 0 to 65535, not {port!r}; 0 takes a free one.")

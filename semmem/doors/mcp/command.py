@@ -74,3 +74,4 @@ def mcp(
     sys.stdout.flush()
     door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
     server.run()
+    door.say("Stopped.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from semmem.doors.http.guard import Guard, Guarded, check_address, is_loopback
 from semmem.doors.http.keys import Keys
+from semmem.doors.http.server import bound, own_signals
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
-from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -47,7 +46,7 @@ class HttpServer:
     ) -> None:
         """Take what opens the store, and what ``Handlers`` takes."""
         check_address(host, keys)
-        self._socket = _bound(host, port)
+        self._socket = bound(host, port)
         name, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}{PATH}"
         self._opening = Opening(opener)
@@ -76,22 +75,11 @@ class HttpServer:
     def run(self) -> None:
         """Answer requests until ``stop``, or until the process is told to end; then finish what was asked."""
         try:
-            self._uvicorn.run(sockets=[self._socket])
+            with own_signals():
+                self._uvicorn.run(sockets=[self._socket])
         finally:
             self._opening.close()
 
     def stop(self) -> None:
         """Take no more requests, and let ``run`` return. May be called by any thread."""
         self._uvicorn.should_exit = True
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket at an address. Raises InvalidInput where that cannot be had."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=1024)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(
-            f"The port {port} of {host} cannot be had: {reason}. Choose another one with --port, or 0 for a free one."
-        ) from None

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from semmem.doors.coding_agents.context_block import context_block, tokens
 from semmem.doors.coding_agents.hook import BUDGET, quick
 from semmem.doors.coding_agents.transcript import turns
 from semmem.doors.http.announcement import announced, server_of, store_name
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.server import Server
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
 from tests.test_architecture import modules_after
@@ -252,56 +253,60 @@ def test_a_hook_never_fails_its_client(url: str, client: Client, raw: bytes, wor
     assert client.said.count("\n") == bool(said)
 
 
-class _Answers(BaseHTTPRequestHandler):
-    """A server of one recall, which notes what it was asked."""
-
-    asked: list[tuple[str, Any]]
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append((self.path, body))
-        memory = {"id": "from-the-server", "namespace": PROJECT, "text": "Answered by the server.", "session": None}
-        answer = json.dumps({"hits": [{"memory": memory}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
 def test_a_prompt_asks_the_server_that_is_noted_for_the_store_and_the_store_when_it_has_gone(
-    url: str, project: Path, client: Client
+    url: str, project: Path, client: Client, tmp_path: Path
 ) -> None:
     with semmem.connect() as mem:
         mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
-    handler = type("Answers", (_Answers,), {"asked": []})
-    server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        with announced(address, store_name(url)):
-            assert server_of(store_name(url)) == address
-            assert server_of(store_name("sqlite:another.db")) is None
-            shown = in_block(client.runs("prompt", prompt="how are tests run?", cwd=str(project)))
-            assert [one["id"] for one in shown] == ["from-the-server"]
-            server.shutdown()
-            server.server_close()
-            shown = in_block(client.runs("prompt", prompt="how are tests run?", cwd=str(project)))
-            assert [one["id"] for one in shown] == ["in-the-store"]
-            assert client.said.startswith("semmem: The server of the store does not answer")
-    finally:
-        thread.join(60)
+    with semmem.connect(f"sqlite:{tmp_path}/other.db") as mem:
+        mem.remember("The tests are run by the server.", id="at-the-server", namespace=PROJECT)
+        server = Server(mem, port=0, keys=Keys(tmp_path / "keys.json"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        asks = {"prompt": "how are tests run?", "cwd": str(project)}
+        try:
+            with announced(server.url, url):
+                assert server_of(store_name(url)) == server.url
+                assert server_of(store_name("sqlite:another.db")) is None
+                assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["at-the-server"]
+                assert [one["id"] for one in in_block(client.runs("session-start", **asks))] == ["at-the-server"]
+                assert client.said == ""
+                server.stop()
+                thread.join(60)
+                assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["in-the-store"]
+                assert client.said.startswith("semmem: The server of the store does not answer")
+        finally:
+            server.stop()
+            thread.join(60)
     assert server_of(store_name(url)) is None
-    ((path, body),) = handler.asked  # type: ignore[attr-defined]  # a list
-    assert path == "/v1/recall"
-    assert (body["query"], body["namespace"]) == ("how are tests run?", [PROJECT, "personal"])
+    assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["in-the-store"]
+    assert client.said == ""
+
+
+def test_a_server_that_wants_a_key_gets_that_of_the_settings(
+    url: str, project: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, key = keys.add("hooks")
+    with semmem.connect(f"sqlite:{tmp_path}/other.db") as mem:
+        mem.remember("The tests are run by the server.", id="at-the-server", namespace=PROJECT)
+        server = Server(mem, port=0, keys=keys)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            asks = {"prompt": "how are tests run?", "cwd": str(project)}
+            assert client.runs("prompt", "--url", server.url, **asks) == ""
+            assert client.said.startswith("semmem: The server of the store says: This server wants a key")
+            monkeypatch.setenv("SEMMEM_KEY", key)
+            shown = in_block(client.runs("prompt", "--url", server.url, **asks))
+            assert [one["id"] for one in shown] == ["at-the-server"]
+        finally:
+            server.stop()
+            thread.join(60)
 
 
 def test_only_a_server_of_this_machine_is_asked(url: str) -> None:
-    with announced("http://192.0.2.7:8765", store_name(url)):
+    with announced("http://192.0.2.7:8765", url):
         assert server_of(store_name(url)) is None
 
 
