@@ -10,7 +10,7 @@ from typing import Any
 
 from semmem.importers import BadRow, Item, Reject, RowError, item, lines, refuse
 
-__all__ = ["read"]
+__all__ = ["items_of", "read"]
 
 
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
@@ -22,12 +22,13 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     bad = reject or refuse
     for where, row in lines(path, bad):
         try:
-            yield from _items(where, row, bad)
+            yield from items_of(where, row, bad)
         except RowError as error:
             bad(BadRow(where, str(error)))
 
 
-def _items(where: str, row: Any, bad: Reject) -> Iterator[Item]:
+def items_of(where: str, row: Any, bad: Reject = refuse) -> Iterator[Item]:
+    """Yield the items of one row of the file. Raises RowError for a row of another form; see ``read``."""
     kind = row.get("type") if isinstance(row, Mapping) else None
     if kind == "entity":
         name, what = _string(row, "name"), row.get("entityType")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
 __all__ = ["register"]
+
+
+class Compatible(StrEnum):
+    """What `--compat` accepts."""
+
+    server_memory = "server-memory"
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +40,13 @@ def mcp(
         list[str] | None, typer.Option(help="With --http: a web page that may use it; repeatable.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="With --http: file of keys, as for `semmem serve`.")] = None,
+    compat: Annotated[
+        Compatible | None, typer.Option(help="Offer the tools of another server instead, with what they do there.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--import", help="With --compat: that server's file, brought in where there is no graph yet."),
+    ] = None,
 ) -> None:
     """Serve MCP on standard input and output, for the client that started it; with --http, at an address.
 
@@ -43,22 +57,34 @@ def mcp(
     import importlib.util
 
     from semmem.config import Settings
-    from semmem.model.errors import MissingExtra
+    from semmem.model.errors import InvalidInput, MissingExtra
 
     if importlib.util.find_spec("mcp_types") is None:
         raise MissingExtra("The MCP server needs the package mcp; install it with: pip install 'semmem[mcp]'")
 
     settings = Settings.load(**({} if door.url is None else {"url": door.url}))
 
+    if file is not None and compat is None:
+        raise InvalidInput("--import goes with --compat server-memory; `semmem import` takes files of every format.")
+    if file is not None and not file.is_file():
+        raise InvalidInput(f"There is no file {file}; correct the path, or leave --import out.")
+
     def opened() -> Semmem:
         import semmem
 
-        return semmem.connect(door.url, recipe=door.recipe)
+        memory = semmem.connect(door.url, recipe=door.recipe)
+        if file is not None:
+            _bring_in(door, memory, file)
+        return memory
 
     scope: dict[str, Any] = {
         "named": door.namespace if door.named else None,
         "personal": settings.personal_namespace or None,
     }
+    if compat is not None:
+        from semmem.doors.mcp.server_memory import RESOURCES, TOOLS
+
+        scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
     if not http:
         from semmem.doors.mcp.stdio import run
 
@@ -75,3 +101,17 @@ def mcp(
     door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
     server.run()
     door.say("Stopped.")
+
+
+def _bring_in(door: Door, memory: Semmem, file: Path) -> None:
+    """Store what the file of the reference memory server holds, once: what was deleted since does not come back."""
+    from semmem.doors.mcp.knowledge_graph import stores_a_graph
+    from semmem.importers import reader
+
+    if stores_a_graph(memory, door.namespace):
+        return
+    done = memory.bring_in(
+        reader("mcp")(file, reject=lambda row: door.say(f"{row.where}: {row.reason}")), namespace=door.namespace
+    )
+    for row in done.rejected:
+        door.say(f"Not stored: {row.reason}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from semmem.doors.mcp.reading import PREFIX, memory_at
@@ -10,13 +12,26 @@ from semmem.doors.mcp.tools import Call, as_values
 from semmem.model.errors import AccessDenied, NotFound
 from semmem.model.plain import plain
 
-__all__ = ["RESOURCES", "STATS", "TEMPLATES", "contents"]
+__all__ = ["MEMORIES", "STATS", "Resources"]
 
 STATS = "semmem://stats"
 
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a server offers to read: resources that have one address, and templates of those that are many.
+
+    ``read`` returns the JSON of one, by the call and its URI. Raises NotFound, InvalidInput.
+    """
+
+    listed: tuple[dict[str, Any], ...]
+    read: Callable[[Call, str], str]
+    templates: tuple[dict[str, Any], ...] = ()
+
+
 _JSON = "application/json"
 
-RESOURCES: tuple[dict[str, Any], ...] = (
+_LISTED: tuple[dict[str, Any], ...] = (
     {
         "uri": STATS,
         "name": "stats",
@@ -25,9 +40,7 @@ RESOURCES: tuple[dict[str, Any], ...] = (
         "mime_type": _JSON,
     },
 )
-"""The resources that have one address."""
-
-TEMPLATES: tuple[dict[str, Any], ...] = (
+_TEMPLATES: tuple[dict[str, Any], ...] = (
     {
         "uri_template": f"{PREFIX}{{namespace}}/{{id}}",
         "name": "memory",
@@ -36,7 +49,6 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
         "mime_type": _JSON,
     },
 )
-"""The resources that are many."""
 
 
 def contents(call: Call, uri: str) -> str:
@@ -60,3 +72,7 @@ def _store(call: Call) -> Any:
         return plain(call.memory.stats(namespace=None))
     except AccessDenied:
         return None
+
+
+MEMORIES = Resources(_LISTED, contents, _TEMPLATES)
+"""A memory by namespace and id, and the counts of the store."""

@@ -22,7 +22,7 @@ from semmem.doors.http.guard import KEY
 from semmem.doors.mcp import reading, writing
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.permission import permitted, within_key
-from semmem.doors.mcp.resources import RESOURCES, TEMPLATES, contents
+from semmem.doors.mcp.resources import MEMORIES, Resources
 from semmem.doors.mcp.schemas import ABOUT, structure
 from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
 from semmem.doors.scope import Scope, agent_of, scope_of
@@ -71,21 +71,24 @@ class Handlers:
         named: str | None = None,
         folder: Path | None = None,
         personal: str | None = "personal",
+        resources: Resources = MEMORIES,
         prepare: bool = True,
         local: bool = True,
         at_once: int = 8,
     ) -> None:
         """Take the store and the table of tools.
 
-        ``named`` is the namespace that the server was started with, ``folder`` the one it works in. With ``prepare``
-        the store and its model are opened behind the first answers. ``local``: whether its clients are on this machine,
-        so that their roots are folders here. ``at_once``: calls that run side by side.
+        ``named`` is the namespace that the server was started with, ``folder`` the one it works in. ``resources`` are
+        what can be read beside the tools. With ``prepare`` the store and its model are opened behind the first answers.
+        ``local``: whether its clients are on this machine, so that their roots are folders here. ``at_once``: calls
+        that run side by side.
         """
         self._opening = opening
         self._tools = {tool.name: tool for tool in tools}
         self._named = named
+        self._resources = resources
         self._folder = folder
-        self._personal = personal
+        self.personal = personal
         self._prepare = prepare
         self._local = local
         self._at_once = anyio.CapacityLimiter(at_once)
@@ -124,11 +127,12 @@ class Handlers:
 
     async def list_resources(self, ctx: ServerRequestContext[Any], params: Any) -> types.ListResourcesResult:
         """Answer resources/list."""
-        return types.ListResourcesResult(resources=[types.Resource(**one) for one in RESOURCES])
+        return types.ListResourcesResult(resources=[types.Resource(**one) for one in self._resources.listed])
 
     async def list_templates(self, ctx: ServerRequestContext[Any], params: Any) -> types.ListResourceTemplatesResult:
         """Answer resources/templates/list."""
-        return types.ListResourceTemplatesResult(resource_templates=[types.ResourceTemplate(**t) for t in TEMPLATES])
+        templates = [types.ResourceTemplate(**one) for one in self._resources.templates]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(
         self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
@@ -141,7 +145,7 @@ class Handlers:
 
         def read() -> str | Exception:
             try:
-                return contents(self._call(ctx, scope, {}), uri)
+                return self._resources.read(self._call(ctx, scope, {}), uri)
             except Exception as error:  # noqa: BLE001  # told below, by its class
                 return error
 
@@ -181,7 +185,7 @@ class Handlers:
                 answer = params.input_responses.get(_ROOTS)
                 given = [str(root.uri) for root in answer.roots] if isinstance(answer, types.ListRootsResult) else None
                 roots = given if ctx.request is not None else self._known(session, given)
-        make = partial(scope_of, named=self._named, roots=roots, folder=self._folder, personal=self._personal)
+        make = partial(scope_of, named=self._named, roots=roots, folder=self._folder, personal=self.personal)
         return await anyio.to_thread.run_sync(make)
 
     def _known(self, session: str, roots: list[str] | None) -> list[str] | None:
@@ -234,9 +238,9 @@ def _described(tool: Tool) -> types.Tool:
     )
 
 
-def server_of(handlers: Handlers, *, instructions: str | None = None, personal: str | None = "personal") -> Server[Any]:
+def server_of(handlers: Handlers, *, instructions: str | None = None) -> Server[Any]:
     """Return the MCP server that answers from ``handlers``."""
-    told = _INSTRUCTIONS.format(personal=personal or "default") if instructions is None else instructions
+    told = _INSTRUCTIONS.format(personal=handlers.personal or "default") if instructions is None else instructions
     server: Server[Any] = Server(
         "semmem",
         title="semmem: memory for agents",

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(opener: Callable[[], Semmem], *, named: str | None, personal: str | None) -> None:
-    """Serve until the client closes its end; ``opener`` opens the store, behind the first answers."""
+def run(opener: Callable[[], Semmem], *, instructions: str | None = None, **scope: Any) -> None:
+    """Serve until the client closes its end; ``opener`` opens the store, behind the first answers.
+
+    ``scope`` is what ``Handlers`` takes.
+    """
     opening = Opening(opener)
-    handlers = Handlers(opening, named=named, folder=Path.cwd(), personal=personal)
+    handlers = Handlers(opening, folder=Path.cwd(), **scope)
     try:
-        anyio.run(_serve, server_of(handlers, personal=personal))
+        anyio.run(_serve, server_of(handlers, instructions=instructions))
     finally:
         opening.close()
 

@@ -40,9 +40,8 @@ class HttpServer:
         port: int = PORT,
         keys: Keys,
         guard: Guard,
-        named: str | None = None,
-        personal: str | None = "personal",
-        **more: Any,
+        instructions: str | None = None,
+        **scope: Any,
     ) -> None:
         """Take what opens the store, and what ``Handlers`` takes."""
         check_address(host, keys)
@@ -50,8 +49,8 @@ class HttpServer:
         name, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}{PATH}"
         self._opening = Opening(opener)
-        handlers = Handlers(self._opening, named=named, personal=personal, local=is_loopback(host), **more)
-        server = server_of(handlers, personal=personal)
+        handlers = Handlers(self._opening, local=is_loopback(host), **scope)
+        server = server_of(handlers, instructions=instructions)
         unchecked = TransportSecuritySettings(
             enable_dns_rebinding_protection=False
         )  # the guard looks at Host and Origin

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from semmem.doors.scope import Agent, Scope
     from semmem.model.types import Memory
 
-__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "uri_of"]
+__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "indented", "uri_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -116,14 +116,14 @@ def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, An
         values = plain(tool.run(made))
         who = {"scope": made.scope.as_dict(), "agent": made.agent.as_dict()}
     except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
-        return answer_error(error)
+        return answer_error(error, plainly=tool.text is not None)
     if not tool.bare:
         values = {**values, **who}
     return Answer(_json(values) if tool.text is None else tool.text(values), values, who)
 
 
-def answer_error(error: BaseException) -> Answer:
-    """Return an error as a tool's answer."""
+def answer_error(error: BaseException, *, plainly: bool = False) -> Answer:
+    """Return an error as a tool's answer: as JSON, or ``plainly`` as its sentence."""
     if isinstance(error, SemmemError):
         sentence = " ".join(str(error).split())
     else:
@@ -131,6 +131,8 @@ def answer_error(error: BaseException) -> Answer:
         sentence = (
             f"{type(error).__name__}: {' '.join(str(error).split()) or 'no reason given'}; the server's log has more."
         )
+    if plainly:
+        return Answer(sentence, None, failed=True)
     told = {"class": type(error).__name__, "code": wire.answer(error).mcp_code, "message": sentence}
     return Answer(_json({"error": told}), None, failed=True)
 
@@ -156,6 +158,11 @@ def as_values(memory: Memory) -> dict[str, Any]:
 def uri_of(memory: Memory) -> str:
     """Return the URI of the resource of ``memory``."""
     return f"semmem://memory/{quote(memory.namespace, safe='')}/{quote(memory.id, safe='')}"
+
+
+def indented(value: Any) -> str:
+    """Return a value as JSON on several lines."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _json(values: Any) -> str:

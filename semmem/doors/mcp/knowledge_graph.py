@@ -1,0 +1,278 @@
+"""The knowledge graph of the reference memory server, as memories: what its tools store, find and delete.
+
+An entity is a memory that says what it is, and one more an observation, as the importer of that server's file makes
+them; a relation is a memory too. So recall finds what these tools store, two processes that write at once lose nothing,
+and the file that the other server wrote can be imported before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.doors.mcp.tools import Call, indented
+from semmem.importers import RowError
+from semmem.importers.mcp_memory import items_of
+from semmem.model.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from semmem.model.types import Memory
+
+__all__ = [
+    "URI",
+    "add_observations",
+    "create_entities",
+    "create_relations",
+    "delete_entities",
+    "delete_observations",
+    "delete_relations",
+    "graph_text",
+    "open_nodes",
+    "read_graph",
+    "search_nodes",
+    "stores_a_graph",
+]
+
+_PAGE = 1_000
+
+URI = "memory://knowledge-graph"
+
+Row = dict[str, Any]
+
+
+class _Graph:
+    """What a namespace holds of entities, observations and relations, in the order in which it was stored."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self.types: dict[str, str] = {}
+        self.observations: dict[str, dict[str, str]] = {}
+        self.relations: dict[tuple[str, str, str], str] = {}
+        self.itself: dict[str, str] = {}
+        for memory in memories:
+            entity, relation = memory.metadata.get("entity"), memory.metadata.get("relation")
+            if isinstance(entity, str):
+                self.types.setdefault(entity, memory.tags[0] if memory.tags else "")
+                said = self.observations.setdefault(entity, {})
+                if memory.id == entity:
+                    self.itself[entity] = memory.id
+                else:
+                    said[memory.text] = memory.id
+            elif isinstance(relation, Mapping):
+                ends = tuple(str(relation.get(name, "")) for name in ("from", "to", "type"))
+                self.relations[ends] = memory.id  # type: ignore[index]  # three of them
+
+    def entity(self, name: str) -> Row:
+        """Return an entity as the tools show it."""
+        return {"name": name, "entityType": self.types[name], "observations": list(self.observations[name])}
+
+    def part(self, names: Sequence[str] | None = None) -> dict[str, list[Row]]:
+        """Return these entities, in the order of the graph, and the relations of which one end is among them."""
+        wanted = set(self.types if names is None else names)
+        entities = [self.entity(name) for name in self.types if name in wanted]
+        found = {row["name"] for row in entities}
+        relations = [
+            {"from": one, "to": other, "relationType": tie}
+            for one, other, tie in self.relations
+            if names is None or one in found or other in found
+        ]
+        return {"entities": entities, "relations": relations}
+
+
+def _graph(call: Call) -> _Graph:
+    found = list(_memories(call.memory, call.namespace))
+    early = datetime.min.replace(tzinfo=UTC)
+    found.reverse()  # the oldest first, also of those of one time
+    found.sort(key=lambda memory: memory.created_at or early)
+    return _Graph(found)
+
+
+def _memories(memory: Any, namespace: str) -> Iterator[Memory]:
+    """Yield the memories of a graph, newest first."""
+    cursor = None
+    while True:
+        page = memory.list(namespace=namespace, limit=_PAGE, cursor=cursor)
+        yield from (found for found in page if "entity" in found.metadata or "relation" in found.metadata)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def create_entities(call: Call) -> dict[str, Any]:
+    """Answer create_entities: those whose name is new are stored."""
+    rows = _rows(call, "entities", ("name", "entityType"), "observations")
+    graph = _graph(call)
+    fresh: dict[str, Row] = {}
+    for row in rows:
+        if row["name"] not in graph.types:
+            fresh.setdefault(row["name"], {**row, "observations": list(dict.fromkeys(row["observations"]))})
+    _store(call, [item for row in fresh.values() for item in _items_of_entity(row)])
+    return {"entities": list(fresh.values())}
+
+
+def create_relations(call: Call) -> dict[str, Any]:
+    """Answer create_relations: those that are new are stored."""
+    rows = _rows(call, "relations", ("from", "to", "relationType"))
+    graph = _graph(call)
+    fresh: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        if _ends(row) not in graph.relations:
+            fresh.setdefault(_ends(row), row)
+    _store(call, [item for row in fresh.values() for item in _made({"type": "relation", **row})])
+    return {"relations": list(fresh.values())}
+
+
+def add_observations(call: Call) -> dict[str, Any]:
+    """Answer add_observations: what is new of an entity is stored; where one is unknown, nothing is."""
+    rows = _rows(call, "observations", ("entityName",), "contents")
+    graph = _graph(call)
+    for row in rows:
+        if row["entityName"] not in graph.types:
+            raise NotFound(f"Entity with name {row['entityName']} not found; make it first with create_entities.")
+    results: list[Row] = []
+    items: list[Any] = []
+    for row in rows:
+        name = row["entityName"]
+        fresh = [said for said in dict.fromkeys(row["contents"]) if said not in graph.observations[name]]
+        graph.observations[name] |= dict.fromkeys(fresh, "")
+        entity = {"name": name, "entityType": graph.types[name], "observations": fresh}
+        items += _items_of_entity(entity, itself=name not in graph.itself)
+        results.append({"entityName": name, "addedObservations": fresh})
+    _store(call, items)
+    return {"results": results}
+
+
+def delete_entities(call: Call) -> dict[str, Any]:
+    """Answer delete_entities: with their observations, and the relations that begin or end there."""
+    names = set(_names(call, "entityNames"))
+    graph = _graph(call)
+    _forget(call, [id for ends, id in graph.relations.items() if names & set(ends[:2])])
+    _forget(call, [id for name in names for id in graph.observations.get(name, {}).values()])
+    _forget(call, [graph.itself[name] for name in names if name in graph.itself])
+    return _done("Entities")
+
+
+def delete_observations(call: Call) -> dict[str, Any]:
+    """Answer delete_observations; the entity stays, also where none is left."""
+    rows = _rows(call, "deletions", ("entityName",), "observations")
+    graph = _graph(call)
+    for row in rows:
+        name = row["entityName"]
+        if name in graph.types and name not in graph.itself:
+            entity = {"name": name, "entityType": graph.types[name], "observations": []}
+            _store(call, _items_of_entity(entity))
+        said = graph.observations.get(name, {})
+        _forget(call, [said[text] for text in dict.fromkeys(row["observations"]) if text in said])
+    return _done("Observations")
+
+
+def delete_relations(call: Call) -> dict[str, Any]:
+    """Answer delete_relations."""
+    rows = _rows(call, "relations", ("from", "to", "relationType"))
+    graph = _graph(call)
+    _forget(call, [graph.relations[ends] for ends in dict.fromkeys(map(_ends, rows)) if ends in graph.relations])
+    return _done("Relations")
+
+
+def read_graph(call: Call) -> dict[str, Any]:
+    """Answer read_graph."""
+    return _graph(call).part()
+
+
+def search_nodes(call: Call) -> dict[str, Any]:
+    """Answer search_nodes: entities whose name, type or an observation holds the query, in capitals or not."""
+    query = call.arguments["query"]
+    if not isinstance(query, str):
+        raise InvalidInput(f"query must be a string, not {type(query).__name__}.")
+    wanted = query.lower()
+    graph = _graph(call)
+    return graph.part(
+        [
+            name
+            for name, kind in graph.types.items()
+            if any(wanted in text.lower() for text in (name, kind, *graph.observations[name]))
+        ]
+    )
+
+
+def open_nodes(call: Call) -> dict[str, Any]:
+    """Answer open_nodes."""
+    return _graph(call).part(_names(call, "names"))
+
+
+def graph_text(call: Call, uri: str) -> str:
+    """Return the JSON of the resource. Raises NotFound."""
+    if uri != URI:
+        raise NotFound(f"There is no resource {uri!r}; there is {URI}.")
+    return indented(_graph(call).part())
+
+
+def stores_a_graph(memory: Any, namespace: str) -> bool:
+    """Return whether a namespace holds anything of a graph."""
+    return next(_memories(memory, namespace), None) is not None
+
+
+def _items_of_entity(row: Row, *, itself: bool = True) -> Iterator[Any]:
+    """Yield what is stored of an entity: ``itself`` by what it is, and its observations."""
+    shared = {"type": "entity", "name": row["name"], "entityType": row["entityType"]}
+    if itself:
+        yield from _made(shared)
+    if row["observations"]:
+        yield from _made({**shared, "observations": row["observations"]})
+
+
+def _made(row: Row) -> Iterator[Any]:
+    try:
+        yield from items_of("the call", row)
+    except RowError as error:
+        raise InvalidInput(f"It cannot be stored: {error}") from None
+
+
+def _store(call: Call, items: Any) -> None:
+    """Store items, all or none; one that another process has stored meanwhile is there already, and stays."""
+    made = list(items)
+    if not made:
+        return
+    try:
+        call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made))
+    except Conflict:
+        call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made), on_error="skip")
+
+
+def _forget(call: Call, ids: Sequence[str]) -> None:
+    for id in ids:
+        with suppress(NotFound):
+            call.memory.forget(id, namespace=call.namespace)
+
+
+def _rows(call: Call, name: str, strings: tuple[str, ...], several: str | None = None) -> list[Row]:
+    """Return the objects of an argument, each with these strings and perhaps one list of them. Raises InvalidInput."""
+    given = call.arguments[name]
+    if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
+        raise InvalidInput(f"{name} must be a list of objects.")
+    for at, row in enumerate(given):
+        for part in strings:
+            if not isinstance(row.get(part), str) or not row[part].strip():
+                raise InvalidInput(f"{name}[{at}].{part} must be a string that is not empty.")
+        if several is not None:
+            texts = row.get(several)
+            if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+                raise InvalidInput(f"{name}[{at}].{several} must be a list of strings that are not empty.")
+    parts = (*strings, *([several] if several else []))
+    return [{part: row[part] for part in parts} for row in given]
+
+
+def _names(call: Call, name: str) -> list[str]:
+    given = call.arguments[name]
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise InvalidInput(f"{name} must be a list of strings.")
+    return given
+
+
+def _ends(row: Row) -> tuple[str, str, str]:
+    return row["from"], row["to"], row["relationType"]
+
+
+def _done(what: str) -> dict[str, Any]:
+    return {"success": True, "message": f"{what} deleted successfully"}
