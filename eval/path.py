@@ -61,17 +61,26 @@ _TOLD = {"BaseTransaction._enter_gen": "BEGIN", "BaseTransaction._exit_gen": "CO
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one call went through; ``trips`` counts the round trips by statement."""
+    """What one call went through; ``trips`` counts the round trips by statement.
 
-    files: int
+    ``entered`` are the files in the order in which they are first entered, with how many functions of each.
+    """
+
     functions: int
     calls: int
     trips: Mapping[str, int]
+    entered: Mapping[str, int]
+
+    @property
+    def files(self) -> int:
+        """How many files were entered."""
+        return len(self.entered)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         counts = {"files": self.files, "functions": self.functions, "calls": self.calls}
-        return {**counts, "round_trips": sum(self.trips.values()), "trips": dict(self.trips)}
+        trips = {"round_trips": sum(self.trips.values()), "trips": dict(self.trips)}
+        return {**counts, **trips, "entered": dict(self.entered)}
 
 
 @dataclass(slots=True)
@@ -108,9 +117,9 @@ class Counter:
 
     def counts(self) -> Counts:
         """Return what was counted."""
-        entered = set(self.calls)
-        files = {code.co_filename for code in entered}
-        return Counts(len(files), len(entered), len(self.calls), dict(sorted(collections.Counter(self.trips).items())))
+        functions = dict.fromkeys(self.calls)
+        entered = collections.Counter(code.co_filename.removeprefix(_SEMMEM).replace(os.sep, "/") for code in functions)
+        return Counts(len(functions), len(self.calls), dict(sorted(collections.Counter(self.trips).items())), entered)
 
 
 def _of_the_pool() -> bool:

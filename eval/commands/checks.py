@@ -78,6 +78,7 @@ def reach(
 def path(
     url: Annotated[list[str] | None, typer.Option(help="an empty store; repeatable; default: two of its own")] = None,
     trips: Annotated[bool, typer.Option("--trips", help="say for each verb which statements they are")] = False,
+    files: Annotated[bool, typer.Option("--files", help="say for each verb which files, as they are entered")] = False,
     json_: AsJson = False,
 ) -> None:
     """Count what each verb goes through: files and functions of semmem, calls, round trips to the store."""
@@ -91,6 +92,7 @@ def path(
         head = ["files", "functions", "calls", "round_trips"]
         rows = [[v, store, *(c[n] for n in head)] for store, verbs in counted.items() for v, c in verbs.items()]
         table(["verb", "store", *(name.replace("_", " ") for name in head)], rows)
-        for store, verbs in counted.items() if trips else ():
-            for verb, counts in verbs.items():
-                say(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts['trips'].items())}")
+        for said in [name for name, wanted in (("trips", trips), ("entered", files)) if wanted]:
+            for store, verbs in counted.items():
+                for verb, counts in verbs.items():
+                    say(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts[said].items())}")

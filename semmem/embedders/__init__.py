@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
+from semmem.model.errors import InvalidInput
 from semmem.model.protocols import Embedder
 
 if TYPE_CHECKING:
@@ -15,17 +15,12 @@ if TYPE_CHECKING:
 
     from semmem.model.protocols import Embedder
 
-__all__ = ["NAMES", "Known", "check", "identity", "known_as", "load", "load_recorded", "vector_key"]
+__all__ = ["NAMES", "Known", "check", "known_as", "load", "vector_key"]
 
 NAMES = ("minilm", "hashing")
 
 _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 """What an embedder calls itself, where that is not its name here."""
-
-
-def identity(embedder: Embedder) -> dict[str, Any]:
-    """Return what tells an embedder from every other: name, dimensions and fingerprint."""
-    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
 
 
 def known_as(recorded: str) -> str:
@@ -59,23 +54,6 @@ def load(name: str, *, path: str | None = None) -> Embedder:
 
         return Hashing()
     raise InvalidInput(f"There is no embedder named {name!r}; choose one of {', '.join(NAMES)}, or pass an object.")
-
-
-def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
-    """Return the embedder of the identity ``recorded`` without loading its model.
-
-    Raises EmbedderUnavailable, or MissingExtra, when it is none that has a name here or its model is not there.
-    """
-    for name in NAMES:
-        try:
-            found = load(name, path=path)
-        except (EmbedderUnavailable, MissingExtra):
-            if known_as(recorded["name"]) == name:
-                raise
-            continue
-        if found.name == recorded["name"] and identity(found) == dict(recorded):  # without reading weights in vain
-            return found
-    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is that one, with these weights.")
 
 
 def vector_key(text: str) -> str:

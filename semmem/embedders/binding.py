@@ -10,15 +10,15 @@ from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
+from semmem.embedders import NAMES, known_as
 from semmem.embedders import check as check_embedder
-from semmem.embedders import identity, load_recorded
 from semmem.embedders import load as load_embedder
 from semmem.model.clock import standing
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 
-__all__ = ["Encoder", "QuestionVectors", "embed_texts"]
+__all__ = ["Encoder", "QuestionVectors", "embed_texts", "identity", "load_recorded"]
 
 
 class Encoder:
@@ -234,3 +234,25 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
             f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
         )
     return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
+
+
+def identity(embedder: Embedder) -> dict[str, Any]:
+    """Return what tells an embedder from every other: name, dimensions and fingerprint."""
+    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
+
+
+def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
+    """Return the embedder of the identity ``recorded`` without loading its model.
+
+    Raises EmbedderUnavailable, or MissingExtra, when it is none that has a name here or its model is not there.
+    """
+    for name in NAMES:
+        try:
+            found = load_embedder(name, path=path)
+        except (EmbedderUnavailable, MissingExtra):
+            if known_as(recorded["name"]) == name:
+                raise
+            continue
+        if found.name == recorded["name"] and identity(found) == dict(recorded):  # without reading weights in vain
+            return found
+    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is that one, with these weights.")

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from reprlib import repr as shown
 from typing import Any, Literal
 
-from semmem.embedders import identity
-from semmem.embedders.binding import embed_texts
+from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import (
     BadItem,
     Conflict,

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from semmem.embedders import identity
-from semmem.embedders.binding import Encoder, embed_texts
+from semmem.embedders.binding import Encoder, embed_texts, identity
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
