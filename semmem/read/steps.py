@@ -91,7 +91,7 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
 def _why_not(leg: str, found: Candidates, withheld: bool) -> str:
     if withheld:
         return "may have answered: the confidence is below min_confidence, so nothing is shown."
-    return f"could not answer: {found.degraded[leg]}" if leg in found.degraded else "has no list"
+    return f"could not answer: {found.degraded[leg].rstrip('.')}." if leg in found.degraded else "has no list"
 
 
 # ---------------------------------------------------------------------- copies of one text
