@@ -82,6 +82,15 @@ def test_scores_that_are_equal_on_paper_tie_although_floats_differ() -> None:
         assert keys(recall(lists, rank_constants={**SIXTY, "graph": 8.0}))[-2:] == ["a", "b"]
 
 
+@pytest.mark.parametrize(("more", "first"), [(3e-14, "a"), (4e-13, "b")])
+def test_scores_that_differ_by_less_than_a_part_in_ten_to_the_thirteenth_tie(more: float, first: str) -> None:
+    # a has 1/(2 + more) = .5 - more/4 of all there is to have, b .5 + more/4
+    weights, constants = {"lexical": 1.0, "dense": 1.0 + more}, {"lexical": 0.0, "dense": 0.0}
+    lists = {"lexical": ["a"], "dense": ["b"]}
+    assert keys(fuse(lists, weights, constants))[0] == first
+    assert keys(rank(lists, weights=weights, rank_constants=constants, planned=weights))[0] == first
+
+
 def test_the_order_of_the_legs_does_not_change_a_tie() -> None:
     # a has ranks 1, 2, 3 and b has 3, 1, 2: the same shares, added in another order
     rankings = {"x": ["a", "p", "b"], "y": ["q", "a"], "z": ["b", "r", "a"], "w": ["s", "b"]}
@@ -231,6 +240,13 @@ def test_the_reserve_moves_each_head_up_to_its_place_and_says_so() -> None:
     gra = fused[2]
     assert gra.components[RESERVE] == pytest.approx(plain[2].score - plain[10].score)
     assert sum(gra.components.values()) == pytest.approx(gra.score, abs=1e-12)
+
+
+def test_places_of_a_reserve_are_served_from_the_top_however_they_are_written() -> None:
+    both = [f"b{i}" for i in range(8)]
+    rankings = {"lexical": ["lex", *both], "dense": ["den", *both], "graph": ["gra"]}
+    fused = recall(rankings, reserve={"dense": 5, "lexical": 4, "graph": 3})
+    assert keys(fused)[:5] == ["b0", "b1", "gra", "lex", "den"]
 
 
 def test_a_head_that_has_earned_a_better_place_keeps_it_and_has_no_reserve_component() -> None:

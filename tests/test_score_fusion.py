@@ -134,6 +134,31 @@ def test_noise_below_twelve_digits_is_not_stretched_to_the_whole_range() -> None
     assert shares_of("convex", "dense", noisy, 3, 60) == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(("apart", "shares"), [(5e-10, [1.0, 1.0]), (2e-9, [1.0, 0.0])])
+def test_scores_that_differ_by_less_than_a_part_in_ten_to_the_ninth_are_equal(
+    apart: float, shares: list[float]
+) -> None:
+    assert shares_of("convex", "dense", [1.0, 1.0 - apart], 2, 0) == shares
+
+
+def test_scored_takes_the_least_of_the_first_hundred_of_a_longer_list() -> None:
+    scores = [1.0 - at * 0.005 for at in range(100)] + [0.0]  # the hundredth has .505
+    shares = shares_of("scored", "dense", scores, 101, 0)
+    assert (shares[0], shares[99], shares[100]) == (1.0, 0.0, 0.0)
+
+
+def test_a_key_that_a_list_names_twice_counts_at_its_first_place() -> None:
+    fused = rank_as(
+        "convex",
+        {"lexical": ["a", "b", "a"]},
+        {"lexical": [1.0, 0.5, 0.0]},
+        weights={"lexical": 1.0},
+        rank_constants={"lexical": 60.0},
+        planned=("lexical",),
+    )
+    assert [(f.key, f.score, f.ranks) for f in fused] == [("a", 1.0, {"lexical": 1}), ("b", 0.5, {"lexical": 2})]
+
+
 def test_two_list_convex_is_the_fuse_scores_of_memini() -> None:
     theirs = fuse_scores([[Entry(k, s) for k, s in TWO[leg]] for leg in ("lexical", "dense")], [0.5, 0.5])
     ours = scores_of(fused("convex", TWO, weights=RECIPES["convex"].weights))

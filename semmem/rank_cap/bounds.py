@@ -98,7 +98,7 @@ class Odds:
 
         ``step`` is what its place there is worth more than the next one; None where places need not be worth less.
         """
-        ordered = self.even and not self.may and step is not None and step > self.slack
+        ordered = self.even and not self.may and step is not None and self.own_least * step > self.slack
         return min(last, self.kth) if ordered and self.kth is not None else last
 
 
@@ -162,7 +162,8 @@ class Contest(Odds):
         """Whether no lists keep a memory at ``rank`` out of the top ``k``, with the importances there are."""
         if rank > k:
             return False
-        uneven = self.own_least < self.rival_most
+        step = self.value(rank) - self.value(rank + 1)
+        uneven = self.own_least < self.rival_most or self.own_least * step <= self.slack  # one behind it may tie
         bar = self.rival_most * self.upper_bar(rank, k)
         return self.outnumbers(rank, k, any_importance=uneven) or self.surely_above(
             self.own_least * self.value(rank), bar

@@ -64,7 +64,7 @@ class Given:
         return least, most, self.k if least == self.k else None
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
-        """Return what importance can multiply scores by, as arguments of ``Odds``; all 1 where it is equal."""
+        """Return what importance can multiply scores by, as arguments of ``Odds``; all 1 without lists or a prior."""
         if self.lists is None or not recipe.prior:
             return {}
         floor, lists = self.floor, self.lists.lists
@@ -76,8 +76,6 @@ class Given:
 
         least = min((its.least for its in others), default=own.least)
         most = max([own.most, *(its.most for its in others)])
-        if own.least == own.most == least == most:
-            return {}
         return {
             "own_least": factor(own.least),
             "own_most": factor(own.most),
@@ -97,10 +95,12 @@ class Given:
     def reserved(self, recipe: Recipe, leg: str, others: Mapping[str, tuple[int, int]]) -> Reserved:
         """Return what the reserve of ``recipe`` does for and against ``leg``; ``others`` maps a rival to (least, most).
 
-        A place belongs to another leg's first memory where that leg may have one.
+        A place belongs to another leg's first memory where that leg may have one. Rows that fold away bring a place
+        beyond the cut-off within it.
         """
         place = recipe.reserve.get(leg)
-        own = place if place is not None and place <= self.k else None
+        within_reach = self.k + (0 if self.lists is None else self.lists.folded)
+        own = place if place is not None and place <= within_reach else None
         taken = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
         within = sum(1 for at, _ in taken if at <= self.kept)
         within += agreed_places(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)

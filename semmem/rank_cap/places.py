@@ -19,7 +19,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         "lists as deep as k": "each other leg returns k memories or more, where its depth lets it",
         "places counted before folding": "no two memories found are copies, and none is found by two of its parts",
         "every leg answers": "no leg is absent from the store, fails, or is late",
-        "equal importance": "all that is found has the same importance",
+        "equal importance": "all that is found has the same importance, and none that makes every score 0",
         "sorted by relevance": "sort_by is as it is by default",
         "offset 0": "the first page is asked for",
         "nothing withheld": "the confidence is not below min_confidence",
@@ -78,7 +78,8 @@ class Lists:
 
     ``absent`` says of a leg without a list why it has none. ``decided`` is how many first places of the fused order
     decide what is shown (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there
-    are when all is folded. ``notes`` say what a step did to the claim, in sentences.
+    are when all is folded, ``folded`` how many rows at most are no place of their own. ``notes`` say what a step did
+    to the claim, in sentences.
     """
 
     lists: Mapping[str, Listed]
@@ -86,6 +87,7 @@ class Lists:
     decided: int | None = None
     kept: int = 0
     places: int | None = None
+    folded: int = 0
     notes: tuple[str, ...] = ()
 
     @classmethod

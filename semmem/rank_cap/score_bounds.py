@@ -128,7 +128,8 @@ class ScoreContest(Odds):
         if k < 1 or rank > k:
             return False
         own, most = (self.own_least, self.rival_most) if scale is None else (scale, Fraction(1))
-        if self.outnumbers(rank, k, worst=own < most):
+        level = self.constant is not None and own * (self.share(rank) - self.share(rank + 1)) <= self.slack
+        if self.outnumbers(rank, k, worst=own < most or level):
             return True
         if self.constant is None:
             return False

@@ -77,7 +77,7 @@ def forbids(contest: Contest) -> str:
     whence = f"{plain(last[0].weight)}/({plain(last[0].constant)} + {last[0].kth}) = " if last else ""
     others = last[0].leg if last else "the other legs"
     weighed = ""
-    if not c.own_most == c.rival_least == 1:
+    if c.own_most != c.rival_least:
         weighed = f", with the importances found times {plain(c.own_most)} against {plain(c.rival_least)} or more"
     return (
         f"The first place of {c.leg} earns {plain(c.weight)}/({plain(c.constant)} + 1) = {value} = {float(value):.5f}; "

@@ -84,6 +84,7 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
         decided,
         kept,
         places,
+        len(found.ranked) - len({one[fused.key] for fused in found.ranked if fused.key not in gone}),
         tuple(notes),
     )
 

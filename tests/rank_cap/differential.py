@@ -261,7 +261,8 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("places counted before folding")
     if found.degraded:
         out.add("every leg answers")
-    if case.recipe.prior and len({candidates.heads[f.key].importance for f in ranked}) > 1:
+    importances = {candidates.heads[f.key].importance for f in ranked}
+    if case.recipe.prior and (len(importances) > 1 or (importances == {0.0} and case.recipe.prior_floor == 0)):
         out.add("equal importance")
     if how.sort_by != "relevance":
         out.add("sorted by relevance")

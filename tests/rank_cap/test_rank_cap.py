@@ -304,6 +304,27 @@ def test_a_place_reserved_for_another_leg_can_undo_a_guarantee() -> None:
     assert only_place.regimes["any"].legs["graph"].class_without_reserve == "guaranteed"
 
 
+def test_under_the_worst_importance_too_places_of_others_can_undo_a_guarantee() -> None:
+    # as above, times .99: .0693 clears the bar of ten, .0668, and not that of the eight that are left, .0703
+    used = recipe("seed", rank_constants={"graph": 4}, reserve={"lexical": 4, "dense": 5}, prior_floor=0.99)
+    leg = reach(used, 10).regimes["any"].legs["graph"]
+    assert (leg.class_with_prior_without_reserve, leg.class_with_prior) == ("guaranteed", "possible")
+
+
+def test_a_scope_is_the_deepest_that_a_leg_can_go() -> None:
+    legs = reach(RECIPES["seed"], 5, scope_size=20).regimes["any"].legs
+    assert [legs[leg].depth for leg in LEGS] == [20, 20, 20]
+    # two of the nineteen others stand ahead of rank 3 of one leg: with one other leg of one memory that is all
+    alone = reach(recipe("hybrid", depths={"dense": 1}), 4, scope_size=4).regimes["any"].legs["lexical"]
+    assert (alone.depth, alone.guaranteed_ranks) == (4, 4)
+
+
+def test_lists_that_are_short_give_their_rivals_less_to_share() -> None:
+    leg = reach(RECIPES["seed"], 3, base_sizes={"lexical": 2, "dense": 2}).regimes["any"].legs["graph"]
+    own = Fraction(7, 20) * (Fraction(1, 62) + Fraction(1, 63) + Fraction(1, 64))
+    assert leg.upper_bar == (2 * (Fraction(1, 61) + Fraction(1, 62)) + own) / 3
+
+
 # --- witnesses, as fused by the real thing -----------------------------------------------------------------------
 
 

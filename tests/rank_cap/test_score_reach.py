@@ -116,6 +116,40 @@ def test_how_many_ranks_of_a_ranked_leg_are_guaranteed_is_counted() -> None:
     assert reach(RECIPES["scored"], 10).regimes["named"].legs["graph"].guaranteed_ranks == 5
 
 
+def test_a_rival_that_ties_can_keep_a_memory_of_a_ranked_leg_out() -> None:
+    # 4 against 4 x 2/(1 + i) + 2: 4.67 at rank 2, exactly 4 at rank 3
+    plan = recipe("scored", weights={"graph": 4.0}, rank_constants={"graph": 1.0}, regime_weights={})
+    assert leg_of(plan, "graph", 2).class_ == "possible"
+    assert leg_of(plan, "graph", 3).class_ == "guaranteed"
+    lists = {"graph": [ONLY, "a", "b"], "lexical": ["a", "b"], "dense": ["a", "b"]}
+    scores = {"graph": [1.0, 0.5, 0.2], "lexical": [1.0, 1.0], "dense": [1.0, 1.0]}
+    assert not is_in(plan, "any", 2, lists, scores, ONLY)
+    assert leg_of(recipe(plan, weights={"graph": 4.01}), "graph", 2).class_ == "guaranteed"
+
+
+def test_a_first_lexical_place_may_be_worth_little_in_scored_so_a_light_leg_can_pass_it() -> None:
+    plan = recipe("scored", weights={"dense": 0.1, "graph": 0.0}, regime_weights={})
+    assert (leg_of(plan, "dense", 1).class_, leg_of(plan, "dense", 1).lower_bar) == ("possible", 0)
+    lists, scores = {"lexical": ["a"], "dense": [ONLY]}, {"lexical": [1.0], "dense": [0.7]}
+    assert is_in(plan, "any", 1, lists, scores, ONLY, most={"lexical": 40.0})  # 1/20 of the best there could be
+    assert not is_in(plan, "any", 1, lists, scores, ONLY, most={"lexical": 2.0})
+
+
+def test_the_weight_that_guarantees_a_ranked_leg_guarantees_it_from_there_on() -> None:
+    # five rivals stand at ranks 2 to 6: w > w 3/8 + 2, so w > 3.2
+    plan = recipe("scored", weights={"graph": 3.2}, rank_constants={"graph": 2.0}, regime_weights={})
+    leg = leg_of(plan, "graph", 5)
+    assert (leg.class_, leg.guaranteed_above_weight) == ("possible", Fraction(16, 5))
+    assert leg_of(recipe(plan, weights={"graph": 3.21}), "graph", 5).class_ == "guaranteed"
+
+
+def test_under_the_worst_importance_places_of_others_can_undo_the_guarantee_of_a_ranked_leg() -> None:
+    # .7 x 12 = 8.4; rivals at ranks 2 and 3 may have 9 + 2 and 7.2 + 2: two ahead, and of three places one is left
+    plan = recipe("scored", reserve={"lexical": 2, "dense": 3})
+    leg = reach(plan, 3).regimes["named"].legs["graph"]
+    assert (leg.class_with_prior_without_reserve, leg.class_with_prior) == ("guaranteed", "possible")
+
+
 # --- rank-scaled -------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +193,12 @@ def test_with_a_reranker_reach_is_of_what_it_is_shown() -> None:
     wide = leg_of(recipe(seed, rerank="composite", rerank_depth=200), "graph", 10)
     assert (wide.class_, wide.k) == ("possible", 10)  # .35/61 > 1/260: it is shown, and the reranker decides
     assert wide.certificate.startswith("The reranker composite orders the first 200 anew")
+
+
+def test_a_reranker_that_is_shown_less_than_is_returned_orders_only_that() -> None:
+    # .9/61 = .0148 is below 1/63, the third of a list, and above 1/70, the tenth
+    few = recipe("seed", weights={"graph": 0.9}, rerank="composite", rerank_depth=3)
+    assert (leg_of(few, "graph", 3).class_, leg_of(few, "graph", 10).class_) == ("boost-only", "possible")
 
 
 def test_a_reranker_takes_back_what_the_reserve_guarantees_unless_all_it_is_shown_is_returned() -> None:
