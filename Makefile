@@ -6,6 +6,7 @@
 #   make lint                 ruff, strict types, import contract
 #   make docs                 write the tables of README.md and REFERENCE.md anew, from the code
 #   make mutants              small changes of the code, one by one: which does no test notice?
+#   make differential         a hundred thousand random recalls held against the classes of reach; goes on where it stopped
 #   make evidence [DATA=set]  the committed results of that set, or of all, measured again: what differs
 # PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
 
@@ -18,7 +19,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: docs help install install-dev demo test test-slow test-lowest conformance lint evidence mutants clean
+.PHONY: docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -76,6 +77,9 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/lint-imports --no-logo
 
 # Minutes to hours, by the set and the machine; interrupted, it takes up where it stopped. Exits with 1 where a number differs.
+differential: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.rank_cap.differential tests/rank_cap/differential.json
+
 evidence: $(VENV)/.installed-dev
 	@$(BIN)/python -m eval evidence $(if $(DATA),--data "$(DATA)") $(ARGS)
 

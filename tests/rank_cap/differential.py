@@ -242,8 +242,9 @@ def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None
 
 def without_data(found: Recall, case: Case) -> Reach | None:
     """Return reach without the lists where all that it takes for granted holds in ``found``; else None."""
-    reach = semmem.reach(case.recipe, found.limit, scope_size=found.candidates.scope.size)
-    return None if dropped(found, case) else reach
+    if dropped(found, case):
+        return None
+    return semmem.reach(case.recipe, found.limit, scope_size=found.candidates.scope.size)
 
 
 def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
