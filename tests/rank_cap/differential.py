@@ -18,12 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import semmem
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import Head, Question, Ranking, Scope
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
@@ -55,7 +54,7 @@ class Told:
         if self.fails:
             raise LegFailed("It was told to fail.")
         matched = np.array(sorted(self.ords), dtype=np.int64)
-        trace = SimpleNamespace(full=self.full, matched=matched, most=self.most) if self.name == "lexical" else None
+        trace = Trace(self.most, matched, self.full) if self.name == "lexical" else Trace()
         return Ranking(tuple(self.ords), tuple(self.scores), len(self.ords), regime=self.regime, trace=trace)
 
 
