@@ -1,1 +1,1 @@
-"""The concepts of a text: where its names are, other names, what mentions them, how people write them."""
+"""The concepts of a text: its names, their other forms, the memories that mention them, how people write them."""

@@ -1,7 +1,6 @@
-"""Other forms of a name that people expect to be the same: pure functions on folded tokens, as in a name's key.
+"""Propose other forms of a name: acronyms, plurals, surnames. Pure functions on folded tokens, as in a name's key.
 
-They propose; whoever stores names decides. A wrong merge ties strangers together, so where a form is ambiguous nothing
-is proposed.
+The caller decides whether to merge. A wrong merge ties strangers together, so an ambiguous form is not proposed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
 Tokens: TypeAlias = tuple[str, ...]
 
 OVERLAP_THRESHOLD = 0.45
-"""``overlap`` from which two names may be one: a proposal that wants another sign, such as a name both occur with."""
+"""The least ``overlap`` of two names that may be one; further evidence is needed, such as a name both occur with."""
 _CONNECTOR_LIST = "of the and for in on at to a an de la du des der den le les y e & von van und et"
 _CONNECTORS = frozenset(_CONNECTOR_LIST.split())
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -222,7 +221,7 @@ def overlap(a_tokens: Sequence[str], b_tokens: Sequence[str], idf: Mapping[str, 
     """Return how much of two names is shared, in [0, 1]: twice the idf of shared tokens over the idf of all.
 
     The coefficient of Dice (1945), weighted. Connectors count nothing; a token without an idf counts 1, as one that
-    has not been seen. Two names without a token that counts share nothing.
+    has not been seen. Two names without any other token share nothing.
     """
     a, b = ({part for part in name if part not in _CONNECTORS} for name in (a_tokens, b_tokens))
 
@@ -234,7 +233,7 @@ def overlap(a_tokens: Sequence[str], b_tokens: Sequence[str], idf: Mapping[str, 
 
 
 def variants(name: Tokens) -> set[Tokens]:
-    """Return the other forms of one name that need no look at other names: no article, the other number, initials."""
+    """Return the forms of one name that depend on no other name: without article, in the other number, as initials."""
     bare = without_article(name)
     forms = {bare, *number_forms(bare), *((short,) for short in initials(bare) if len(short) > 2)}
     return forms - {name, ()}

@@ -1,4 +1,4 @@
-"""Which memories mention some names: by the postings where these can tell, by reading the texts where they cannot."""
+"""Find the memories that mention some names: by their postings, and by reading texts where postings do not suffice."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 __all__ = ["AT_ONCE", "MOST_RENEWED", "Mentions", "accented", "required", "spelling"]
 
 MOST_RENEWED = 200
-"""Memories that one write reads again at most; what is left waits for maintain."""
+"""Memories that one write extracts again at most; the others wait for ``maintain``."""
 
 _MOST_ASKED = 16
-"""The same where an extractor asks a model about each of them."""
+"""The same for an extractor that asks a language model about each memory."""
 
 _MOST_SUSPECTS = 400
 
 _RARE = 30
-"""A name that more memories may mention is left to maintain: the walk does not use it anyway."""
+"""A name that more memories may mention is left to ``maintain``: the walk does not go over it."""
 
 AT_ONCE = 256
 """Memories read at a time."""
@@ -31,7 +31,7 @@ _WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
 
 class Mentions:
-    """Finds the memories of a store that an extractor reads otherwise once it knows a name, or no longer does."""
+    """Finds the memories whose extraction changes once the extractor knows a name, or no longer knows it."""
 
     def __init__(self, store: Store, extractor: Extractor) -> None:
         self._store = store
@@ -59,7 +59,8 @@ class Mentions:
     ) -> tuple[set[int], set[int], set[int]]:
         """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
 
-        One look at the postings for all of them. ``bounded``: a key that more than a few memories may mention is left.
+        Reads the postings of all keys in one round trip. ``bounded`` leaves a key that more than a few memories may
+        mention to ``maintain``.
         """
         sought: dict[int, list[frozenset[int]]] = {}
         spelled: set[str] = set()
@@ -121,7 +122,7 @@ class Mentions:
         into: Corrections,
         left: set[int],
     ) -> set[int]:
-        """Return ``sure`` and the suspects that do mention one of ``keys``; what is too much goes to ``left``."""
+        """Return ``sure`` and those suspects that do mention one of ``keys``; keys beyond the limit go to ``left``."""
         if len(sure) > self._most or len(suspects) > _MOST_SUSPECTS:
             left.update(keys)
         again = set(sorted(sure)[: self._most])
@@ -141,7 +142,7 @@ _STEM, _BIGRAM, _NAME = int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
 
 
 def required(written: str, at: int, language: str = "english", *, bigrams: bool) -> frozenset[int]:
-    """Return keys that every memory whose text spells the name ``at`` holds; empty where no key is sure.
+    """Return keys held by every memory whose text spells the name ``at``; empty where no key is certain.
 
     ``bigrams``: the extractor makes one of every two words that stand side by side, which narrows the search most.
     Words that are stop words in some spelling (US, us) are left out: whether they have a key depends on the text.
@@ -161,7 +162,7 @@ def required(written: str, at: int, language: str = "english", *, bigrams: bool)
 
 
 def spelling(written: str, at: int, language: str = "english") -> str:
-    """Return a folded word that every text in plain ASCII that spells the name ``at`` has; empty: any text may."""
+    """Return a folded word of every plain ASCII text that spells the name ``at``; empty where there is no such word."""
     folded = [word.folded for word, _, _ in tokens(written, language)]
     if key(_NAME, folded) != at:
         return ""

@@ -1,4 +1,4 @@
-"""Where the names of a text are: capitalised spans, known names, the names that a title gives. Pure functions."""
+"""Find the names of a text: capitalised spans, known names, the names that a title gives. Pure functions."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ _GLUE = frozenset(("-", "\u2010", "\u2011", "_"))
 _TERM, _STEM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.NAME)
 
 
-class _Kept(Generic[T]):
-    """A function of a text and a language that keeps what it answered last; safe between threads.
+class _Cached(Generic[T]):
+    """A cached function of a text and a language; safe between threads.
 
-    It keeps as many texts as have ``most`` characters together, for they may be long.
+    The cache holds texts of at most ``most`` characters together.
     """
 
     def __init__(self, work: Callable[[str, str], T], most: int) -> None:
@@ -99,7 +99,7 @@ class _Kept(Generic[T]):
         self._answers: OrderedDict[tuple[str, str], T] = OrderedDict()
 
     def __call__(self, text: str, language: str = "english") -> T:
-        """Return what the function answers, without asking it again where that is kept."""
+        """Return the function's value, from the cache where it is there."""
         with self._lock:
             found = self._answers.get((text, language))
             if found is not None:
@@ -117,7 +117,7 @@ class _Kept(Generic[T]):
 
 
 def _read(text: str, language: str) -> tuple[list[Token], list[str]]:
-    """Return the tokens and, for each, what stands between it and the one before."""
+    """Return the tokens and, for each, the characters between it and the token before."""
     found = tokens(text, language)
     gaps = []
     last = 0
@@ -127,7 +127,7 @@ def _read(text: str, language: str) -> tuple[list[Token], list[str]]:
     return found, gaps
 
 
-read = _Kept(_read, most=500_000)  # since a writer asks thrice; a token takes two hundred bytes
+read = _Cached(_read, most=500_000)  # since a writer asks thrice; a token takes two hundred bytes
 
 
 def name_key(found: Sequence[Token], first: int, past: int) -> int:
@@ -136,7 +136,7 @@ def name_key(found: Sequence[Token], first: int, past: int) -> int:
 
 
 def printed(text: str) -> str:
-    """Return a label as a store can hold it: white space collapsed, no control characters, 200 characters at most."""
+    """Return a label that a store can hold: white space collapsed, no control characters, 200 characters at most."""
     shown = " ".join(text.split())
     if not shown.isprintable():
         shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
@@ -144,7 +144,7 @@ def printed(text: str) -> str:
 
 
 def label(text: str, found: Sequence[Token], first: int, past: int) -> str:
-    """Return what people read for a name: its text without a possessive ending."""
+    """Return a name as people read it: without a possessive ending."""
     shown = printed(text[found[first][1] : found[past - 1][2]])
     return shown[:-2] if shown.endswith(("'s", "\u2019s", "'S", "\u2019S")) else shown
 
@@ -264,7 +264,7 @@ def _ends(found: Sequence[Token], gaps: Sequence[str], first: int) -> Iterator[i
 
 
 def _may_be_known(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (first, past, key) of all that may be a known name."""
+    """Return (first, past, key) of every run that may be a known name."""
     found, gaps = read(part, language)
     folded = [token[0].folded for token in found]
     opening = f"{_NAME}\x1f"
@@ -276,7 +276,7 @@ def _may_be_known(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
     )
 
 
-_candidates = _Kept(_may_be_known, most=500_000)  # since a writer asks twice
+_candidates = _Cached(_may_be_known, most=500_000)  # since a writer asks twice
 
 
 def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
@@ -319,7 +319,7 @@ def subject_keys(text: str, title: str | None = None, *, language: str = "englis
 def subjects(
     text: str, title: str | None, language: str, found: Sequence[Token], spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[str, ...], str, float]]:
-    """Return what ``subject_aliases`` does, from the tokens and capitalised spans of the text."""
+    """Return the names of ``subject_aliases``, from the tokens and capitalised spans of the text."""
     aliases: dict[tuple[str, ...], tuple[str, float]] = {}
 
     def add(shown: str, parts: tuple[str, ...], weight: float) -> None:
@@ -354,7 +354,7 @@ def title_initials(title: str, language: str = "english") -> set[str]:
 
 
 def initials_key(short: str) -> int:
-    """Return the key under which initials are kept. No text mentions it: only a question in capitals looks for it."""
+    """Return the key that stands for initials. No text mentions it; only a question in capitals looks for it."""
     return key(_NAME, (_INITIALS, short))
 
 
@@ -369,7 +369,7 @@ def _explained(text: str, language: str, names: set[tuple[str, ...]]) -> Iterato
 
 
 def title_is_name(title: str, *, language: str = "english") -> bool:
-    """Return whether the content words of a title all have a capital, "(...)" left out: it names, not describes."""
+    """Return whether a title is a name and no description: all its content words have a capital, "(...)" aside."""
     content = [
         w
         for w, _, _ in tokens(_PARENTHESIS.sub("", title), language)
@@ -379,5 +379,5 @@ def title_is_name(title: str, *, language: str = "english") -> bool:
 
 
 def name_of(written: str, language: str = "english") -> int:
-    """Return the key of a name as somebody writes it."""
+    """Return the key of a name from its written form."""
     return key(_NAME, [word.folded for word, _, _ in tokens(written, language)])

@@ -1,4 +1,4 @@
-"""Concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (graph-leg.md, "Concepts").
+"""Concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (adr/0009).
 
 Pure functions of a text, its title and the names the namespace knows, so that the batch size, the order and the number
 of workers cannot change what is found.
@@ -46,8 +46,8 @@ _MOST_QUESTION_WORDS = 128
 _TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
 
 
-class _Found:
-    """What one memory holds while it is gathered; names map a key to (label, mention, subject)."""
+class _Concepts:
+    """The concepts of one memory while they are collected; names map a key to (label, mention, subject)."""
 
     __slots__ = ("bigrams", "counts", "length", "names", "words")
 
@@ -59,7 +59,7 @@ class _Found:
         self.length = 0
 
     def add_words(self, read_words: Sequence[Word], times: int) -> None:
-        """Add the terms, stems and bigrams of one text whose words count ``times``.
+        """Add the terms, stems and bigrams of one text; each word counts ``times``.
 
         Bigrams are neighbours once stop words and numbers are gone; a number makes one only with the stem it directly
         follows (port 8080, INC-211), since it says little without it.
@@ -95,7 +95,7 @@ class _Found:
         self.names[at] = (shown, mention, subject)
 
     def extraction(self) -> Extraction:
-        """Return everything as parallel lists, keys ascending."""
+        """Return the extraction: parallel lists, keys ascending."""
         rows: list[tuple[int, int, str, float, float, int]] = []
         for at, count in self.counts.items():
             word = self.words[at]
@@ -121,7 +121,7 @@ def extract(
     ``known`` are the keys of the names that memories of the namespace are about (the gazetteer); of those that
     ``alias_candidates`` lists, the longest at each place is a mention.
     """
-    out = _Found()
+    out = _Concepts()
     body: list[Token] = []
     body_spans: list[tuple[int, int]] = []
     for part, times in ((title, 2), (text, 1)):
@@ -169,7 +169,7 @@ def _may_name(found: Sequence[Token], first: int, past: int) -> bool:
 def question(text: str, language: str = "english") -> QuestionConcepts:
     """Return the concepts of a question; names are looked for in its first 128 tokens."""
     found, gaps = read(text, language)
-    out = _Found()
+    out = _Concepts()
     out.add_words([token[0] for token in found], 1)
     bounds = list(capitalised_spans(found, gaps))
     spans = tuple(_name(text, found, first, past, True) for first, past in bounds)
@@ -198,9 +198,9 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
 
 
 def corrected(found: Extraction, corrections: Corrections) -> Extraction:
-    """Return ``found`` with every name as what it is taken for; the larger weights of two that become one.
+    """Apply the corrections of a namespace to an extraction; of two names that become one the larger weights stay.
 
-    A relationship between two names that are taken for one is no relationship.
+    A relationship between two names that become one is left out.
     """
     into = corrections.into
     if not into or (into.keys().isdisjoint(found.keys) and not found.relationships):
@@ -223,7 +223,7 @@ def corrected(found: Extraction, corrections: Corrections) -> Extraction:
 
 
 def corrected_question(asked: QuestionConcepts, corrections: Corrections) -> QuestionConcepts:
-    """Return what a question names, with every name as what it is taken for."""
+    """Apply the corrections of a namespace to the concepts of a question."""
     into = corrections.into
     if not into:
         return asked
@@ -251,7 +251,7 @@ def keys_of_other_names(names: Sequence[str], language: str = "english") -> set[
 
 
 def with_other_names(found: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
-    """Return ``found`` of a memory that is also about ``names``, a little less (.9) than about its title.
+    """Add ``names`` as further subjects of a memory, at .9 of the weight of its title.
 
     A whole name is mentioned too, as a title is, so that the memory meets those that only mention the name.
     """

@@ -1,4 +1,4 @@
-"""How people write a concept. A store keeps the stems of words, and nobody wrote "postpon kafka". Pure."""
+"""Write concepts as people write them: a store keeps the stems of words, and nobody wrote "postpon kafka". Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["written"]
 def written(labels: Mapping[int, str], texts: Iterable[str | None], language: str = "english") -> dict[int, str]:
     """Return ``labels`` (of concepts, by key), each stem and pair of stems in the form that ``texts`` have most often.
 
-    Of two forms that stand there as often, the one in small letters. Names are as people write them already, and stay;
-    so does what stands in none of the texts.
+    Of two forms that are equally frequent, the one in lower case is taken. Names are returned as they are, and so is a
+    label that stands in none of the texts.
     """
     stems = {at: tuple(label.split(" ")) for at, label in labels.items() if _is_stems(at, label)}
     sought = frozenset(stems.values())

@@ -60,7 +60,7 @@ def concept_spans(
 
 
 def _words(found: list[Any]) -> Iterator[ConceptSpan]:
-    """Yield stems and bigrams, by the rule of ``extract``: see ``rules._Found.add_words``."""
+    """Yield stems and bigrams, by the rule of ``extract``: see ``rules._Concepts.add_words``."""
     before: tuple[str, int] | None = None
     adjacent = False
     for word, start, end in found:

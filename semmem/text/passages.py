@@ -1,6 +1,6 @@
-"""Text as the legs see it: terms, phrases, sentences, parts, and when two texts count as one. Pure, safe on any string.
+"""Split, normalise and quote texts as the legs read them: terms, phrases, sentences, parts. Pure, safe on any string.
 
-What a token is stands in ``tokens``, whose names can be had from here too.
+``tokens`` says what a token is; its names can be imported from here too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def terms(text: str, language: str = "english") -> list[str]:
 
 
 def normalise(text: str) -> str:
-    """Return ``text`` as dedup compares it: NFKC, casefolded, white space collapsed, no punctuation at the ends."""
+    """Return ``text`` as duplicates are compared: NFKC, casefolded, white space collapsed, ends without punctuation."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     collapsed = " ".join(folded.replace("\x00", " ").split())
     return collapsed.strip(" .,;:!?\"'\u2018\u2019\u201c\u201d\u2026") or collapsed
@@ -62,7 +62,7 @@ _QUOTED = re.compile(r"\"([^\"]*)\"|\u201c([^\u201c\u201d]*)\u201d|\u00ab([^\u00
 
 
 def phrases(query: str) -> tuple[list[str], str]:
-    """Return the quoted phrases of a query and what is left without them; an unpaired quote opens none."""
+    """Return the quoted phrases of a query, and the query without them; an unpaired quote is no phrase."""
     found: list[str] = []
 
     def take(match: re.Match[str]) -> str:
@@ -126,7 +126,7 @@ def snippet(
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the sentence with the most distinct ``query_terms`` (as of ``terms``) and where they stand in it.
 
-    The first of equals wins. A sentence of more than ``max_chars`` is cut around its first match.
+    Of equal sentences the first is returned. A sentence of more than ``max_chars`` is cut around its first match.
     """
     wanted = frozenset(query_terms)
     hits = [(w.stem, s, e) for w, s, e in tokens(text, language) if not w.stop and w.stem in wanted]
@@ -193,7 +193,7 @@ def split(
         raise InvalidInput("A text cannot be split into parts of less than one character or token; raise the limit.")
 
     def excess(part: str) -> float:
-        """Return by what factor a part is over the token limit; at most 1 is within."""
+        """Return the tokens of a part divided by the limit: above 1 the part is too long."""
         return count_tokens(part) / max_tokens if count_tokens is not None and max_tokens is not None else 0.0
 
     if len(text) <= max_chars and excess(text) <= 1:
@@ -235,7 +235,7 @@ _CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
 
 
 def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what else the subject of a memory is called: the strings of its metadata's "aliases", each once."""
+    """Return the other names of a memory's subject: the strings in metadata "aliases", each once."""
     given = metadata.get("aliases")
     names = [given] if isinstance(given, str) else given if isinstance(given, list) else []
     return tuple(
@@ -244,15 +244,15 @@ def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def searched_text(text: str, tags: Sequence[str]) -> str:
-    """Return the text with its tags behind it, as the lexical leg and the extractor see it."""
+    """Return the text followed by its tags, as the lexical leg and the extractor read it."""
     return f"{text} [{', '.join(tags)}]" if tags else text
 
 
 def encoded_text(title: str | None, text: str, author: str | None, tags: Sequence[str]) -> str:
-    """Return what is embedded: "title. text [tags]".
+    """Return the text that the embedder is given: "title. text [tags]".
 
-    The turn of an author loses one opening interjection and the name it calls ("Hey Mel! …", "…, Caroline?"): the
-    vector should say what the turn is about, not to whom it is said.
+    From a turn with an author one opening interjection and the name addressed are taken off ("Hey Mel! …", "…,
+    Caroline?"): the vector is to say what the turn is about, not whom it addresses.
     """
     if author is not None:
         called = _CALLED.sub("", text)
@@ -263,20 +263,20 @@ def encoded_text(title: str | None, text: str, author: str | None, tags: Sequenc
 
 
 def embedded_text(memory: Memory) -> str:
-    """Return what of a memory, or of a part of one, is embedded."""
+    """Return the text of a memory, or of a part of one, that the embedder is given."""
     names = (*memory.tags, *other_names(memory.metadata))
     return encoded_text(memory.title, memory.text, memory.author, names)
 
 
 def read_text(memory: Memory) -> str:
-    """Return what the extractor reads of a memory: its text, with tags and other names behind it."""
+    """Return the text that the extractor reads of a memory: its text, then its tags and other names."""
     return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
 
 
 def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
-    """Return, by ord, the whole memory and its passage that is indexed there; what was forgotten meanwhile is left out.
+    """Return, by ord, the whole memory and the passage indexed under that ord; forgotten memories are left out.
 
-    One look at the store, and a second one where any of ``heads`` is a part.
+    Takes one round trip, and a second one where any of ``heads`` is a part.
     """
     rows = store.indexed_memories(namespaces, [head.ord for head in heads]) if heads else {}
     split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
@@ -297,7 +297,7 @@ def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -
 
 
 def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Passage | None:
-    """Return where the part ``number`` (from 1) stands in the text ``whole``; None where it no longer has that part.
+    """Return the passage of part ``number`` (from 1) in the text ``whole``; None where ``whole`` has no such part now.
 
     ``lengths`` are those of all its parts, in characters. ``split`` cuts a text into pieces that follow each other and
     takes the white space off their ends, so the lengths alone say where each one begins.

@@ -96,7 +96,7 @@ _LONGEST_STEM = 96  # characters; what is longer is told apart by its beginning
 
 
 class Word(NamedTuple):
-    """What is known of one token: its folded form, stem and key; whether it is a stop word, and written with a capital.
+    """One token: its folded form, stem and key, whether it is a stop word, and whether it is written with a capital.
 
     ``kind`` is Kind.TERM for a number, otherwise Kind.STEM; ``key`` is the key of (kind, stem).
     """
@@ -121,7 +121,8 @@ def _folded(text: str) -> str:
 def fold(token: str) -> str:
     """Return ``token`` in lower case, without accents (NFKD), possessive 's, dots and apostrophes.
 
-    A point between digits stays, since 2.5 is not 25. Anything else that is neither letter, mark nor digit is left out.
+    A point between digits stays, since 2.5 is not 25. Any other character but letters, marks and
+    digits is left out.
     """
     if token.isascii() and token.isalnum():
         return token.lower()
@@ -247,7 +248,7 @@ def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:
-    """Return the words of ``tokens`` without offsets, in less time."""
+    """Return the words of ``tokens`` without their offsets; faster than ``tokens``."""
     if not text.isascii():
         return [word for word, _, _ in tokens(text, language)]
     known = _lexicon(language).get
@@ -260,7 +261,7 @@ def words(text: str) -> list[tuple[str, int, int]]:
 
 
 def author_key(author: str) -> str:
-    """Return an author's name as it is compared: folded words."""
+    """Return an author's name in the form in which authors are compared: folded words."""
     return " ".join(word.folded for word, _, _ in tokens(author))
 
 
