@@ -21,7 +21,7 @@ NAMES = ("rules", "spacy", "precomputed", "llm")
 
 
 def check(given: object) -> None:
-    """Raise InvalidInput unless ``given`` is a name, or has what an extractor needs."""
+    """Raise InvalidInput unless ``given`` is a name, or an object with the methods of an extractor."""
     if isinstance(given, str):
         return
     needed = ("name", "extract", "candidates", "subjects")
@@ -77,7 +77,7 @@ def _given(name: str, setting: str, value: str | Path | None) -> str | Path:
 
 
 class Rules:
-    """The ``rules`` extractor as an object, for the Extractor protocol; it keeps nothing but its language."""
+    """The ``rules`` extractor as an object, for the Extractor protocol; its only state is its language."""
 
     name = "rules"
     version = "2"
@@ -91,7 +91,7 @@ class Rules:
         return extract(text, title, language=self.language, known=known)
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that ``extract`` would like to know about."""
+        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
         return alias_candidates(text, title, language=self.language)
 
     def subjects(self, text: str, title: str | None = None) -> set[int]:

@@ -1,4 +1,4 @@
-"""Names and relationships that a pipeline, a file or a language model found, joined to what the rules find. Pure.
+"""Add the names and relationships of a pipeline, a file or a language model to the extraction of the rules. Pure.
 
 Terms, counts and length stay those of the rules, so the lexical leg reads the same whatever the extractor.
 """
@@ -18,14 +18,14 @@ from semmem.text.tokens import key, tokens
 __all__ = ["END_WEIGHT", "Found", "Gathered", "Tally", "named", "ties", "with_found", "within"]
 
 END_WEIGHT = 0.6
-"""Weight a(m, c) of what a relationship ties and nobody called a name: a noun phrase, so that of a bigram."""
+"""Weight a(m, c) of an end of a relationship that is not listed as a name: a noun phrase, so that of a bigram."""
 _MARK = "\x1f"
 _STEM, _NAME = int(Kind.STEM), int(Kind.NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found in one memory, as people read it: names, and relationships (subject, what ties them, object)."""
+    """Names and relationships (subject, predicate, object) that were found in one memory, as people write them."""
 
     names: tuple[str, ...] = ()
     relationships: tuple[tuple[str, str, str], ...] = ()
@@ -64,7 +64,7 @@ class Gathered:
         self._length = start.length
 
     def add(self, at: int, kind: int, label: str, mention: float, *, count: int = 0) -> None:
-        """Add one concept that is mentioned with weight ``mention``, and ``count`` occurrences of a stem."""
+        """Add one concept with the weight ``mention``, and ``count`` occurrences of a stem."""
         _, _, shown, weight, subject, counted = self._rows.get(at, (at, kind, label, 0.0, 0.0, 0))
         self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
 
@@ -78,7 +78,7 @@ class Gathered:
                     del self._rows[at]
 
     def extraction(self, relationships: Collection[tuple[int, str, int]] = ()) -> Extraction:
-        """Return all of it as parallel lists, keys ascending; relationships sorted, each once."""
+        """Return the extraction: parallel lists, keys ascending; relationships sorted, each once."""
         rows = [self._rows[at] for at in sorted(self._rows)]
         if not rows:
             return Extraction([], [], [], [], [], [], self._length)
@@ -136,7 +136,7 @@ def with_found(
 
 
 def ties(found: Found, language: str = "english") -> list[tuple[int, str, int]]:
-    """Return the relationships of ``found`` as (key, what ties them, key).
+    """Return the relationships of ``found`` as (key, predicate, key).
 
     Those whose ends are no concepts, or the same one, are left out.
     """
@@ -149,7 +149,7 @@ def ties(found: Found, language: str = "english") -> list[tuple[int, str, int]]:
 
 
 def within(found: Found, text: str, title: str | None = None, language: str = "english") -> tuple[Found, int]:
-    """Return what of ``found`` stands in title or text, case and punctuation aside, and how much does not."""
+    """Return what of ``found`` stands in title or text, case and punctuation aside, and the count of the rest."""
     whole = _folded(text, title, language)
 
     def stands(name: str) -> bool:

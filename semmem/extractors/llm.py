@@ -1,7 +1,7 @@
 """Names and relationships from a language model behind an OpenAI-compatible chat endpoint of the user's choice.
 
-What the model says is believed only where it stands in the text. Whatever goes wrong, the memory gets what the rules
-find and is counted: nothing is ever dropped because an answer could not be read.
+Only names that stand in the text are taken from an answer. Where no answer can be used the memory gets the extraction
+of the rules, and the reason is counted: no memory is dropped because an answer could not be read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from semmem.model.exchange import Extraction
 __all__ = ["LLM", "MOST", "PATIENCE", "SCHEMA"]
 
 PATIENCE = 3
-"""Memories in a row that the endpoint may fail before it is left alone for a while."""
+"""Failures in a row after which the endpoint is paused."""
 MOST = 256
 """Names, and relationships, that are taken of one answer."""
 _MOST_CHARS = 12_000
@@ -69,8 +69,8 @@ class LLM:
 
     ``counts``: answered, cached, asked (requests sent), retried, fallback and, by name, why (status 500, timeout,
     not JSON …); invented (names and relationships that do not stand in the text), malformed (parts of an answer of
-    another form), unkept (answers the cache file could not take). After ``PATIENCE`` memories in a row that the
-    endpoint failed, it is left alone for ``pause_s`` seconds and the memories of that time are counted as paused.
+    another form), unkept (answers that the cache file could not store). After ``PATIENCE`` failures in a row the
+    endpoint is not asked for ``pause_s`` seconds; memories of that time are counted as paused.
     """
 
     name = "llm"
@@ -107,7 +107,7 @@ class LLM:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What became of the memories so far."""
+        """Counts of the memories so far, by what became of each."""
         unkept = {"unkept": self._answers.failures} if self._answers.failures else {}
         return {**self._tally.counts(), **unkept}
 
@@ -121,13 +121,13 @@ class LLM:
         return joined.extraction(ties(found, self.language))
 
     def prepare(self, memories: Iterable[tuple[str, str | None]], *, workers: int = 8) -> None:
-        """Ask for many (text, title) at a time, so that ``extract`` finds answers kept; it asks again what failed."""
+        """Ask for many (text, title) at once and cache the answers for ``extract``, which asks again if one failed."""
         with ThreadPoolExecutor(workers) as pool:
             for _ in pool.map(lambda memory: self._found(*memory), memories):
                 pass
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that ``extract`` would like to know about."""
+        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
         return self._rules.candidates(text, title)
 
     def subjects(self, text: str, title: str | None = None) -> set[int]:
@@ -135,7 +135,7 @@ class LLM:
         return self._rules.subjects(text, title)
 
     def _found(self, text: str, title: str | None) -> Found | str:
-        """Return what stands in the text of what the model found, or why there is nothing to go by."""
+        """Return the model's findings that stand in the text, or the reason why there are none."""
         at = self._hash(text, title)
         kept = self._answers.get(at)
         if kept is not None:
@@ -178,7 +178,7 @@ class LLM:
             return {"model": self.model, "messages": messages, "temperature": 0, **form}
 
         def failed(error: ChatFailed) -> bool:
-            """Ask for less structure, where the endpoint may know no response_format of this type."""
+            """Ask for less structure, where the endpoint may not know this type of response_format."""
             nonlocal used
             if error.status not in (400, 422) or used + 1 == len(_FORMATS):
                 return False
@@ -196,7 +196,7 @@ class LLM:
         return answer
 
     def _note(self, error: ChatFailed | None) -> None:
-        """Leave an endpoint alone that fails memory after memory, or asks for it, instead of waiting for each."""
+        """Pause an endpoint that fails memory after memory, or that asks for a pause."""
         with self._lock:
             if error is None or not (error.status or error.reason in _DOWN):
                 self._failed = 0
@@ -215,13 +215,13 @@ _DOWN = frozenset(("timeout", "connection refused", "connection lost", "unknown 
 
 
 def _unfenced(content: str) -> str:
-    """Return what stands between two fences of Markdown, or ``content`` where it is not between such."""
+    """Return the text between two fences of Markdown, or ``content`` where there are no fences."""
     opening = _FENCE.match(content)
     return content[opening.end() : -3] if opening and content[opening.end() :].endswith("```") else content
 
 
 def _read(content: str) -> tuple[Found, int] | str:
-    """Return what an answer holds and how many of its parts have another form; or, in a few words, what is wrong."""
+    """Return the findings in an answer and the count of its malformed parts; or, in a few words, what is wrong."""
     try:
         answer = json.loads(_unfenced(content.strip()))
     except (ValueError, RecursionError):
@@ -242,6 +242,6 @@ def _is_tie(value: Any) -> bool:
 
 
 def _written(found: Found) -> str:
-    """Return what ``_read`` reads."""
+    """Return findings as the JSON that ``_read`` reads."""
     tied = [{"subject": left, "relation": what, "object": right} for left, what, right in found.relationships]
     return json.dumps({"names": found.names, "relationships": tied})

@@ -1,6 +1,6 @@
-"""One question to an OpenAI-compatible chat endpoint, over the standard library: bounded in time, size and attempts.
+"""Ask an OpenAI-compatible chat endpoint with the standard library: bounded in time, size and attempts.
 
-Redirects are not followed, so that the key goes nowhere but to the host it was given for, and no proxy is looked up.
+Redirects are not followed, so that the key goes only to the host that it was given for; proxies are not used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 class ChatFailed(Exception):
     """The endpoint gave no usable answer; ``reason`` is a few words, ``again`` whether another attempt may help.
 
-    ``after`` is how many seconds the endpoint asked to be left alone, ``status`` its HTTP status (0: none came).
+    ``after`` is the pause in seconds that the endpoint asked for, ``status`` its HTTP status (0: no answer).
     """
 
     def __init__(self, reason: str, *, again: bool = True, after: float | None = None, status: int = 0) -> None:
@@ -95,10 +95,10 @@ class Chat:
         read: Callable[[str], T],
         failed: Callable[[ChatFailed], bool],
     ) -> T:
-        """Return what ``read`` makes of the answer; ``body`` is made anew for each attempt.
+        """Return ``read`` of the answer; ``body`` is called for each attempt.
 
-        ``failed`` is told of each failed attempt and returns whether ``body`` changed so that another one is due at
-        once. Raises ChatFailed when the attempts are used up, or none would help.
+        ``failed`` is called with each failed attempt and returns whether ``body`` has changed, so that the next
+        attempt is made at once. Raises ChatFailed when the attempts are used up, or none would help.
         """
         for attempt in range(1, self._attempts + 1):
             try:
@@ -204,7 +204,7 @@ def _content(answer: Any) -> str:
 
 
 def _retry_after(response: HTTPResponse) -> float | None:
-    """Return the seconds of a Retry-After header, which may also be a date; None where there is none to be read."""
+    """Return the seconds of a Retry-After header, which may also be a date; None where it cannot be read."""
     value = (response.getheader("Retry-After") or "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -222,7 +222,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS answers (hash TEXT PRIMARY KEY, answer TEXT
 
 
 class Answers:
-    """A map from a hash to an answer. ``failures`` counts when its file could not be used; no memory is lost by it."""
+    """A cache of answers by hash. ``failures`` counts how often its file could not be used; no memory is lost then."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path).expanduser()
@@ -232,7 +232,7 @@ class Answers:
         self.failures = 0
 
     def get(self, at: str) -> str | None:
-        """Return the answer kept under ``at``, None where there is none."""
+        """Return the answer stored under ``at``, None where there is none."""
         with self._lock:
             if at in self._kept:
                 self._kept.move_to_end(at)
@@ -248,7 +248,7 @@ class Answers:
         return row[0] if row and isinstance(row[0], str) else None
 
     def put(self, at: str, answer: str) -> None:
-        """Keep ``answer`` under ``at``, in place of an older one."""
+        """Store ``answer`` under ``at``, in place of an older one."""
         with self._lock:
             self._kept[at] = answer
             if len(self._kept) > _MOST_IN_MEMORY:

@@ -24,9 +24,9 @@ __all__ = ["Precomputed"]
 class Precomputed:
     """Looks a memory up by the hash of its normalised title and text, then by text, then by its first sentence.
 
-    The last is for the parts of a text that was split: such a part takes what of the passage stands in it. A memory
-    that is not in the file gets what the rules find. ``counts``: matched, part, fallback; and of the file passages,
-    malformed (passages, names or relationships of another form, left out).
+    The first sentence finds the parts of a text that was split; a part gets the findings that stand in it. A memory
+    that is not in the file gets the extraction of the rules. ``counts``: matched, part, fallback; and of the file
+    passages, malformed (passages, names or relationships of another form, left out).
     """
 
     name = "precomputed"
@@ -45,7 +45,7 @@ class Precomputed:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How the memories so far were matched, and what the file held."""
+        """Counts of the memories so far by how they were matched, and of the file's passages."""
         return self._tally.counts()
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
@@ -58,7 +58,7 @@ class Precomputed:
         return joined.extraction(ties(found, self.language))
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that ``extract`` would like to know about."""
+        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
         return self._rules.candidates(text, title)
 
     def subjects(self, text: str, title: str | None = None) -> set[int]:
@@ -99,7 +99,7 @@ class Precomputed:
 
 
 def _version(path: Path) -> str:
-    """Return what tells this file from a later one of the same name."""
+    """Return a version that tells this file from a later one of the same name."""
     try:
         about = path.stat()
     except OSError:
@@ -136,7 +136,7 @@ def _passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _found(row: Mapping[str, Any]) -> tuple[Found, int]:
-    """Return what one passage holds, and how many of its names and relationships have another form."""
+    """Return the findings of one passage, and how many of its names and relationships have another form."""
     listed, tied = (v if isinstance(v := row.get(f"extracted_{k}"), list) else [] for k in ("entities", "triples"))
     names = tuple(n for n in listed if isinstance(n, str))
     relationships = tuple(

@@ -1,7 +1,7 @@
 """Concepts with the help of a trained spaCy pipeline of the user's: entities, noun chunks, lemmas.
 
 Entities are names; the words side by side in a noun chunk are bigrams, in place of all neighbours; a lemma whose stem
-is another than its word's (ran, run) is a stem of the memory too. What the pipeline cannot do, the rules do.
+differs from its word's (ran, run) is a stem of the memory too. For what the pipeline cannot do, the rules are used.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _WITHOUT = {
 class Trained:
     """Reads memories with ``pipeline``: the name of an installed one, its folder, or a loaded spaCy Language.
 
-    It is loaded at the first memory; questions are read by the rules. ``degraded`` says, after that, what the pipeline
-    has not, in one sentence each, of which one warning is given. ``counts``: read, and fallback with its reasons, for
-    texts at which the pipeline raised an error.
+    The pipeline is loaded at the first memory; questions are read by the rules. ``degraded`` then says, one sentence
+    each, which components the pipeline lacks; one warning is given. ``counts``: read, and fallback with its reasons,
+    for texts at which the pipeline raised an error.
     """
 
     name = "spacy"
@@ -97,7 +97,7 @@ class Trained:
         return out.extraction()
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that ``extract`` would like to know about."""
+        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
         return self._rules.candidates(text, title)
 
     def subjects(self, text: str, title: str | None = None) -> set[int]:
@@ -105,7 +105,7 @@ class Trained:
         return self._rules.subjects(text, title)
 
     def _loaded(self) -> Any:
-        """Return the pipeline, loaded once, and find out by a sentence of ours what it can do."""
+        """Return the pipeline, loaded once and tested on a sentence."""
         if self._nlp is None:
             import spacy
 
@@ -144,7 +144,7 @@ class Trained:
                 before, adjacent = (before, False) if word.kind == _TERM else (word.stem, True)
 
     def _lemmas(self, doc: Any) -> Iterator[str]:
-        """Yield the stem of each lemma that is another than the stem of the word."""
+        """Yield the stem of each lemma that differs from the stem of its word."""
         if "lemmas" in self.degraded:
             return
         for token in doc:
@@ -179,7 +179,7 @@ def _name(nlp: Any) -> str:
 
 
 def _lacking(nlp: Any) -> list[str]:
-    """Return what the pipeline does not set on a plain sentence."""
+    """Return which annotations the pipeline does not set on a plain sentence."""
     try:
         doc = nlp(_PROBE)
         lacking = [] if doc.has_annotation("ENT_IOB") else ["entities"]

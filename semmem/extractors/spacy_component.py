@@ -77,10 +77,10 @@ def _words(found: list[Any]) -> Iterator[ConceptSpan]:
 
 
 def register() -> None:
-    """Make the component known to spaCy as ``semmem_concepts``; again is harmless. Raises MissingExtra without spaCy.
+    """Register the component with spaCy as ``semmem_concepts``; a second call does nothing.
 
-    Its settings: ``language`` (a Snowball language), ``known`` (keys of names that are looked for besides). A title
-    is read from ``doc._.semmem_title``.
+    Raises MissingExtra without spaCy. Its settings: ``language`` (a Snowball language), ``known`` (keys of names that
+    are looked for besides). A title is read from ``doc._.semmem_title``.
     """
     try:
         from spacy.language import Language
@@ -120,7 +120,7 @@ def pipeline(*, language: str = "english", known: Collection[int] = ()) -> Any:
 
 
 def inspect(text: str, title: str | None = None, *, language: str = "english", known: Collection[int] = ()) -> Any:
-    """Return a spaCy Doc of ``text`` whose ``spans["concepts"]`` are what the rules find in it."""
+    """Return a spaCy Doc of ``text`` with the concepts that the rules find in ``spans["concepts"]``."""
     nlp = pipeline(language=language, known=known)
     doc = nlp.make_doc(text)
     doc._.semmem_title = title

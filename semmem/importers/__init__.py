@@ -1,7 +1,7 @@
-"""Files of other programs as items for remember_many: one module a format, each with ``read(path)``.
+"""Read files of other programs as items for remember_many: one module a format, each with ``read(path)``.
 
-An importer sets author, session, position and created_at, gives every memory an id that is the same next time, and says
-of every row that cannot be stored where it stands and why.
+An importer sets author, session, position and created_at, and gives every memory the same id each time. A row that
+cannot be stored is reported with its place in the file and the reason.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ FORMATS = {
     "mcp": "mcp_memory",
     "mem0": "mem0",
 }
-"""What ``semmem import`` reads, and the module that reads it."""
+"""The formats of ``semmem import``, each with its module."""
 
 MARK = "imported_from"
-"""The key of metadata by which the memories of one file are known as its own."""
+"""The metadata key that says from which file a memory was imported."""
 
 NOTE_HASH = "note_hash"
-"""The key of metadata with the hash of a note as it was imported, by which an edit by hand is known."""
+"""The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
 MARKED = ("chat", "csv", "jsonl")
-"""The formats whose memories bear it; JSON lines only where they may replace, for they say all of a memory."""
+"""The formats whose memories have MARK; JSON lines only with ``--replace``, since they hold all of a memory."""
 
 
 def reader(format: str) -> Callable[..., Iterator[Item]]:
@@ -85,19 +85,18 @@ def place(path: Path) -> str:
 
 
 def mark(path: Path, name: str | None = None) -> dict[str, str]:
-    """Return what the memories of ``path`` bear under MARK: the file's name, or ``name``, and a hash of its place."""
+    """Return the value of MARK for the memories of ``path``: the file's name, or ``name``, and a hash of its place."""
     return {"file": name or path.name, "place": place(path)}
 
 
 def told_apart(
     format: str, path: Path, mem: Any, namespace: str, *, replace: bool = False, moved: bool = False
 ) -> dict[str, Any]:
-    """Return the options of a reader that tell the memories of ``path`` from those of another source of its name.
+    """Return the reader options that keep the memories of ``path`` apart from those of another source of the same name.
 
-    ``mem`` is the open store. A folder of notes whose name another vault has, and a transcript whose file name another
-    has, get names and ids of their own; everything else keeps those it always has. ``replace`` says that a transcript
-    is the one that was read from this place before, however it begins now; ``moved`` that a folder whose notes are
-    those of another is that one.
+    ``mem`` is the open store. A folder of notes, or a transcript, whose name another stored source has gets a name and
+    ids of its own; all others keep theirs. ``replace``: the transcript is the one read from this place before, however
+    it begins now. ``moved``: a folder with the notes of another vault is that vault in a new place.
     """
     if format == "markdown":
         from semmem.importers import markdown
@@ -122,11 +121,12 @@ def told_apart(
 
 
 def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> list[dict[str, Any]]:
-    """Return filters: the memories that one of them meets are those that an import of ``path`` may replace.
+    """Return filters for the memories that an import of ``path`` may replace: those that one of the filters matches.
 
-    ``options`` are those of ``told_apart``. Of a vault by its name, of a table, a transcript or JSON lines by the mark
-    that ``semmem import`` leaves in their metadata; marks of old have no place. ``moved`` takes in what a file of this
-    name brought in from any place. Empty for a format whose memories are never replaced.
+    ``options`` are those of ``told_apart``. The memories of a vault are known by its name, those of a table, a
+    transcript or JSON lines by the mark that ``semmem import`` leaves in their metadata; old marks have no place.
+    ``moved`` adds the memories of a file of this name at any place. Empty for a format whose memories are never
+    replaced.
     """
     if format in MARKED:
         own = mark(path, options.get("name"))
@@ -142,20 +142,20 @@ def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> li
 
 
 def content_hash(text: str, title: str | None, tags: Iterable[str], metadata: Mapping[str, Any]) -> str:
-    """Return a hash of what a note says, wherever its folder lies; 16 characters."""
+    """Return a hash of a note's content, the same wherever its folder lies; 16 characters."""
     rest = {key: value for key, value in metadata.items() if key not in (MARK, NOTE_HASH, "vault_id")}
     said = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
     return blake2b(said.encode(), digest_size=8).hexdigest()
 
 
 def edited(memory: Memory) -> bool:
-    """Return whether a memory of a note says something else than the note did when it was imported."""
+    """Return whether a memory of a note has changed since the note was imported."""
     before = memory.metadata.get(NOTE_HASH)
     return before is not None and before != content_hash(memory.text, memory.title, memory.tags, memory.metadata)
 
 
 def _numbers(value: Any) -> Any:
-    """Return JSON with numbers as text, for a store gives 1e300 back as a whole number."""
+    """Return JSON with its numbers as text: a store returns 1e300 as a whole number."""
     if isinstance(value, Mapping):
         return {key: _numbers(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -170,9 +170,9 @@ def _numbers(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was not read: ``where`` it stands, such as "line 7", and the reason.
+    """A row that could not be read: ``where`` it stands, such as "line 7", and the reason.
 
-    ``id`` is that of a memory which stays as it is for the time being, where there is one.
+    ``id`` is that of the stored memory, where there is one; it stays as it is.
     """
 
     where: str
@@ -184,7 +184,7 @@ Reject = Callable[[BadRow], None]
 
 
 class RowError(Exception):
-    """A row that cannot be a memory, and why."""
+    """The reason why a row cannot be a memory."""
 
 
 class Item(dict[str, Any]):
@@ -194,14 +194,14 @@ class Item(dict[str, Any]):
 
 
 def item(where: str, **given: Any) -> Item:
-    """Return an item without what is None."""
+    """Return an item without the arguments that are None."""
     made = Item({name: value for name, value in given.items() if value is not None})
     made.where = where
     return made
 
 
 def refuse(row: BadRow) -> None:
-    """Raise BadItem: what becomes of a bad row where nobody wants to hear of them."""
+    """Raise BadItem for a bad row; used where the caller passes no ``reject``."""
     raise BadItem(f"{row.where}: {row.reason}")
 
 
@@ -232,7 +232,7 @@ def lines(path: Path, reject: Reject) -> Iterator[tuple[str, Any]]:
 
 
 def document(path: Path) -> Any:
-    """Return the JSON in a file. Raises InvalidInput where it is none."""
+    """Return the JSON value in a file. Raises InvalidInput where the file is no JSON."""
     try:
         with opened(path) as raw:
             return json.loads(raw.read().decode("utf-8-sig"))
@@ -245,7 +245,7 @@ def document(path: Path) -> Any:
 def moment(value: Any, form: str | None = None) -> datetime | None:
     """Return a time given as ISO 8601, as seconds or milliseconds since 1970, or in ``form``; UTC where it has no zone.
 
-    Raises RowError for what is none of these.
+    Raises RowError for any other value.
     """
     if value is None or value == "":
         return None
@@ -261,7 +261,7 @@ def moment(value: Any, form: str | None = None) -> datetime | None:
 def plain_text(content: Any) -> str:
     """Return the text of a message: a string, or the text parts of a list of content parts, a blank line between them.
 
-    Raises RowError where there is none, naming what stands there instead.
+    Raises RowError where there is no text; the message names the other parts.
     """
     parts = content if isinstance(content, list) else [content]
     texts: list[str] = []

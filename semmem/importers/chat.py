@@ -2,8 +2,8 @@
 
 A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one
 JSON value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``,
-``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts whose text is taken); and, if it
-likes, ``timestamp``, ``session`` and ``id``. One message becomes one memory.
+``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts, of which the text is read); and
+optionally ``timestamp``, ``session`` and ``id``. One message becomes one memory.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _LINES = (".jsonl", ".ndjson")
 def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -> Iterator[Item]:
     """Yield one item a message; position counts from 0 in each session.
 
-    A message without a session belongs to ``name``, or the one named after the file. One without an id is known by
-    session and position, so that a transcript that has grown is read again without storing anything twice. One without
-    a time has that of the message before it in its session. A message that cannot be stored, or holds no text, goes to
-    ``reject`` with its line; without ``reject`` it raises BadItem. It keeps its position, so that later ids do not
-    shift.
+    A message without a session belongs to the session ``name``, by default the file's name. A message without an id is
+    known by session and position, so that a transcript that has grown can be read again and nothing is stored twice.
+    A message without a time has the time of the message before it in its session. A message that cannot be stored, or
+    has no text, goes to ``reject`` with its line; without ``reject`` it raises BadItem. Its position stays taken, so
+    that later ids do not shift.
     """
     bad = reject or _refuse
     positions: Counter[str] = Counter()
@@ -59,12 +59,12 @@ def name_of(
     *,
     replace: bool = False,
 ) -> str:
-    """Return what a transcript's session is called: the file's name, with a hash behind it if that is another's.
+    """Return the name of a transcript's session: the file's name, with a hash where another transcript has that name.
 
-    ``stored`` gives the memories of ids, ``before`` are the names of what was read from the same place. A transcript is
-    known by how it begins, wherever its file lies: most of the messages there are the same, or half of them at the same
-    place. The hash is that of the beginning; one that was shorter when it was first read is known too. With ``replace``
-    what was read from the same place last is the same transcript, however it begins now.
+    ``stored`` returns the memories of ids, ``before`` are the names of transcripts read from the same place. A
+    transcript is recognised by its beginning, wherever its file lies: most of the first messages are the same, or half
+    of them at the same place. The hash is that of the beginning, of its length when it was first read. With
+    ``replace`` the last transcript read from the same place is this one, however it begins now.
     """
     stem = path.stem
     items = (item for item in read(path, reject=lambda row: None) if str(item["id"]).startswith(f"{stem}:"))
@@ -89,13 +89,13 @@ def name_of(
 
 
 def _hashed(first: Sequence[Item]) -> str:
-    """Return a hash of messages, by which a transcript is told from others that begin otherwise."""
+    """Return a hash of the first messages, which tells a transcript from others."""
     said = repr([(str(item["id"]), item.get("author"), item["text"]) for item in first])
     return blake2b(said.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def _messages(path: Path, reject: Reject, stem: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield (where, message, session it belongs to unless it says otherwise)."""
+    """Yield (where, message, default session) of each message."""
     if path.suffix.lower() in _LINES:
         rows = lines(path, reject)
     else:
@@ -151,14 +151,14 @@ def _item(where: str, row: Any, session: str, positions: Counter[str], times: di
 
 
 def _of(row: Any, names: tuple[str, ...]) -> Any:
-    """Return the first of the fields ``names`` that the row has, None when it has none."""
+    """Return the value of the first of the fields ``names`` that the row has, None where it has none of them."""
     if not isinstance(row, Mapping):
         return None
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
 def _name(author: Any) -> str | None:
-    """Return who speaks: a name, or the role of {"role": …} where the author is an object of its own."""
+    """Return the author: a name, or the role where the author is an object such as {"role": …}."""
     if isinstance(author, Mapping):
         author = _of(author, ("name", "role"))
     return None if author is None else str(author)

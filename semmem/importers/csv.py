@@ -1,4 +1,4 @@
-"""Tables as CSV: one row a memory, its columns by a map, by remember's argument names, or as metadata."""
+"""Read CSV tables: one memory a row; columns by a map, by remember's argument names, or as metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = (
     "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
     "created_at",
 )  # fmt: skip
-"""What a column can be; a header of this name is it, case aside."""
+"""The fields that a column can fill; a header of that name, in any case, fills it."""
 _DELIMITERS = ",;\t|"
 _SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
 _SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
@@ -50,12 +50,13 @@ def read(
     delimiter: str | None = None,
     drop_others: bool = False,
 ) -> Iterator[Item]:
-    """Yield one item a row, which is known by the line of the file it begins on.
+    """Yield one item a row; ``where`` is the line of the file on which the row begins.
 
     ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata as they are,
-    or nowhere with ``drop_others``. A row without an id has one made of what it holds, so that the same row again
-    changes nothing. ``delimiter=None`` asks the header. A row that cannot be read goes to ``reject``; without
-    ``reject`` it raises BadItem. Raises InvalidInput for a file without the columns that are needed.
+    or nowhere with ``drop_others``. A row without an id gets one made from its content, so that reading the same row
+    again changes nothing. ``delimiter=None`` finds the delimiter in the header. A row that cannot be read goes to
+    ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the columns that are
+    needed.
     """
     bad = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
@@ -96,7 +97,7 @@ def _rows(rows: Any, reject: Reject) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter of the header line: what the sniffer finds, else the sign it holds most, else a comma."""
+    """Return the delimiter of the header line: the sniffer's, else its most frequent sign, else a comma."""
     first = next((line for line in sample.splitlines() if line.strip()), "")
     try:
         return csv.Sniffer().sniff(first, _DELIMITERS).delimiter

@@ -11,11 +11,11 @@ from semmem.importers import BadRow, Item, Reject, item, lines, refuse
 __all__ = ["EXPORTED", "VectorItem", "exported_item", "read"]
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id")
-"""What a store keeps for itself; in an export for people to read."""
+"""Fields that the store sets by itself; an export has them for people to read."""
 EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder"))
-"""What a row of an export has and no argument of ``remember`` is."""
+"""Fields of an export that ``remember`` has no argument for."""
 _NAMES = ("id", "session")
-"""What other programs number: a whole number is read as the string of it."""
+"""Fields that other programs number: a whole number is read as text."""
 
 
 class VectorItem(Item):
@@ -29,9 +29,9 @@ class VectorItem(Item):
 
 
 def read(path: Path, *, reject: Reject | None = None, into: str | None = None, vectors: bool = True) -> Iterator[Item]:
-    """Yield one item a line; ``into`` takes the place of each memory's own namespace, ``vectors=False`` leaves these.
+    """Yield one item a line; ``into`` replaces each memory's namespace, ``vectors=False`` leaves vectors out.
 
-    An id or a session that is a whole number is its digits. A line that is no object goes to ``reject``; without
+    An id or a session that is a whole number becomes text. A line that is no object goes to ``reject``; without
     ``reject`` it raises BadItem.
     """
     bad = reject or refuse
@@ -49,7 +49,7 @@ def read(path: Path, *, reject: Reject | None = None, into: str | None = None, v
 
 
 def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -> Item:
-    """Return one row of an export as an item: without what a store keeps for itself, with the vectors of its parts."""
+    """Return one row of an export as an item: without the store's own fields, with the vectors of its parts."""
     given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
     known, embedder = given.pop("vectors", None), given.pop("embedder", None)
     made = item(where, **given)

@@ -60,7 +60,7 @@ def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
 
 
 def _rows(path: Path, bad: Reject) -> Iterator[_Turn]:
-    """Yield the same of lines, which stand in the order of their conversation."""
+    """Yield the same from JSON lines, which stand in the order of their conversation."""
     positions: Counter[tuple[str, str]] = Counter()
     for where, row in lines(path, bad):
         if not isinstance(row, Mapping) or not row.keys() >= _ROW:

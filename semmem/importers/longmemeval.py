@@ -18,9 +18,9 @@ _DATE = "%Y/%m/%d (%a) %H:%M"  # 2023/05/30 (Tue) 21:48
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     """Yield one item a turn: the id is the session's with the turn's position, the author the role.
 
-    The haystacks of all questions go into one namespace. The same session stands in many of them and is read once, with
-    its first date; one that has other turns than before goes to ``reject``, as do turns that cannot be stored. Without
-    ``reject`` they raise BadItem. Raises InvalidInput for a file of another form.
+    The haystacks of all questions go into one namespace. A session that stands in several haystacks is read once, with
+    its first date; where its turns differ it goes to ``reject``, as do turns that cannot be stored. Without ``reject``
+    they raise BadItem. Raises InvalidInput for a file of another form.
     """
     bad = reject or _refuse
     met: dict[str, Any] = {}

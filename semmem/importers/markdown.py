@@ -94,9 +94,9 @@ def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
 
 
 def _note(id: str, path: Path, bad: Reject) -> _Note | None:
-    """Return a note, or None when there is nothing to remember; what is wrong goes to ``bad``.
+    """Return a note, or None when there is nothing to remember; bad rows go to ``bad``.
 
-    A bad row that carries the id is about a note that is there and could not be read, so that it is not pruned.
+    A bad row with an id is about a note that exists and could not be read, so that its memory is not pruned.
     """
     try:
         with opened(path) as file:
@@ -191,7 +191,7 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of front matter, which may hold links too."""
+    """Yield the strings in front matter, which may hold links."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -203,15 +203,15 @@ _NO_NAMES = frozenset(("index", "readme", "untitled", "_index", "home", "note", 
 
 
 def vault_name(folder: Path) -> str:
-    """Return the name of the folder, by which the memories of one vault are told from those of another."""
+    """Return the name of the folder, which is the name of the vault."""
     return normalize("NFC", folder.resolve().name) or "vault"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which vault a note comes from: its name, the folder it was first read from, what its ids begin with.
+    """The vault of a note: its name, the folder it was first read from, the beginning of its ids.
 
-    ``alike``: the folder is another one than that, and may be a copy: only half of the notes or more are the same.
+    ``alike``: the folder is not that one and may be a copy of it: half of the notes or more are the same.
     """
 
     name: str
@@ -227,11 +227,11 @@ def vault_origin(
     *,
     moved: bool = False,
 ) -> Origin:
-    """Return which vault a folder is; one that has the name of another stored vault gets a name and ids of its own.
+    """Return the vault of a folder; a folder with the name of another stored vault gets a name and ids of its own.
 
-    ``stored`` gives some memories of the vault of a name, ``texts`` the notes of the folder. A vault is known by the
-    path of its folder, and in another place by its notes: half of them are the same. ``moved`` says that such a folder
-    is no copy; it is known by its new path then.
+    ``stored`` returns some memories of the vault of a name, ``texts`` the notes of the folder. A vault is recognised by
+    the path of its folder, and in another place by its notes: half of them are the same. ``moved`` says that such a
+    folder is the vault itself and no copy; from then on its new path counts.
     """
     name, here = vault_name(folder), place_of(folder)
     some = stored(name)
@@ -259,7 +259,7 @@ class Vault:
         return id in self._names
 
     def name(self, id: str, title: str, aliases: Iterable[str]) -> None:
-        """Record what a note is called: its title, its aliases, and its file name where no other note has it."""
+        """Record the names of a note: its title, its aliases, and its file name where no other note has it."""
         names = [title, *aliases]
         stem = PurePosixPath(id).stem
         if len(self._stems[stem.casefold()]) == 1 and stem.casefold() not in _NO_NAMES:
@@ -270,7 +270,7 @@ class Vault:
         self._names[id] = list(found.values())
 
     def aliases(self, id: str) -> list[str]:
-        """Return what a note is called besides its title."""
+        """Return the names of a note besides its title."""
         return self._names.get(id, [])[1:]
 
     def find(self, target: str, source: str) -> str | None:
@@ -298,8 +298,8 @@ class Vault:
     def shown(self, target: str, alias: str | None, source: str) -> tuple[str, str]:
         """Return (id of the note, or the target as it stands, and what to read in its place).
 
-        What is read is what its author shows, and the title behind it where the extractor would not know the note by
-        that: it is no name of the note, or has no capital.
+        The text to read is what its author shows, followed by the title where the extractor would not recognise the
+        note by it: it is no name of the note, or has no capital.
         """
         found = self.find(target, source)
         last = target.rpartition("/")[2]

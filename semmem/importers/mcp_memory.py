@@ -16,8 +16,9 @@ __all__ = ["items_of", "read"]
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     """Yield one item an observation, titled with its entity and tagged with its type, and one a relation.
 
-    An entity without observations is remembered by what it is. Ids come from what is said, so that a file that has
-    grown adds what is new. A line of another form goes to ``reject``; without ``reject`` it raises BadItem.
+    An entity without observations becomes one memory of its name and type. Ids are made from the content, so that a
+    file that has grown adds only its new lines. A line of another form goes to ``reject``; without ``reject`` it raises
+    BadItem.
     """
     bad = reject or refuse
     for where, row in lines(path, bad):
@@ -68,7 +69,7 @@ def _string(row: Mapping[str, Any], name: str) -> str:
 
 
 def _readable(name: str) -> str:
-    """Return a name as people write it: Petra_Lindqvist and worksAt in words."""
+    """Return a name in words: Petra_Lindqvist and worksAt become Petra Lindqvist and works at."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ") if " " not in name else name
 
 

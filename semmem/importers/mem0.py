@@ -1,4 +1,4 @@
-"""What mem0 gives back of all memories, saved as JSON: a list, an object with ``results``, or one memory a line."""
+"""Read memories of mem0 saved as JSON: a list, an object with ``results``, or one memory a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front matter of a Markdown note: YAML between two lines of dashes, read as the values that people see there."""
+"""Read a Markdown note: its front matter (YAML between two lines of dashes), headings, tags and links."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _too_deep(raw: str) -> int | None:
 
 
 def _excess(value: Any) -> str | None:
-    """Return what is too much of ``value`` once every reference is written out, None where nothing is."""
+    """Return which limit ``value`` breaks once every reference is written out, None where it breaks none."""
     left = [(value, 1)]
     for _ in range(_MOST):
         if not left:
@@ -220,7 +220,7 @@ def heading(text: str) -> str | None:
 
 
 def unclosed(heading: str) -> str:
-    """Return what a heading says without the # signs that may close it: they stand apart (C# is a name)."""
+    """Return a heading without the # signs that may close it: these follow a space (C# is a name)."""
     said = heading.strip()
     bare = said.rstrip("#")
     return bare.rstrip() if not bare or bare[-1].isspace() else said
