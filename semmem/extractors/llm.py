@@ -18,7 +18,7 @@ from typing import Any
 
 from semmem.concepts.rules import extract
 from semmem.extractors import Rules
-from semmem.extractors.joining import Found, Tally, ties, with_found, within
+from semmem.extractors.findings import Findings, Tally, ties, with_found, within
 from semmem.extractors.llm_client import Answers, Chat, ChatFailed
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
@@ -134,7 +134,7 @@ class LLM:
         """Return the name keys of the subjects of one memory."""
         return self._rules.subjects(text, title)
 
-    def _found(self, text: str, title: str | None) -> Found | str:
+    def _found(self, text: str, title: str | None) -> Findings | str:
         """Return the model's findings that stand in the text, or the reason why there are none."""
         at = self._hash(text, title)
         kept = self._answers.get(at)
@@ -161,7 +161,7 @@ class LLM:
         self._answers.put(at, _written(held))
         return held
 
-    def _ask(self, text: str, title: str | None) -> tuple[Found, int]:
+    def _ask(self, text: str, title: str | None) -> tuple[Findings, int]:
         given = json.dumps({"title": title or "", "text": text[:_MOST_CHARS]}, ensure_ascii=False)
         # A lone surrogate cannot be sent; it is no letter of any name either.
         message = given.encode("utf-8", "replace").decode()
@@ -185,7 +185,7 @@ class LLM:
             used += 1
             return True
 
-        def read(content: str) -> tuple[Found, int]:
+        def read(content: str) -> tuple[Findings, int]:
             answer = _read(content)
             if isinstance(answer, str):
                 raise ChatFailed(answer)
@@ -220,7 +220,7 @@ def _unfenced(content: str) -> str:
     return content[opening.end() : -3] if opening and content[opening.end() :].endswith("```") else content
 
 
-def _read(content: str) -> tuple[Found, int] | str:
+def _read(content: str) -> tuple[Findings, int] | str:
     """Return the findings in an answer and the count of its malformed parts; or, in a few words, what is wrong."""
     try:
         answer = json.loads(_unfenced(content.strip()))
@@ -234,14 +234,14 @@ def _read(content: str) -> tuple[Found, int] | str:
     lost = len(names) + len(tied) - len(good) - len(ends)
     if lost and not good and not ends:
         return "wrong shape"
-    return Found(tuple(dict.fromkeys(good))[:MOST], tuple(dict.fromkeys(ends))[:MOST]), lost
+    return Findings(tuple(dict.fromkeys(good))[:MOST], tuple(dict.fromkeys(ends))[:MOST]), lost
 
 
 def _is_tie(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(k), str) for k in ("subject", "relation", "object"))
 
 
-def _written(found: Found) -> str:
+def _written(found: Findings) -> str:
     """Return findings as the JSON that ``_read`` reads."""
     tied = [{"subject": left, "relation": what, "object": right} for left, what, right in found.relationships]
     return json.dumps({"names": found.names, "relationships": tied})

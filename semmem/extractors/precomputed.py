@@ -13,7 +13,7 @@ from typing import Any
 
 from semmem.concepts.rules import extract
 from semmem.extractors import Rules
-from semmem.extractors.joining import Found, Tally, ties, with_found, within
+from semmem.extractors.findings import Findings, Tally, ties, with_found, within
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
 from semmem.text.passages import content_key, sentences
@@ -37,9 +37,9 @@ class Precomputed:
         self._rules = Rules(language)
         self._spans = spans
         self._tally = Tally()
-        self._whole: dict[tuple[bytes, bytes], Found] = {}
-        self._text: dict[bytes, Found | None] = {}
-        self._sentence: dict[tuple[bytes, bytes], Found | None] = {}
+        self._whole: dict[tuple[bytes, bytes], Findings] = {}
+        self._text: dict[bytes, Findings | None] = {}
+        self._sentence: dict[tuple[bytes, bytes], Findings | None] = {}
         for title, text, found in self._passages(_read(path)):
             self._learn(title, text, found)
 
@@ -65,7 +65,7 @@ class Precomputed:
         """Return the name keys of the subjects of one memory."""
         return self._rules.subjects(text, title)
 
-    def _find(self, text: str, title: str | None) -> tuple[Found | None, str]:
+    def _find(self, text: str, title: str | None) -> tuple[Findings | None, str]:
         named, body = content_key(title or ""), content_key(text)
         found = self._whole.get((named, body))
         if found is None:
@@ -78,7 +78,7 @@ class Precomputed:
                 return within(whole, text, title, self.language)[0], "part"
         return None, "fallback"
 
-    def _learn(self, title: str, text: str, found: Found) -> None:
+    def _learn(self, title: str, text: str, found: Findings) -> None:
         named, body = content_key(title), content_key(text)
         self._whole.setdefault((named, body), found)
         # The same text or sentence in two passages says nothing about which one is meant.
@@ -86,7 +86,7 @@ class Precomputed:
         for key in {(named, content_key(sentence)) for sentence in sentences(text)}:
             self._sentence[key] = found if key not in self._sentence else None
 
-    def _passages(self, rows: Sequence[Any]) -> Iterator[tuple[str, str, Found]]:
+    def _passages(self, rows: Sequence[Any]) -> Iterator[tuple[str, str, Findings]]:
         for row in rows:
             read = _passage(row) if isinstance(row, Mapping) else None
             if read is None:
@@ -135,11 +135,11 @@ def _passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return (first, rest) if cut else ("", first)
 
 
-def _found(row: Mapping[str, Any]) -> tuple[Found, int]:
+def _found(row: Mapping[str, Any]) -> tuple[Findings, int]:
     """Return the findings of one passage, and how many of its names and relationships have another form."""
     listed, tied = (v if isinstance(v := row.get(f"extracted_{k}"), list) else [] for k in ("entities", "triples"))
     names = tuple(n for n in listed if isinstance(n, str))
     relationships = tuple(
         (t[0], t[1], t[2]) for t in tied if isinstance(t, list) and len(t) == 3 and all(isinstance(x, str) for x in t)
     )
-    return Found(names, relationships), len(listed) + len(tied) - len(names) - len(relationships)
+    return Findings(names, relationships), len(listed) + len(tied) - len(names) - len(relationships)

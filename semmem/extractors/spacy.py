@@ -16,7 +16,7 @@ from typing import Any
 
 from semmem.concepts.rules import BIGRAM_WEIGHT, STEM_WEIGHT, extract
 from semmem.extractors import Rules
-from semmem.extractors.joining import Found, Gathered, Tally, with_found
+from semmem.extractors.findings import Findings, Gathered, Tally, with_found
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import Word, key, tokens
@@ -88,7 +88,7 @@ class Trained:
                 return extract(text, title, language=self.language, known=known)
         self._tally.add("read")
         spans = self._spans or "entities" in self.degraded
-        out = with_found(text, title, Found(tuple(names)), language=self.language, known=known, spans=spans)
+        out = with_found(text, title, Findings(tuple(names)), language=self.language, known=known, spans=spans)
         if "noun chunks" not in self.degraded:
             out.unmention(_BIGRAM)
             for pair in bigrams:

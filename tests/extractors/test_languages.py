@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from semmem.concepts.rules import question
 from semmem.extractors import Rules, load
-from semmem.extractors.joining import named
+from semmem.extractors.findings import named
 from semmem.model.exchange import Kind
 from semmem.text.tokens import LANGUAGES, key
 

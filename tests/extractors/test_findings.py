@@ -11,7 +11,7 @@ import semmem
 from semmem.concepts.rules import extract
 from semmem.config import Settings
 from semmem.extractors import NAMES, Rules, load
-from semmem.extractors.joining import Found, Tally, named, ties, with_found, within
+from semmem.extractors.findings import Findings, Tally, named, ties, with_found, within
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
@@ -38,12 +38,12 @@ def test_a_name_is_read_without_the_stop_words_around_it(name: str, parts: tuple
 
 def test_with_nothing_found_the_rules_stay_as_they_are() -> None:
     text, title = "Ada Lovelace met Babbage in 1833.", "Ada Lovelace"
-    assert with_found(text, title, Found()).extraction() == extract(text, title)
-    assert with_found("", None, Found()).extraction() == Extraction([], [], [], [], [], [], 0)
+    assert with_found(text, title, Findings()).extraction() == extract(text, title)
+    assert with_found("", None, Findings()).extraction() == Extraction([], [], [], [], [], [], 0)
 
 
 def test_the_larger_weight_of_a_name_wins() -> None:
-    found = Found(("engine",), (("engine", "drives", "mill"),))
+    found = Findings(("engine",), (("engine", "drives", "mill"),))
     extraction = with_found("the engine drives the mill", None, found).extraction(ties(found))
     weights = dict(zip(extraction.keys, extraction.mentions, strict=True))
     assert weights[key(Kind.NAME, ("engine",))] == 1.0
@@ -52,27 +52,27 @@ def test_the_larger_weight_of_a_name_wins() -> None:
 
 def test_a_relationship_needs_two_ends_that_are_different_concepts() -> None:
     a, b = key(Kind.NAME, ("ada",)), key(Kind.NAME, ("babbage",))
-    found = Found(
+    found = Findings(
         (), (("Ada", "met", "the Babbage"), ("Ada", "is", "ada"), ("Ada", "born in", "1815"), ("", "x", "Ada"))
     )
     assert ties(found) == [(a, "met", b)]
 
 
 def test_what_ties_two_names_is_cleaned_for_a_store() -> None:
-    found = Found((), (("Ada", "met\x00\n  once", "Babbage"),))
+    found = Findings((), (("Ada", "met\x00\n  once", "Babbage"),))
     assert ties(found)[0][1] == "met once"
 
 
 def test_relationships_are_sorted_and_each_is_there_once() -> None:
-    found = Found((), (("Ada", "met", "Babbage"), ("Ada", "knew", "Babbage"), ("Ada", "met", "Babbage")))
+    found = Findings((), (("Ada", "met", "Babbage"), ("Ada", "knew", "Babbage"), ("Ada", "met", "Babbage")))
     relationships = with_found("Ada met Babbage", None, found).extraction(ties(found)).relationships
     assert [what for _, what, _ in relationships] == ["knew", "met"]
 
 
 def test_within_keeps_what_stands_in_title_or_text_word_for_word() -> None:
-    found = Found(("ADA LOVELACE", "Love", "Notes"), (("ada", "wrote", "notes"), ("ada", "met", "Peel")))
+    found = Findings(("ADA LOVELACE", "Love", "Notes"), (("ada", "wrote", "notes"), ("ada", "met", "Peel")))
     held, lost = within(found, "ada lovelace's pages", "Notes")
-    assert held == Found(("ADA LOVELACE", "Notes"), (("ada", "wrote", "notes"),))
+    assert held == Findings(("ADA LOVELACE", "Notes"), (("ada", "wrote", "notes"),))
     assert lost == 2  # Love is no word of it; Peel is not there
 
 

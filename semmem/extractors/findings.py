@@ -15,7 +15,7 @@ from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key, tokens
 
-__all__ = ["END_WEIGHT", "Found", "Gathered", "Tally", "named", "ties", "with_found", "within"]
+__all__ = ["END_WEIGHT", "Findings", "Gathered", "Tally", "named", "ties", "with_found", "within"]
 
 END_WEIGHT = 0.6
 """Weight a(m, c) of an end of a relationship that is not listed as a name: a noun phrase, so that of a bigram."""
@@ -24,7 +24,7 @@ _STEM, _NAME = int(Kind.STEM), int(Kind.NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Findings:
     """Names and relationships (subject, predicate, object) that were found in one memory, as people write them."""
 
     names: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def _known_names(text: str, title: str | None, language: str, known: Collection[
 def with_found(
     text: str,
     title: str | None,
-    found: Found,
+    found: Findings,
     *,
     language: str = "english",
     known: Collection[int] = (),
@@ -135,7 +135,7 @@ def with_found(
     return out
 
 
-def ties(found: Found, language: str = "english") -> list[tuple[int, str, int]]:
+def ties(found: Findings, language: str = "english") -> list[tuple[int, str, int]]:
     """Return the relationships of ``found`` as (key, predicate, key).
 
     Those whose ends are no concepts, or the same one, are left out.
@@ -148,7 +148,7 @@ def ties(found: Found, language: str = "english") -> list[tuple[int, str, int]]:
     return out
 
 
-def within(found: Found, text: str, title: str | None = None, language: str = "english") -> tuple[Found, int]:
+def within(found: Findings, text: str, title: str | None = None, language: str = "english") -> tuple[Findings, int]:
     """Return what of ``found`` stands in title or text, case and punctuation aside, and the count of the rest."""
     whole = _folded(text, title, language)
 
@@ -158,7 +158,7 @@ def within(found: Found, text: str, title: str | None = None, language: str = "e
     names = tuple(n for n in found.names if stands(n))
     tied = tuple(r for r in found.relationships if stands(r[0]) and stands(r[2]))
     lost = len(found.names) + len(found.relationships) - len(names) - len(tied)
-    return Found(names, tied), lost
+    return Findings(names, tied), lost
 
 
 def _folded(text: str, title: str | None, language: str) -> str:
