@@ -1,4 +1,4 @@
-"""The time of a leg: it runs from when its thread begins, and stands while it waits for what is not its own work."""
+"""Measure the working time of a leg: from the start of its thread, without waiting for connections or a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_THREAD = threading.local()
 
 
 class Clock:
-    """Seconds that one leg has worked; asked by the thread that waits for it, from another one."""
+    """Seconds that one leg has worked; the thread that waits for the leg reads it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class Clock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Be the clock of this thread until the end."""
+        """Measure this thread until the end of the block."""
         outer = getattr(_OF_THREAD, "clock", None)
         _OF_THREAD.clock, self._begun = self, True
         self._run()
@@ -58,7 +58,7 @@ class Clock:
 
 @contextmanager
 def standing() -> Iterator[None]:
-    """Let the clock of this thread stand until the end, if it has one: it waits for a connection, or for a model."""
+    """Stop the clock of this thread, if it has one, for a block that waits for a connection or a model."""
     clock: Clock | None = getattr(_OF_THREAD, "clock", None)
     stopped = clock is not None and clock._stand()
     try:

@@ -1,7 +1,7 @@
-"""A vector together with who made it, so that a store never compares the vectors of two models.
+"""A vector with the identity of its embedder, so that a store never compares the vectors of two models.
 
-After a rebuild with another embedder, a program that was connected before still makes vectors of the old one, which may
-well have as many dimensions. So the vector of a question carries its maker into the store's own statement.
+After a rebuild with another embedder, a program that connected before still makes vectors with the old one, which may
+have the same dimensions. So the vector of a question carries its embedder into the statement of the store.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["Encoded", "encoded", "maker"]
 
 
 class Encoded(np.ndarray[Any, np.dtype[np.float32]]):
-    """A unit vector of shape (dimensions,) that knows its maker; what is computed from it does not."""
+    """A unit vector of shape (dimensions,) with the identity of its embedder; a vector computed from it has none."""
 
     maker: Mapping[str, Any] | None = None
 
 
 def encoded(vector: NDArray[np.float32], by: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return ``vector`` as one that the embedder of identity ``by`` made."""
+    """Return ``vector`` with the identity ``by`` of the embedder that made it."""
     known = np.asarray(vector).view(Encoded)
     known.maker = by
     return known
 
 
 def maker(vector: Any) -> Mapping[str, Any] | None:
-    """Return who made ``vector``, None where nobody said."""
+    """Return the identity of the embedder that made ``vector``, None where it is not known."""
     return getattr(vector, "maker", None)

@@ -1,4 +1,4 @@
-"""What passes through the seams: rows going in, and what a store and the legs hand to each other.
+"""Data exchanged between pipelines, stores and legs: rows to write, scopes, postings, questions and rankings.
 
 ``ord`` is the number a store gives each memory or part within its namespace, never shown to users. In a call about
 several namespaces its upper bits say which of them it is of: the place in their list (``placed``).
@@ -47,16 +47,16 @@ Ords: TypeAlias = "Collection[int] | NDArray[np.int64]"
 """Numbers of memories or parts."""
 
 MOST_TURNS = 4_000
-"""Turns read around the candidates of one question; of longer sessions the rules of conversation see nothing."""
+"""Most turns read around the candidates of one question; beyond it the rules of conversation do not act."""
 
 LAST = 16
-"""Memories of an author that are looked at, the last ones, to see whether the author takes turns with others."""
+"""Last memories of an author that decide whether the author takes turns with others."""
 
 BEHIND = 8
-"""Memories before each of them whose authors are looked at."""
+"""Memories before each of them whose authors are read."""
 
 PLACE = "reextract"
-"""The fact under which a store notes how far reading everything again has come."""
+"""The name under which a store records how far a re-extraction has come."""
 
 _SHIFT = 40
 
@@ -89,9 +89,10 @@ class Row:
 
     ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
     None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
-    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is who made
-    ``vector``: it is refused where another one fills the store, and fills the store from now on where nobody did.
-    ``replaces`` is the version of the stored memory whose place a whole takes, None for a new one.
+    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
+    identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
+    records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
+    one.
     """
 
     memory: Memory
@@ -113,7 +114,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A whole memory as it is stored, and the hash of what was given for it."""
+    """A whole memory as it is stored, and the hash of the item it was made from."""
 
     memory: Memory
     payload: bytes
@@ -121,8 +122,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What people corrected in one namespace: ``into`` maps the key of a name to (key, name) of what it is taken for,
-    ``apart`` are names that no rule may take for another, ``names`` how each of them was written.
+    """Corrections of names in one namespace, made by people.
+
+    ``into`` maps the key of a name to the (key, name) it is merged into, ``apart`` are names that no rule may merge,
+    ``names`` are their written forms.
     """
 
     into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
@@ -130,23 +133,24 @@ class Corrections:
     names: Mapping[int, str] = field(default_factory=dict)
 
     def key(self, at: int) -> int:
-        """Return the key that ``at`` is taken for, itself where nobody said otherwise."""
+        """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
         found = self.into.get(at)
         return at if found is None else found[0]
 
     def forms(self, keys: Collection[int]) -> set[int]:
-        """Return ``keys`` and all that is taken for one of them."""
+        """Return ``keys`` and all keys that are merged into one of them."""
         return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of the whole memories of a batch, by (namespace, id).
+    """The result of writing a batch of whole memories, by (namespace, id).
 
-    ``replaced`` took the place of others. In ``conflicts`` are ids that hold other content, or another version than the
-    one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and ``changes`` the number
-    under which the arrivals of each namespace were noted. ``degraded`` is what is left to ``maintain``, and why.
-    ``memories`` has some as they are stored, where the store knows them without another look.
+    ``replaced`` are new versions of stored memories. ``conflicts`` are ids that are stored with other content, or with
+    another version than the one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and
+    ``changes`` the number under which the arrivals of each namespace were noted. ``degraded`` maps work that is left to
+    ``maintain`` to the reason. ``memories`` has some as they are stored, where the store knows them without another
+    look.
     """
 
     new: frozenset[tuple[str, str]]
@@ -161,7 +165,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a recall may return: namespaces, and within them ``allowed`` ords (None: all) less ``excluded`` ords.
+    """The memories that a recall may return: in its namespaces the ``allowed`` ords (None: all) less the ``excluded``.
 
     ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
     was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
@@ -204,7 +208,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """What a store knows of some keys in one namespace.
+    """The postings of some keys in one namespace.
 
     ``keys`` are those found, ascending, and ``sizes`` how many entries each has; ``entries`` is one structured array
     (ord, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
@@ -229,7 +233,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Forwards:
-    """What some memories hold: ``ords`` ascending, ``sizes`` how many entries each has.
+    """The concepts of some memories: ``ords`` ascending, ``sizes`` how many entries each has.
 
     ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory.
     """
@@ -242,7 +246,7 @@ class Forwards:
 class Turn(NamedTuple):
     """A memory in its session: ``asks`` whether it ends in a question mark; ``month`` is 12 · year + month - 1.
 
-    What follows is what its Head has.
+    The other fields are those of its Head.
     """
 
     namespace: str
@@ -260,16 +264,16 @@ class Turn(NamedTuple):
 
     @property
     def head(self) -> Head:
-        """What fusion needs of it."""
+        """The fields that fusion needs."""
         return Head(self.ord, self.namespace, *self[6:])
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What a namespace has: memories of a session, memories with an author, and the authors whom a question names.
+    """Whether a namespace has sessions and authors, and the authors whom a question names.
 
-    ``named`` maps each of them, as memories write the name, to the authors of what stands before each of that author's
-    last memories in its session, nearest first.
+    ``named`` maps each author, as memories write the name, to the authors of the memories before each of that author's
+    last ones in the session, nearest first.
     """
 
     sessions: bool = False
@@ -292,7 +296,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The little that fusion needs of a candidate, times in seconds since 1970; texts come with the hits alone."""
+    """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched for hits alone."""
 
     ord: int
     namespace: str

@@ -1,4 +1,4 @@
-"""What a call is narrowed to, checked before a store sees it: names, lists of ids, filters. Pure."""
+"""Check the names, ids and filters of a call before a store reads them. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[][{}]', re.DOTALL
 
 
 def string(name: str, value: Any) -> str:
-    """Return ``value`` if a store can look for it. Raises InvalidInput."""
+    """Return ``value`` if it is a string that a store can hold. Raises InvalidInput."""
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a string, not {type(value).__name__}.")
     if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
@@ -52,7 +52,7 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
 
 
 def checked_filters(given: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:
-    """Return checked filters. Raises InvalidInput for one that does not exist or that no store can look for."""
+    """Return checked filters. Raises InvalidInput for an unknown filter, or a value that no store can hold."""
     known = [f.name for f in dataclasses.fields(Filters)]
     if isinstance(given, Filters):
         given = {name: value for name in known if (value := getattr(given, name))}
@@ -96,7 +96,7 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 
 
 def _refuse_operators(wanted: Any) -> None:
-    """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without a word."""
+    """Raise InvalidInput for a value such as {"gte": 3}, which would silently match nothing."""
     if isinstance(wanted, Mapping):
         operator = next((key for key in wanted if key.startswith("$")), None)
         if operator is None and all(key.casefold() in _OPERATORS for key in wanted):
@@ -114,7 +114,7 @@ def _refuse_operators(wanted: Any) -> None:
 
 
 def _depth(raw: str) -> int:
-    """Return how many levels of braces and brackets JSON has; counted, for to read it would take as many calls."""
+    """Return the depth of nesting of JSON; counted, since parsing would recurse as deep."""
     level = deepest = 0
     for piece in _STRING_OR_BRACKET.findall(raw):
         level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(piece, 0)
@@ -135,20 +135,20 @@ def _when(name: str, value: Any) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Within(Filters):
-    """What one search is narrowed to: filters, and besides the ``namespaces`` to look in and ids to leave out."""
+    """The scope of one search: filters, the ``namespaces`` to search, and ids to leave out."""
 
     namespaces: tuple[str, ...] = ("default",)
     exclude: tuple[str, ...] = ()
 
 
 def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] = ()) -> Within:
-    """Return ``filters`` with the namespaces to look in and the ids to leave out."""
+    """Return ``filters`` with the namespaces to search and the ids to leave out."""
     given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
     return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
 
 
 def matches(memory: Memory, filters: Within) -> bool:
-    """Return whether ``memory`` is within ``filters``, as the store decides it; a part goes with its whole."""
+    """Return whether ``memory`` matches ``filters``, by the rules of a store; a part matches as its whole does."""
     if memory.namespace not in filters.namespaces or (memory.parent_id or memory.id) in filters.exclude:
         return False
     if filters.sessions and memory.session not in filters.sessions:

@@ -1,6 +1,6 @@
-"""The keys that calls take as mappings or keywords, so that editors complete them and type checkers know them. Pure.
+"""Types of the mappings and keywords that calls take, for editors and type checkers. Pure.
 
-Each is checked when it is called too, with a sentence: nobody needs a type checker.
+Values are checked at run time too, so no type checker is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
 
 
 class Item(TypedDict, total=False):
-    """What is to be remembered, as ``remember_many`` and ``bring_in`` take it: the arguments of ``remember``."""
+    """One item of ``remember_many`` and ``bring_in``: the arguments of ``remember``."""
 
     text: str
     namespace: str | None
@@ -34,7 +34,7 @@ class Item(TypedDict, total=False):
 
 
 class FilterValues(TypedDict, total=False):
-    """What a recall, list, forget or export is narrowed to; see semmem.Filters for what each one means."""
+    """Filters of a recall, list, forget or export; semmem.Filters says what each one means."""
 
     sessions: str | Sequence[str] | None
     authors: str | Sequence[str] | None
@@ -67,7 +67,7 @@ class SettingValues(TypedDict, total=False):
 
 
 class RecipeChanges(TypedDict, total=False):
-    """What ``semmem.recipe`` changes in a recipe; see semmem.Recipe for what each one means."""
+    """Changes that ``semmem.recipe`` makes to a recipe; REFERENCE.md says what each one means."""
 
     name: str
     weights: Mapping[str, float]

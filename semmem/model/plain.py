@@ -1,4 +1,4 @@
-"""Values as what JSON knows, and times as people write them. Pure."""
+"""Convert values to JSON, and times from the forms in which people write them. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["instant", "plain"]
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as what JSON knows.
+    """Return ``value`` as JSON values.
 
-    A thing with ``as_dict`` says itself what it is; a dataclass gives its fields, a fraction its float, a time ISO
-    8601, a duration its seconds. Mapping keys become strings. Anything else is given as its text.
+    An object with ``as_dict`` gives that; a dataclass gives its fields, a fraction its float, a time ISO
+    8601, a duration its seconds. Mapping keys become strings. Any other object gives its text.
     """
     if value is None or (isinstance(value, str | bool | int | float) and not isinstance(value, Enum)):
         return value

@@ -1,6 +1,6 @@
 """The protocols of plug-ins: Leg, Embedder, Extractor, Reranker.
 
-Everything here is below all back-ends, so that code that measures can use a contract without importing any of them.
+Nothing here imports a back-end, so that code that measures can use a protocol alone.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model is called; a store remembers it."""
+        """The name of the model; a store records it."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights from others, such as their sha256."""
+        """An identity of the weights, such as their sha256."""
         ...
 
     def count_tokens(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The nouns of CONTEXT.md as frozen dataclasses: no behaviour beyond reading themselves.
+"""The nouns of CONTEXT.md as frozen dataclasses.
 
 Shapes and units are in the docstrings. Nothing here does I/O or imports anything heavy.
 """
@@ -47,7 +47,7 @@ class Memory:
     """One stored text an agent may get back.
 
     ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None,
-    but for a part of a split text, which only a leg of one's own meets: its id is ``{parent_id}#{n}``.
+    except for a part of a split text, which only a leg of one's own reads: its id is ``{parent_id}#{n}``.
     """
 
     id: str
@@ -83,11 +83,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a recall, list or forget is narrowed to. Empty means no restriction.
+    """Filters of a recall, list or forget. An empty one restricts nothing.
 
     A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), it
     carries all of ``tags``, its metadata contains ``metadata``, and ``created_after <= created_at < created_before``.
-    Metadata is compared for what it contains; there are no ranges and no other operators for it.
+    Metadata matches by containment; there are no ranges and no other operators.
     """
 
     sessions: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class LegRank:
-    """Where one leg ranked a memory: ``rank`` from 1, ``score`` in the leg's own units."""
+    """The rank of a memory in one leg, from 1, and its score in the leg's own units."""
 
     rank: int
     score: float
@@ -126,8 +126,8 @@ class Passage:
 class Hit:
     """One recalled memory.
 
-    ``memory`` is as it was remembered, whole. ``passage`` is what of its text the legs found: all of it, or of a text
-    that was split the best part, and then ``part`` is its number, from 1. ``components`` maps a leg's name (and
+    ``memory`` is the whole memory as it was remembered. ``passage`` is the part of its text that the legs found: all of
+    it, or the best part of a split text, whose number, from 1, is ``part``. ``components`` maps a leg's name (and
     ``exact``, ``reserve``) to its share; the shares sum to ``score``, which is in [0, 1]. ``legs`` says where each leg
     ranked it. ``snippet`` is the best sentence and ``matches`` the (start, end) offsets of question terms in it.
     ``duplicates`` are ids of memories with the same text.
@@ -227,7 +227,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What ``remember_many`` did. ``remembered + unchanged + len(rejected)`` is the number of items read."""
+    """The result of ``remember_many``. ``remembered + unchanged + len(rejected)`` is the number of items read."""
 
     remembered: int = 0
     unchanged: int = 0
@@ -243,7 +243,7 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A name that memories of a namespace mention: as they write it, in how many (``df``), and how many are about it.
+    """A name that memories of a namespace mention: its form, how many mention it (``df``), and how many are about it.
 
     ``kind`` is "name". ``aliases`` are the names that people merged into it.
     """
