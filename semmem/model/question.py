@@ -1,4 +1,4 @@
-"""What a question says: its concepts, and to a conversation the author and the months it asks about. Pure."""
+"""Parts of a parsed question: its concepts, and the author and the months that it asks about. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class QuestionConcepts:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What a question to a conversation says: the one author it names, the text without the name, and its months.
+    """A question as put to a conversation: the one author it names, the text without that name, and its months.
 
     ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
     it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.

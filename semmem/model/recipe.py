@@ -1,4 +1,4 @@
-"""How a recall searches: recipes, the named ones, and variants of them. Pure."""
+"""Recipes: named, frozen search settings, and variants of them. Pure."""
 
 import dataclasses
 import difflib
@@ -69,7 +69,7 @@ class Recipe:
     is first in every leg stays first (exactly so in fusions by rank). ``exact_bonus`` is in units of
     the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
     those of ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
-    ``headroom`` makes each leg return at least so many times what a recall is to show, whatever its depth.
+    ``headroom`` makes each leg return at least so many times the hits that are wanted, whatever its depth.
     """
 
     name: str
@@ -283,7 +283,7 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
 
 
 def rules(recipe: Recipe) -> ConversationSettings:
-    """Return the rules for conversation of ``recipe``, and where they are off those of the recipe of that name."""
+    """Return the rules for conversation of ``recipe``; where they are off, those of the recipe of that name."""
     named = RECIPES.get(recipe.name, RECIPES["default"])
     return recipe.conversation or named.conversation or ConversationSettings()
 
@@ -315,9 +315,9 @@ def check(recipe: Recipe) -> None:
 
 
 def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
-    """Let every leg go at least as deep as the hits that are wanted, unless the recipe keeps it shallow on purpose.
+    """Raise every depth to the number of hits wanted, except where the recipe keeps a leg shallow on purpose.
 
-    A recipe with headroom wants a multiple of them, of every leg.
+    A recipe with headroom raises every leg to a multiple of that number.
     """
     least = max(recipe.headroom, 1) * wanted
     deep = recipe.legs if recipe.headroom else tuple(full_depths(recipe))

@@ -1,4 +1,4 @@
-"""The settings of a recipe: what values each one takes, and what it means. Pure.
+"""The settings of a recipe: the values that each one takes, and its meaning. Pure.
 
 A setting is one line of a dataclass: ``name: Annotated[type, values, "meaning"] = default``. Checks, dotted names, the
 command ``semmem settings``, the sweeps of ``eval`` and the tables of the documentation read these lines.
@@ -42,11 +42,11 @@ RankConstant: TypeAlias = float | Mapping[str, float]
 
 
 class Values:
-    """The values that a setting takes. ``words`` says which, to follow "must be"."""
+    """The values that a setting takes. ``words`` describes them in a sentence such as "weights.graph must be …"."""
 
     @property
     def words(self) -> str:
-        """Which values, in words."""
+        """The values, in words."""
         return "a value"
 
     def accepts(self, value: Any) -> bool:
@@ -59,18 +59,18 @@ class Values:
             raise InvalidInput(f"{name} must be {self.words}, not {brief(value)}.")
 
     def merged(self, name: str, value: Any, present: Any) -> Any:
-        """Return what the setting is after it was set to ``value``; ``present`` is what it was. Raises InvalidInput."""
+        """Return the new value of the setting, given ``value`` and the ``present`` one. Raises InvalidInput."""
         self.check(name, value)
         return value
 
     def rows(self, name: str, whose: str, meaning: str) -> "Iterator[Setting]":
-        """Yield the settings that people set by themselves, with their dotted names."""
+        """Yield the settings in the table, with their dotted names."""
         yield Setting(name, whose, self, meaning)
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Values):
-    """Numbers from ``low`` to ``high``, both among them, but for ``high`` where ``below``."""
+    """Numbers from ``low`` to ``high``, both included; with ``below`` without ``high``."""
 
     low: float
     high: float
@@ -79,12 +79,12 @@ class Number(Values):
 
     @property
     def words(self) -> str:
-        """What kind of number, and its ends."""
+        """The kind of number, and the ends of its range."""
         kind = "a whole number" if self.whole else "a number"
         return f"{kind} from {self.low:.10g} to {'below ' if self.below else ''}{self.high:.10g}"
 
     def accepts(self, value: Any) -> bool:
-        """Return whether ``value`` is a number in range; true and false are none."""
+        """Return whether ``value`` is a number in range; true and false are no numbers."""
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
             return False
         return self.low <= value <= self.high and not (self.below and value == self.high)
@@ -111,11 +111,11 @@ class Switch(Values):
 
     @property
     def words(self) -> str:
-        """The two of them."""
+        """True and false."""
         return "true or false"
 
     def accepts(self, value: Any) -> bool:
-        """Return whether ``value`` is true or false, and no number that counts as one."""
+        """Return whether ``value`` is true or false; 0 and 1 are not."""
         return isinstance(value, bool)
 
 
@@ -124,7 +124,7 @@ class Names(Values):
 
     @property
     def words(self) -> str:
-        """What the list is of."""
+        """A list, and of what."""
         return "a list of names"
 
     def accepts(self, value: Any) -> bool:
@@ -142,11 +142,11 @@ class Reranker(Values):
 
     @property
     def words(self) -> str:
-        """The names that there are."""
+        """The names of rerankers."""
         return " or ".join(RERANKERS)
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InvalidInput for a reranker that there is not."""
+        """Raise InvalidInput for an unknown reranker."""
         reranker_parts(value)
 
 
@@ -171,7 +171,7 @@ class OrNone(Values):
 class Each(Values):
     """A mapping from the name of a ``key`` (leg, regime) to values.
 
-    Set anew it takes the place of the present mapping, or is put over it (``merge``).
+    A new mapping replaces the present one, or is merged over it (``merge``).
     """
 
     values: Values
@@ -180,7 +180,7 @@ class Each(Values):
 
     @property
     def words(self) -> str:
-        """What is mapped to what."""
+        """The keys and the values of the mapping."""
         return f"a mapping from the name of a {self.key} to {self.values.words}"
 
     def accepts(self, value: Any) -> bool:
@@ -194,12 +194,12 @@ class Each(Values):
             self.values.check(f"{name}.{key}", inner)
 
     def merged(self, name: str, value: Any, present: Any) -> Mapping[str, Any]:
-        """Return the mapping, put over the present one where ``merge``. Raises InvalidInput."""
+        """Return the mapping, merged over the present one where ``merge``. Raises InvalidInput."""
         self.check(name, value)
         return {**present, **value} if self.merge else value
 
     def rows(self, name: str, whose: str, meaning: str) -> "Iterator[Setting]":
-        """Yield one setting ``NAME.LEG`` where each leg's is set by itself."""
+        """Yield the setting; as ``NAME.LEG`` where the value of each leg is a setting by itself."""
         if self.merge:
             yield Setting(f"{name}.{self.key.upper()}", whose, self.values, meaning)
         else:
@@ -219,7 +219,7 @@ class OneOrEach(Values):
         return f"{self.values.words}, or one for each {self.key}"
 
     def check(self, name: str, value: Any) -> None:
-        """Raise InvalidInput unless ``value``, or each in it, is one of the values."""
+        """Raise InvalidInput unless ``value``, or each value in it, is one of the values."""
         (Each(self.values, self.key) if isinstance(value, Mapping) else self.values).check(name, value)
 
 
@@ -247,7 +247,7 @@ class Section(Values):
     def merged(self, name: str, value: Any, present: Any) -> Any:
         """Return ``present`` with the settings of a mapping changed, or the dataclass that was given.
 
-        Raises InvalidInput for a setting that it has not, and for one out of range.
+        Raises InvalidInput for an unknown setting, and for one out of range.
         """
         if self.optional and (value is None or isinstance(value, bool)):
             return present if value else None
@@ -270,7 +270,7 @@ class Section(Values):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its dotted name (``weights.LEG`` is one of each leg), whose it is, its values, what it means."""
+    """One setting: its dotted name (``weights.LEG`` stands for each leg), whose it is, its values, its meaning."""
 
     name: str
     whose: str
@@ -280,18 +280,18 @@ class Setting:
 
 @cache
 def values_of(settings: Any) -> Mapping[str, Values]:
-    """Return the values that each setting of a dataclass takes, by its name; a field that is no setting is left out."""
+    """Return the values that each setting of a dataclass takes, by name; other fields are left out."""
     return {name: values for name, (values, *_) in _lines(settings)}
 
 
 def settings_of(settings: Any, prefix: str = "", whose: str = "") -> Iterator[Setting]:
-    """Yield the settings of a dataclass, in its order. A line may say whose its setting is after what it means."""
+    """Yield the settings of a dataclass, in its order; ``whose`` is the default for lines that do not say it."""
     for name, (values, meaning, *own) in _lines(settings):
         yield from values.rows(prefix + name, *own or [whose], meaning)
 
 
 def _lines(settings: Any) -> "Iterator[tuple[str, tuple[Any, ...]]]":
-    """Yield the name of each setting of a dataclass with what its line says: values, meaning, and perhaps whose."""
+    """Yield each setting of a dataclass: its name, and (values, meaning) or (values, meaning, whose)."""
     for field in dataclasses.fields(settings):
         if line := getattr(field.type, "__metadata__", None):
             yield field.name, line
@@ -319,8 +319,8 @@ class LexicalSettings:
 class GraphSettings:
     """The walk over the graph: where it starts, along which edges it goes, and what bounds the work.
 
-    It restarts at what the question names and at the first memories of the other legs. ``seeders`` are legs that are
-    asked for seeds although they have no vote of their own (recipe ``graph``).
+    The walk restarts at the memories that the question names and at the first memories of the other legs. ``seeders``
+    are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
     """
 
     seeds: Annotated[int, _COUNT, "first memories of each other leg at which the walk starts"] = 10
@@ -363,8 +363,8 @@ class GraphSettings:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
 
-    Questions that collect are recognised in English ("which cities has she", "how many"), as is what the encoder leaves
-    out of a greeting; where questions are in another language, ``collecting=False`` switches that rule off.
+    Questions that collect ("which cities has she", "how many") and greetings are recognised in English alone; where
+    questions are in another language, ``collecting=False`` switches the first rule off.
     """
 
     dialogue: Annotated[bool, Switch(), "rules about the author act only on authors who take turns with others"] = False

@@ -1,4 +1,4 @@
-"""What is counted of a store, and what a long task did to it, as frozen dataclasses. Pure."""
+"""Counts of a store, and reports of long tasks, as frozen dataclasses. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["BackupReport", "CopyReport", "Namespace", "NamespaceHash", "Rebuilt"
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What ``rebuild`` did. ``embedded``: vectors made now; ``kept``: made by an interrupted call of the same kind.
+    """The report of ``rebuild``. ``embedded``: vectors made now; ``kept``: made by an interrupted call of this kind.
 
-    ``dropped`` is another embedder or extractor whose half-done rebuild was thrown away. ``read`` memories were read
-    again to find their concepts, ``skipped`` were read by an interrupted call, and ``changed`` hold something else now.
+    ``dropped`` is another embedder or extractor whose unfinished rebuild was discarded. ``read`` memories were
+    extracted again, ``skipped`` had been by an interrupted call, and ``changed`` have other concepts now.
     """
 
     embedded: int = 0
@@ -44,7 +44,7 @@ class Stats:
 class Namespace:
     """One namespace of a store: its name, how many memories it holds, and when one of them was last changed.
 
-    ``updated_at`` is the latest of theirs; that of a memory which was never changed is the time it is dated.
+    ``updated_at`` is the latest of its memories; for a memory that was never changed that is ``created_at``.
     """
 
     name: str
@@ -54,10 +54,10 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceHash:
-    """What a namespace holds, in counts and hashes that do not depend on the order in which it came.
+    """The content of a namespace in counts and hashes, which do not depend on the order of writing.
 
     ``content`` is of the memories as they were given, with times and version; ``vector`` of their vectors, bit by bit;
-    ``graph`` of what was found in them.
+    ``graph`` of their concepts.
     """
 
     memories: int
@@ -70,9 +70,9 @@ class NamespaceHash:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What ``copy`` did; every count and hash was the same on both sides.
+    """The report of ``copy``; every count and hash was the same on both sides.
 
-    ``tables`` are rows by table, ``found`` how many of them were there from an earlier run. ``came`` and ``went`` are
+    ``tables`` are rows by table, ``found`` how many of them an earlier run had copied. ``came`` and ``went`` are
     memories that were remembered and forgotten in the source meanwhile: the copy is as the source was when it began.
     """
 
@@ -88,7 +88,7 @@ class CopyReport:
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """What is in a backup: rows by table, and each namespace in counts and hashes where its schema is this one.
+    """The content of a backup: rows by table, and counts and hashes of each namespace where its schema is this one.
 
     ``schema`` is the number of the schema in it, ``bytes`` the size of the file.
     """

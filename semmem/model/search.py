@@ -1,7 +1,7 @@
 """The simple contract of a search: ``search(query, *, limit, offset, filters) -> (results, total)``.
 
-What writes a leg of its own needs, and what the whole recall and each leg answer too (``mem.leg(…)``), so that code
-that measures can take any of them without importing a back-end. Below all back-ends; pure.
+A leg of one's own implements it; the whole recall and each leg offer it (``mem.leg(…)``), so that code that measures
+can take any of them without importing a back-end. Pure.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ Found: TypeAlias = "tuple[Sequence[Result], int]"
 
 
 class SimpleLeg(Protocol):
-    """A search with a name: anything that keeps this is a leg, and every leg and the whole recall keep it.
+    """A search with a name: the protocol of a leg, which every leg and the whole recall implement.
 
-    A class may also say ``witness = (question, text)``: a text that this leg finds with that question and that shares
-    no word with it, so that ``semmem probe`` can send one through.
+    A class may also have ``witness = (question, text)``: a text that this leg finds with that question and that shares
+    no word with it; ``semmem probe`` sends it through the pipeline.
     """
 
     name: str
@@ -58,13 +58,13 @@ class SimpleLeg(Protocol):
     def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Within | None = None) -> Found:
         """Return results ``offset`` to ``offset + limit`` of the matches within ``filters``, and how many there are.
 
-        The order does not depend on the page: pages beside each other are the long page cut. Equal scores go by id.
+        The order does not depend on the page: consecutive pages are one long page, cut. Equal scores are ordered by id.
         """
         ...
 
 
 class Reader(Protocol):
-    """What a leg of one's own may read: the memories of the store, as they are indexed."""
+    """The read access of a leg of one's own: the memories of the store, as they are indexed."""
 
     store: Store
 
@@ -74,11 +74,11 @@ class Reader(Protocol):
 
 
 Factory: TypeAlias = Callable[[Reader], Any]
-"""Makes a leg: called once, when a recipe first names it, with what the leg may read."""
+"""Makes a leg: called once, with a Reader, when a recipe first names the leg."""
 
 
 def as_result(hit: Hit, *, score: float | None = None) -> Result:
-    """Return a hit as the contract has it; with ``score``, that of a single leg, which has no components."""
+    """Return a hit as a Result; ``score`` is that of a single leg, which has no components."""
     memory = hit.memory
     return Result(
         memory.id,

@@ -1,4 +1,4 @@
-"""What a recall found before it is cut, and how it is fused and counted. Pure: no store, no clock.
+"""The candidates of a recall before the cut: fused, counted, with their confidence. Pure: no store, no clock.
 
 Kept apart from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
 """
@@ -36,7 +36,7 @@ Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Everything one recall found before it was cut: kept for ``explain`` and for experiments that fuse again.
+    """All candidates of one recall before the cut, for ``explain`` and for experiments that fuse again.
 
     ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
     ``reranked`` has a reranker's terms for the head of the folded list that it saw, ``best`` the first score of each
@@ -65,7 +65,7 @@ class Candidates:
         rankings: Mapping[str, Sequence[Key]] | None = None,
         heads: Mapping[Key, Head] | None = None,
     ) -> tuple[Fused[Key], ...]:
-        """Fuse again, with some numbers, lists or heads replaced by others; what is not given stays as it was."""
+        """Fuse again with other numbers, lists or heads; those that are not given stay as they were."""
         recipe = self.recipe
         known = {**self.heads, **(heads or {})}
         lists = {**self.rankings, **(rankings or {})}
@@ -92,7 +92,7 @@ class Candidates:
         return {leg: trace.most for leg, trace in self.traces.items() if trace.most is not None}
 
     def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
-        """Return the legs' scores by place: one put into a list takes its place's score, the last for one more."""
+        """Return the legs' scores by place; where a list was made longer, the last score is repeated."""
         raw = {leg: self.raw.get(leg) or (1.0,) for leg in lists}
         return {leg: (*raw[leg], *raw[leg][-1:] * (len(keys) - len(raw[leg]))) for leg, keys in lists.items()}
 
@@ -108,7 +108,7 @@ class Cut:
 
 
 def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
-    """Order ties by id, drop what was forgotten meanwhile, cut to the depth: the same list in any insertion order."""
+    """Order ties by id, drop forgotten memories, cut to the depth: the same list in any insertion order."""
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
     rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
     rows = rows[:depth]

@@ -273,8 +273,8 @@ def ways_to(
 
     A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
     its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. Concepts are as the memories on the way
-    write them.
+    at least a tenth of the greater's mass. Concepts are written as the memories on
+    the way write them.
     """
     masses = _clean(trace, target)
     restart = trace.restart.get(target, 0.0)

@@ -1,7 +1,7 @@
-"""Recipes that people change without a program: by a table in the file of settings, and for one namespace in the store.
+"""Change recipes without a program: by a table in semmem.toml, and by settings of a namespace in the store.
 
-Both write the changes that ``semmem.recipe`` takes. In a store each is a setting of its own with a dotted name, such as
-``weights.graph`` or ``lexical.k1``, so that two people who change two of them do not overwrite each other.
+Both hold the changes that ``semmem.recipe`` takes. In a store each setting has a row and a dotted name, such as
+``weights.graph`` or ``lexical.k1``, so that two people who change two settings do not overwrite each other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", 
 
 _NONE_USED = "none of its settings is used: "
 _KEPT = 64
-"""Tailored recipes a process keeps; a namespace has one at a time."""
+"""Recipes in the cache of a process; a namespace needs one at a time."""
 
 
 def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
-    """Return ``base``, or the recipe that ``table`` names, with the table's changes: those that ``recipe`` takes.
+    """Return ``base``, or the recipe that ``table`` names, with the changes of the table.
 
     Raises InvalidInput or UnknownRecipe.
     """
@@ -46,7 +46,7 @@ def recipe_of(settings: Settings) -> Recipe:
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changes as ``recipe`` takes them as settings with dotted names; a name that is dotted already stays.
+    """Return the changes of a recipe as settings with dotted names; a dotted name stays as it is.
 
     Raises InvalidInput for a name that no setting has.
     """
@@ -69,7 +69,7 @@ def settings_in(plan: Recipe) -> dict[str, Any]:
 
 
 def _split(key: str, value: Any) -> dict[str, Any]:
-    """Return a mapping whose entries are settings by themselves as these, and anything else as it is."""
+    """Return the entries of a mapping as dotted settings where each is a setting by itself, else the value as it is."""
     parts = any(name.startswith(f"{key}.") for name in SETTINGS)
     return (
         {f"{key}.{inner}": own for inner, own in value.items()}
@@ -79,7 +79,7 @@ def _split(key: str, value: Any) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """Return what a person typed as a value: JSON where it is JSON, else the text itself."""
+    """Return typed text as a value: parsed where it is JSON, else the text."""
     try:
         return json.loads(text, parse_constant=lambda name: name)  # NaN and Infinity are no JSON
     except ValueError:
@@ -93,9 +93,9 @@ def changed(
     unset: Collection[str] = (),
     legs: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the settings of a namespace with ``changes`` made and ``unset`` taken away, as its recalls will read them.
+    """Return the settings of a namespace after ``changes`` were made and ``unset`` were removed.
 
-    Raises InvalidInput for a name or a value that a recipe does not take, NotFound for one to unset that is not set.
+    Raises InvalidInput for a name or a value that a recipe does not take, NotFound for a setting that is not set.
     """
     if missing := sorted(set(unset) - set(stored)):
         known = ", ".join(sorted(stored)) or "none"
@@ -111,7 +111,7 @@ def _known(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    """Return the sentence about a setting that there is not, with those that there are."""
+    """Return the sentence about an unknown setting, with the known ones."""
     key, dot, inner = name.partition(".")
     parts = [known.partition(".") for known in SETTINGS]
     if dot and (others := sorted(of for at, _, of in parts if at == key and of not in ("", "LEG"))):
@@ -121,10 +121,10 @@ def _unknown(name: str) -> str:
 
 
 def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | None = None) -> tuple[Recipe, str | None]:
-    """Return the recipe with what can be used, and one sentence on what cannot.
+    """Return the recipe with the settings that can be used, and one sentence about those that cannot.
 
-    A name that is not known is left out alone. Where the rest do not make a recipe together, none of them counts: half
-    of what was set would be a recipe that nobody chose.
+    An unknown name is left out alone. Where the others make no recipe together, none of them is used: half of the
+    settings would be a recipe that nobody chose.
     """
     known = {name: value for name, value in settings.items() if _known(name)}
     left = sorted(set(settings) - set(known))
@@ -156,7 +156,8 @@ def fitted(
     """Return the recipe for a recall in ``namespaces``, the settings that made it, and one sentence if any failed.
 
     ``rows`` are (namespace, name, value). Several namespaces are asked by one recipe, so their settings count only
-    where all of them have the same. One for which there is no leg or recipe here is left out, and so told.
+    where all of them have the same. A setting for which there is no leg or recipe here is left out, and the sentence
+    says so.
     """
     by_namespace: dict[str, dict[str, Any]] = {namespace: {} for namespace in namespaces}
     for namespace, name, value in rows:
@@ -172,14 +173,14 @@ def fitted(
 
 
 class Tailor:
-    """Applies what a recall read of the settings of its namespaces; the recipes made are kept by what was read."""
+    """Applies the settings of namespaces to recipes, and caches the recipes by what was read from the store."""
 
     def __init__(self, legs: Collection[str]) -> None:
         self._legs = legs
         self._made: dict[tuple[int, tuple[str, ...], str], tuple[Recipe, Recipe, Mapping[str, Any], str | None]] = {}
 
     def fit(self, base: Recipe, namespaces: Sequence[str], raw: str) -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return what ``fitted`` does; ``raw`` is its rows as JSON, as ``Scope.settings`` has them."""
+        """Return the result of ``fitted``; ``raw`` are its rows as JSON, as ``Scope.settings`` has them."""
         key = (id(base), tuple(namespaces), raw)
         made = self._made.get(key)
         if made is None or made[0] is not base:

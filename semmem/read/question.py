@@ -1,4 +1,4 @@
-"""A question, read once before any leg is asked: its limits, names, months and phrases."""
+"""Parse a question once, before any leg is asked: its author, months, phrases and concepts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ALSO_WORDS = ("may", "march")
 
 
 def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
-    """Return what in ``question`` may be an author's name, as ``author_key`` writes it, with the places it stands at.
+    """Return the runs of ``question`` that may be an author's name, by ``author_key``, with their (start, end) offsets.
 
     A stop word alone ("will", "may") is a name only where it has a capital inside the question; the role that a
     program gives the sides of a chat ("user", "assistant") is nobody's name.
@@ -64,7 +64,7 @@ def _is_written_as_name(words: Sequence[Word]) -> bool:
 
 
 def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
-    """Return what ``question`` says, given ``candidates(question)`` and which authors are among them."""
+    """Return the question as put to a conversation, given ``candidates(question)`` and the authors among them."""
     months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
         return Talk(None, question, question, months, collects)
@@ -89,10 +89,10 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
 
 
 def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str) -> Question:
-    """Return the question as each namespace of ``kinds`` is asked it: whom a name means depends on who wrote there.
+    """Parse ``query`` for each namespace of ``kinds``: whom a name means depends on who wrote there.
 
-    It says nothing to a conversation where no memory has an author, or the recipe's rules are off. Its concepts are
-    read where the graph is called. The vector is not made here.
+    ``talk`` is None where no memory has an author, or the recipe's rules are off. Concepts are extracted where the
+    graph is called. The vector is made later.
     """
     quoted = tuple(phrases(query)[0])
     places = candidates(query) if recipe.conversation is not None else {}
@@ -110,7 +110,7 @@ def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str)
 
 
 def _heard(query: str, places: dict[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
-    """Return what the question says to the conversations of one namespace, None where there are none."""
+    """Return the question as put to the conversations of one namespace, None where there are none."""
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None
@@ -124,7 +124,7 @@ _MOST = 1_000
 
 
 def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
-    """Return the query as the legs may see it. Raises InvalidInput in one sentence."""
+    """Return the query without NUL characters and cut to 10,000 characters. Raises InvalidInput for a bad argument."""
     if not isinstance(query, str):
         raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
     plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
