@@ -120,7 +120,7 @@ def test_a_question_does_not_import_spacy() -> None:
     program = (
         "import sys, semmem.extractors as e\n"
         "from semmem.concepts import rules\n"
-        "from semmem.extractors import joining, llm, precomputed, spacy, spacy_component\n"
+        "from semmem.extractors import findings, llm, precomputed, spacy, spacy_component\n"
         "rules.question('Who is Ada Lovelace?'); e.load('rules').extract('Ada ran.', None, ())\n"
         "spacy_component.concept_spans('Ada ran.')\n"
         "sys.exit('spacy.language' in sys.modules)"
