@@ -6,12 +6,12 @@ several namespaces its upper bits say which of them it is of: the place in their
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from semmem.model.question import QuestionConcepts, Talk
+from semmem.model.question import Kinds, QuestionConcepts, Talk
 from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
@@ -266,32 +266,6 @@ class Turn(NamedTuple):
     def head(self) -> Head:
         """The fields that fusion needs."""
         return Head(self.ord, self.namespace, *self[6:])
-
-
-@dataclass(frozen=True, slots=True)
-class Kinds:
-    """Whether a namespace has sessions and authors, and the authors whom a question names.
-
-    ``named`` maps each author, as memories write the name, to the authors of the memories before each of that author's
-    last ones in the session, nearest first.
-    """
-
-    sessions: bool = False
-    authors: bool = False
-    named: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, namespaces: Sequence[str], rows: Iterable[tuple[str, str, str | None, Sequence[str | None] | None]]
-    ) -> dict[str, Kinds]:
-        """Build from (namespace, what, author, authors before): what is "session", "author" or "named"."""
-        seen: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
-        named: dict[str, dict[str, list[Sequence[str | None]]]] = {namespace: {} for namespace in namespaces}
-        for namespace, what, author, behind in rows:
-            seen[namespace].add(what)
-            if author is not None:
-                named[namespace].setdefault(author, []).append(tuple(behind or ()))
-        return {n: cls("session" in seen[n], "author" in seen[n], named[n]) for n in namespaces}
 
 
 @dataclass(frozen=True, slots=True)

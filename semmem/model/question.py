@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-__all__ = ["Name", "QuestionConcepts", "Talk"]
+__all__ = ["Kinds", "Name", "QuestionConcepts", "Talk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,29 @@ class Talk:
     spoken: str
     months: tuple[tuple[int, int | None], ...]
     collects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Whether a namespace has sessions and authors, and the authors whom a question names.
+
+    ``named`` maps each author, as memories write the name, to the authors of the memories before each of that author's
+    last ones in the session, nearest first.
+    """
+
+    sessions: bool = False
+    authors: bool = False
+    named: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, namespaces: Sequence[str], rows: Iterable[tuple[str, str, str | None, Sequence[str | None] | None]]
+    ) -> dict[str, Kinds]:
+        """Build from (namespace, what, author, authors before): what is "session", "author" or "named"."""
+        seen: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
+        named: dict[str, dict[str, list[Sequence[str | None]]]] = {namespace: {} for namespace in namespaces}
+        for namespace, what, author, behind in rows:
+            seen[namespace].add(what)
+            if author is not None:
+                named[namespace].setdefault(author, []).append(tuple(behind or ()))
+        return {n: cls("session" in seen[n], "author" in seen[n], named[n]) for n in namespaces}
