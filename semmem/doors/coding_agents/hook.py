@@ -27,6 +27,9 @@ EVENTS = ("session-start", "prompt", "pre-compact", "stop")
 BUDGET = 1_000
 """Tokens of a block."""
 
+_WITHOUT_ROOTS = ("codex",)
+"""Clients that tell an MCP server no roots: without a repository, their namespace is the default."""
+
 _HITS = 12
 _LATEST = 50
 _TRANSCRIPT = "transcript"
@@ -130,13 +133,14 @@ def _given() -> Mapping[str, Any]:
 
 
 def _scope(asked: Asked, given: Mapping[str, Any]) -> Scope:
-    """Return whose memories are meant."""
+    """Return whose memories are meant: those that the MCP server of the same client writes and reads."""
     from semmem.config import Settings
 
     personal = Settings.load().personal_namespace or None
     folder = given.get("cwd")
     here = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
-    return scope_of(named=asked.namespace, roots=[here.absolute().as_uri()], folder=None, personal=personal)
+    roots = None if asked.agent in _WITHOUT_ROOTS else [here.absolute().as_uri()]
+    return scope_of(named=asked.namespace, roots=roots, folder=here, personal=personal)
 
 
 def _for_prompt(source: Source, scope: Scope, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -20,6 +20,7 @@ from semmem.doors.coding_agents.transcript import turns
 from semmem.doors.http.announcement import announced, server_of, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
+from semmem.doors.scope import scope_of
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
 from tests.test_architecture import modules_after
@@ -91,6 +92,20 @@ def test_a_prompt_recalls_from_the_project_and_the_personal_namespace(url: str, 
     }
     assert client.runs("prompt", prompt="zebras", cwd=str(project)) == ""
     assert client.said == ""
+
+
+@pytest.mark.parametrize(("agent", "found"), [("claude-code", "in-the-folder"), ("codex", "in-the-default")])
+def test_outside_of_a_repository_a_hook_reads_where_the_mcp_server_of_its_client_writes(
+    url: str, client: Client, tmp_path: Path, agent: str, found: str
+) -> None:
+    here = tmp_path / "plain"
+    here.mkdir()
+    folder = scope_of(named=None, roots=[here.as_uri()], folder=None, personal=None).namespace
+    with semmem.connect() as mem:
+        mem.remember("The tests are run with make.", id="in-the-folder", namespace=folder)
+        mem.remember("The tests are run with nox.", id="in-the-default")
+    shown = in_block(client.runs("prompt", "--agent", agent, prompt="how are the tests run?", cwd=str(here)))
+    assert [one["id"] for one in shown] == [found]
 
 
 def test_a_session_begins_with_the_latest_memories_important_ones_first(
@@ -328,7 +343,18 @@ except SystemExit as end:
     assert end.code == 0
 """
     wrapped = f'import io, sys; sys.stdin = io.TextIOWrapper(io.BytesIO(b\'{{"prompt": "x"}}\'))\n{program}'
-    heavy = {"typer", "rich", "numpy", "psycopg", "networkx", "torch", "sentence_transformers", "mcp", "httpx"}
+    heavy = {
+        "typer",
+        "rich",
+        "numpy",
+        "psycopg",
+        "networkx",
+        "torch",
+        "sentence_transformers",
+        "onnxruntime",
+        "mcp",
+        "httpx",
+    }
     assert modules_after(wrapped).isdisjoint(heavy)
 
 

@@ -20,7 +20,10 @@ from tests.test_architecture import modules_after
 
 pytestmark = pytest.mark.anyio
 
-HEAVY = {"torch", "sentence_transformers", "transformers", "numpy", "psycopg", "networkx", "spacy", "sklearn", "scipy"}
+HEAVY = {
+    *("torch", "sentence_transformers", "transformers", "onnxruntime", "tokenizers", "numpy", "psycopg", "networkx"),
+    *("spacy", "sklearn", "scipy"),
+}
 
 
 @pytest.fixture
