@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from semmem.client.memory import Semmem
+from semmem.client.probe_stages import Probe
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import string
 from semmem.model.plain import plain
@@ -78,11 +79,38 @@ def explain(
     return found.explain(id, of)
 
 
+_MOST_PLACES = 1_000
+"""The last place that a server works reach out for: its exact fractions take longer than their number grows."""
+
+
+def _check_places(name: str, last: Any) -> None:
+    """Raise InvalidInput for more places than a server works reach out for; what is no number the facade refuses."""
+    if isinstance(last, int) and last > _MOST_PLACES:
+        raise InvalidInput(f"{name} must be at most {_MOST_PLACES} here, not {last}; ask where the store is for more.")
+
+
+def probe(
+    mem: Semmem,
+    *,
+    recipe: str | Recipe | None = None,
+    k: int = 10,
+    leg: str | None = None,
+    witness: tuple[str, str] | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> Probe:
+    """Put a memory that one leg alone finds through the real pipeline; say which stage dropped it, if one did."""
+    _check_places("k", k)
+    return mem.probe(recipe=recipe, k=k, leg=leg, witness=witness, filters=filters)
+
+
 def recall_reach(mem: Semmem, query: str, **asked: Any) -> dict[str, Any]:
     """Say which legs could bring a memory of their own into the answer to ``query``: nothing assumed, its lists known.
 
     The recall is made anew. ``lists`` is what of them the arithmetic reads, ``plan`` the recipe.
     """
+    limit, offset = asked.get("limit", 10), asked.get("offset", 0)
+    if isinstance(limit, int) and isinstance(offset, int):
+        _check_places("limit and offset together", limit + offset)
     found = mem.recall(query, **asked)
     seen = lists(found.candidates, found.cut, withheld=bool(found.withheld))
     known = {"lists": plain(seen), "plan": found.recipe.as_dict(), "scope_size": found.candidates.scope.size}
@@ -144,6 +172,7 @@ def reach(
 
     With ``namespace`` the recipe is as that namespace's own settings make it.
     """
+    _check_places("k", k)
     if scope_size is not None and (isinstance(scope_size, bool) or not isinstance(scope_size, int)):
         raise InvalidInput(f"scope_size must be a whole number, not {scope_size!r}.")
     if recipe is not None and namespace is not None:
@@ -187,7 +216,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("reach", "GET", "/v1/reach", reach),
     Route("reach_of", "POST", "/v1/reach", reach, form="json"),
-    Route("probe", "POST", "/v1/probe", Semmem.probe, "write", "json", serves=("probe",)),
+    Route("probe", "POST", "/v1/probe", probe, "write", "json", serves=("probe",)),
     Route("graph", "GET", "/v1/graph", Semmem.graph, serves=("graph",)),
     Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, serves=("graph_hash",)),
     Route("concepts", "GET", "/v1/concepts", Semmem.concepts, serves=("concepts",)),

@@ -186,8 +186,9 @@ class QuestionVectors:
         from semmem.model.encoded import encoded
 
         try:
-            vector = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError):
+            with np.errstate(over="ignore"):  # a number too large is refused below, as any that is not finite
+                vector = np.asarray(given, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput("vector must be a list of numbers.") from None
         # a vector as long as the last one was seen to be right before
         fits = self._fits

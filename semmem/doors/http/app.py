@@ -41,6 +41,7 @@ from semmem.model.errors import (
     SemmemError,
     StoreClosed,
 )
+from semmem.model.plain import plain
 from semmem.read.overrides import dotted
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Service:
         if once is None:
             return await self._called(route, request, arguments, key, before)
         client = key.id if key is not None else ""
-        given = as_bytes([route.name, arguments])
+        given = as_bytes(plain([route.name, arguments]))
         if route.name == "remember" and arguments.get("id") is None:
             arguments["id"] = id_for(client, f"{arguments.get('namespace', 'default')}\n{once}")
         work = partial(self._called, route, request, arguments, key, before)

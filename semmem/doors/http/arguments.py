@@ -75,7 +75,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "hard": (_TRUTH, "Also rewrite the files, so that no deleted bytes are left."),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
     "id": (_TEXT, "The id of a memory."),
-    "k": ({"type": "integer", "minimum": 1}, "The cut-off: the first k hits."),
+    "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),
     "keep": (_TEXTS, "Ids that a prune leaves."),
     "leg": (_TEXT, "One leg of the recipe alone."),
     "like": (_TEXT, "A piece of a name."),

@@ -134,6 +134,8 @@ def test_a_request_that_is_sent_again_is_done_once(http: httpx.Client, mem: Semm
     for wrong in ("", "x" * 256):
         assert problem(http.post("/v1/memories", json={"text": "x"}, headers={"idempotency-key": wrong}))[0] == 422
     assert mem.stats().memories == 2
+    plan = {"recipe": {"name": "hybrid", "weights": {"dense": 0}}, "k": 3, "leg": "lexical"}
+    assert http.post("/v1/probe", json=plan, headers={"idempotency-key": "four"}).status_code == 200
     assert http.post("/v1/memories", json={"text": ""}, headers={"idempotency-key": "three"}).status_code == 422
     assert http.post("/v1/memories", json={"text": "y"}, headers={"idempotency-key": "three"}).status_code == 201
 

@@ -164,7 +164,10 @@ def test_reach_is_told_by_name_by_changes_and_for_a_namespace(http: httpx.Client
     http.patch("/v1/settings", params={"namespace": "n"}, json={"weights": {"graph": 0}})
     told = http.get("/v1/reach", params={"namespace": "n"}).json()["regimes"]["any"]["legs"]
     assert told["graph"]["class"] == "unreachable"
-    for wrong in ({"k": 0}, {"k": "x"}, {"scope_size": "x"}, {"scope_size": -1}):
+    assert problem(http.post("/v1/probe", json={"k": 1_001})) == (422, "InvalidInput")
+    far = {"query": "key", "limit": 1_000, "offset": 1}
+    assert problem(http.post("/v1/recall/reach", json=far)) == (422, "InvalidInput")
+    for wrong in ({"k": 0}, {"k": 2**60}, {"k": "x"}, {"scope_size": "x"}, {"scope_size": -1}):
         assert problem(http.get("/v1/reach", params=wrong)) == (422, "InvalidInput")
     assert problem(http.get("/v1/reach", params={"namespace": "n", "recipe": "seed"})) == (422, "InvalidInput")
 
