@@ -13,7 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import forget, store
+from semmem.stores.postgres import forget
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
 
@@ -165,8 +165,8 @@ def test_forgetting_hard_leaves_no_bytes_in_the_files_of_any_table(mem: Semmem) 
 def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_PATIENCE", "20ms")
-    monkeypatch.setattr(store, "_TURNS", 2)
+    monkeypatch.setattr(forget, "_PATIENCE", "20ms")
+    monkeypatch.setattr(forget, "_TURNS", 2)
     mem.remember("Tea.", id="a")
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as reader:
         reader.execute("SELECT count(*) FROM memory")

@@ -24,7 +24,7 @@ from semmem.client.memory import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
-from semmem.stores.postgres import connection, search, vectors
+from semmem.stores.postgres import connection, nearest, vectors
 from semmem.write import rebuild, relink
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import emptied
@@ -398,7 +398,7 @@ def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
 
 
 def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "INDEX_FROM", 50)
+    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
     mem.maintain()
     indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 'embedding' ORDER BY 1"
     before = sql(mem, indexes)
@@ -418,7 +418,7 @@ def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vecto
 ) -> None:
     before = mem.store.vectors.embedder()
     mem.rebuild(embedder=Other(more=5))
-    monkeypatch.setattr(search, "INDEX_FROM", 50)
+    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
     now, asked = mem.store.vectors.embedder, iter([before])
     monkeypatch.setattr(
         mem.store.vectors, "embedder", lambda: next(asked, None) or now()
@@ -433,12 +433,12 @@ def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vecto
 def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "INDEX_FROM", 50)
+    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
     asked = "SELECT current_setting('maintenance_work_mem')"
     with mem.store.lasting() as connection:
         before = connection.execute(asked).fetchone()
         with pytest.raises(psycopg.errors.DataException, match="expected 7 dimensions, not 256"):
-            search.index(connection, 7)
+            nearest.index(connection, 7)
         assert connection.execute(asked).fetchone() == before
         assert before != ("512MB",)
 

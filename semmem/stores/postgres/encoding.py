@@ -1,14 +1,11 @@
-"""Packed forward and posting entries: fixed-size records in bytea, read by numpy without a copy.
-
-A posting row holds many memories of one key, so that BM25 over a common word reads a few long values instead of
-thousands of rows (field-notes: 108 ms for row-per-posting BM25 at 200,000 memories).
-"""
+"""How values travel to PostgreSQL, and its rows back: parameters, binary formats, and rows as what semmem has."""
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +14,10 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import Row
+from semmem.model.encoded import maker
+from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn
 from semmem.model.types import Filters, Memory
+from semmem.stores.packed_postings import FORWARD
 from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
@@ -28,20 +27,33 @@ __all__ = [
     "Vector",
     "columns_of",
     "copy_rows",
+    "facts_asked",
+    "facts_of",
     "filter_parameters",
     "int2",
     "int4",
     "int8",
+    "known_of",
+    "labels_of",
+    "literal",
+    "made_by",
     "memory_of",
+    "postings_asked",
     "register_arrays",
+    "settings_together",
+    "sorted_rows",
     "text",
     "text_array",
+    "turns_of",
     "vector",
 ]
 
 _AS_THEY_ARE = (
     "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
 )  # fmt: skip
+
+
+_NO_LIMIT = 2**62
 
 
 def memory_of(row: Any) -> Memory:
@@ -193,3 +205,77 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
         "after": filters.created_after,
         "before": filters.created_before,
     }
+
+
+def facts_asked(namespace: str, keys: Collection[str]) -> dict[str, Any]:
+    """Return the parameters of the statement ``memory_kinds``."""
+    return {"namespace": namespace, "keys": list(keys), "last": LAST, "behind": BEHIND}
+
+
+def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
+    """Return what each namespace has, from the rows of the statement ``memory_kinds`` by namespace."""
+    return Kinds.of(list(rows), [(namespace, *row) for namespace, found in rows.items() for row in found])
+
+
+def postings_asked(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
+    """Return the parameters of the statement ``postings``, but for the namespace."""
+    wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+    return {"keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
+
+
+def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
+    """Return the totals, the pending memories and the packed postings of the statement ``postings``."""
+    totals, pending, folded = (0, 0), [], (b"", b"")
+    for what, n, length, heads, raw in rows:
+        if what == 0:
+            totals = (n, length)
+        elif what == 1:
+            pending.append((n, length, raw))
+        elif heads is not None:
+            folded = (heads, raw)
+    return totals, sorted(pending), folded
+
+
+def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
+    """Return the keys of the subjects, from the rows of the statement ``known_subjects``."""
+    known = {key for key, _ in rows if key is not None}
+    for key, raw in rows:
+        if key is None and raw is not None:
+            entries = np.frombuffer(raw, dtype=FORWARD)
+            known.update(entries["key"][entries["subject"] > 0].tolist())
+    return known
+
+
+def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
+    """Return what people read for ``keys``, from the rows of the statement ``names_pending``."""
+    found: dict[int, str] = {}
+    for raw, names in rows:
+        pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
+        found |= {key: name for key, name in pairs if key in keys}
+    return found
+
+
+def settings_together(settings: Sequence[str]) -> str | None:
+    """Return the settings of several namespaces as one JSON array, None where there are none."""
+    if len(settings) < 2:
+        return settings[0] if settings else None
+    return json.dumps([row for each in settings for row in json.loads(each)])
+
+
+def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+    """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
+    held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
+    packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
+    found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
+    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+
+
+def made_by(vector: NDArray[np.float32]) -> str | None:
+    """Return the maker of a vector as a statement compares it, None where nobody said."""
+    by = maker(vector)
+    return None if by is None else json.dumps(dict(by))
+
+
+def literal(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it."""
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"

@@ -1,30 +1,38 @@
 """Forgetting in PostgreSQL: some memories without a trace, or a whole namespace in bounded steps.
 
-Functions take an open connection inside a transaction. Rows are locked in one order by everybody: those of memories by
-id, then the row of the namespace, then those of postings.
+Functions take an open connection inside a transaction, ``scrub`` one outside any. Rows are locked in one order by
+everybody: those of memories by id, then the row of the namespace, then those of postings.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg import sql
+from psycopg.errors import LockNotAvailable
 
+from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
 from semmem.stores.packed_postings import FORWARD, POSTING
-from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.connection import pipelined, session_setting
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases
 from semmem.stores.sql_files import statements
 
-__all__ = ["DROP_STEPS", "FORGET_AT_ONCE", "begin_drop", "delete_rows", "forget", "prune", "subjects_gone"]
+__all__ = ["DROP_STEPS", "FORGET_AT_ONCE", "begin_drop", "delete_rows", "forget", "prune", "scrub", "subjects_gone"]
 
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
 _OTHERS = ("history", "link", "judgement", "recall_log", "change")
 _SQL = statements("postgres")
+
+_PATIENCE = "1500ms"
+"""How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
+_TURNS, _PAUSE = 20, 0.2
 
 
 def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
@@ -188,3 +196,28 @@ def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> 
         else:
             gone.discard(key)
     return gone
+
+
+def scrub(connection: Any) -> None:
+    """Write the files of every table anew, one after the other. Raises StoreUnavailable as ``_rewrite`` does."""
+    with session_setting(connection, "lock_timeout", _PATIENCE):
+        for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
+            _rewrite(connection, table)
+
+
+def _rewrite(connection: Any, table: str) -> None:
+    """Write a table's files anew. Raises StoreUnavailable where somebody uses it all the time, or the rights lack."""
+    said = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
+    before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
+    for turn in range(_TURNS):
+        try:
+            connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier("semmem", table)))
+            break
+        except LockNotAvailable as error:
+            if turn == _TURNS - 1:
+                raise StoreUnavailable(
+                    f"{said}: somebody works in it all the time, such as a backup; forget with hard again later."
+                ) from error
+            time.sleep(_PAUSE)
+    if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
+        raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")

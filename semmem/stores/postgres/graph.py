@@ -16,9 +16,8 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords, placed
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.encoding import copy_rows, int8, text, text_array
+from semmem.stores.postgres.encoding import copy_rows, int8, known_of, labels_of, text, text_array
 from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
-from semmem.stores.postgres.search import known_of, labels_of
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg import Error, sql
-from psycopg.errors import LockNotAvailable
+from psycopg import Error
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import SemmemError, StoreUnavailable
+from semmem.model.errors import SemmemError
 from semmem.model.exchange import (
     MOST_TURNS,
     Extraction,
@@ -33,20 +31,24 @@ from semmem.model.exchange import (
 from semmem.model.reports import Namespace, Stats
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
-from semmem.stores.postgres import forget, postings, search, write
-from semmem.stores.postgres.connection import Pooled, pipelined_transaction, session_setting
-from semmem.stores.postgres.encoding import filter_parameters, memory_of
+from semmem.stores.postgres import forget, nearest, postings, write
+from semmem.stores.postgres.connection import Pooled, pipelined_transaction
+from semmem.stores.postgres.encoding import (
+    facts_asked,
+    facts_of,
+    filter_parameters,
+    memory_of,
+    postings_asked,
+    settings_together,
+    sorted_rows,
+)
 from semmem.stores.postgres.graph import PostgresGraph, corrections_of, reindex
-from semmem.stores.postgres.search import facts_asked, facts_of, postings_asked, settings_together, sorted_rows
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
 __all__ = ["PostgresStore"]
 
 _SQL = statements("postgres")
-_PATIENCE = "1500ms"
-"""How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
-_TURNS, _PAUSE = 20, 0.2
 
 
 class PostgresStore(Pooled):
@@ -164,12 +166,12 @@ class PostgresStore(Pooled):
         if identity is None:
             return 0
         try:
-            return self.run(lambda c: search.index(c, identity["dimensions"]))
+            return self.run(lambda c: nearest.index(c, identity["dimensions"]))
         except (Error, SemmemError):
             now = self.vectors.embedder()
             if now is None or dict(now) == dict(identity):
                 raise
-            return self.run(lambda c: search.index(c, now["dimensions"]))
+            return self.run(lambda c: nearest.index(c, now["dimensions"]))
 
     # ------------------------------------------------------------------ reading memories
 
@@ -376,24 +378,5 @@ class PostgresStore(Pooled):
         stays in use, or this database user may not rewrite it. The server's log of changes (WAL), which it reuses in
         time, and backups are not touched.
         """
-        with self.lasting() as connection, session_setting(connection, "lock_timeout", _PATIENCE):
-            for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
-                _rewrite(connection, table)
-
-
-def _rewrite(connection: Any, table: str) -> None:
-    """Write a table's files anew. Raises StoreUnavailable where somebody uses it all the time, or the rights lack."""
-    said = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
-    before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
-    for turn in range(_TURNS):
-        try:
-            connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier("semmem", table)))
-            break
-        except LockNotAvailable as error:
-            if turn == _TURNS - 1:
-                raise StoreUnavailable(
-                    f"{said}: somebody works in it all the time, such as a backup; forget with hard again later."
-                ) from error
-            time.sleep(_PAUSE)
-    if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
-        raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")
+        with self.lasting() as connection:
+            forget.scrub(connection)

@@ -22,9 +22,9 @@ from semmem.model.errors import EmbedderReplaced, StoreUnavailable
 from semmem.model.exchange import MOST_TURNS, PLACE, Ords, Ranking, Scope, Turn, placed
 from semmem.model.protocols import Embed
 from semmem.model.types import Memory
-from semmem.stores.postgres import search
+from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled, agree
-from semmem.stores.postgres.encoding import Vector, memory_of
+from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
 from semmem.stores.sql_files import statements
 
 __all__ = ["PostgresVectors", "claim_or_agree", "fact"]
@@ -96,13 +96,13 @@ class PostgresVectors:
 
         Raises EmbedderReplaced when the vector's maker does not fill the store any more.
         """
-        rows = self._pool.run(lambda c: search.nearest(c, scope, vector, depth))
+        rows = self._pool.run(lambda c: nearest.nearest(c, scope, vector, depth))
         self._compare(vector, bool(rows))
         return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
     def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
-        more = {"vector": Vector(vector), "embedder": search.made_by(vector)}
+        more = {"vector": Vector(vector), "embedder": made_by(vector)}
         rows = self._pool.among("similarities", namespaces, ords, **more)
         found = {placed(ord, at): value for at, held in rows for ord, value in held}
         self._compare(vector, bool(found))
@@ -118,10 +118,10 @@ class PostgresVectors:
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
-        more = {"limit": MOST_TURNS + 1, "embedder": search.made_by(like)}
+        more = {"limit": MOST_TURNS + 1, "embedder": made_by(like)}
         found = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
         rows = [(row[0], placed(row[1], at), *row[2:]) for at, held in found for row in held]
-        turns, owners, values = search.turns_of(rows, len(like))
+        turns, owners, values = turns_of(rows, len(like))
         if 0 < len(turns) <= MOST_TURNS:
             self._compare(like, bool(len(owners)))
         return turns, owners, values
@@ -131,27 +131,27 @@ class PostgresVectors:
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
         narrowed = scope.allowed is not None or scope.excluded is not None
-        if narrowed or len(scope.namespaces) > 1 or scope.size >= search.INDEX_FROM:
+        if narrowed or len(scope.namespaces) > 1 or scope.size >= nearest.INDEX_FROM:
             ranking = self.nearest(scope, vector, depth)
             return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
         asked = {
             "namespace": scope.namespaces[0],
             "vector": Vector(vector),
             "depth": depth,
-            "embedder": search.made_by(vector),
+            "embedder": made_by(vector),
             "limit": MOST_TURNS + 1,
         }
         rows = self._pool.rows("nearest_turns", asked)
         near = [(row[1], row[8]) for row in rows if row[0] is None]
         self._compare(vector, bool(near))
         ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
-        return ranking, *search.turns_of([row[:-1] for row in rows if row[0] is not None], len(vector))
+        return ranking, *turns_of([row[:-1] for row in rows if row[0] is not None], len(vector))
 
     def vectors_of(
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
-        by = None if like is None else search.made_by(like)
+        by = None if like is None else made_by(like)
         held, packed = [], b""
         for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, ords, embedder=by):
             if heads is not None:
@@ -241,7 +241,7 @@ class PostgresVectors:
         """Index the shadow, if it is large enough, and let the planner know it; return how many were taken in."""
 
         def work(connection: Any) -> int:
-            taken = search.index(connection, dimensions, _SHADOW)
+            taken = nearest.index(connection, dimensions, _SHADOW)
             connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
             return taken
 
@@ -325,7 +325,7 @@ def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: 
         parameters = {
             "namespace": namespace,
             "ords": [ord for ord, _ in ours],
-            "vectors": [search.literal(vector) for _, vector in ours],
+            "vectors": [literal(vector) for _, vector in ours],
         }
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
         if table == _TABLE:

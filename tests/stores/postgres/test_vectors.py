@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.stores.postgres import search
+from semmem.stores.postgres import nearest
 
 
 class Short:
@@ -49,24 +49,24 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors[:350]))
 
-        def nearest(n: int, **how: Any) -> list[str]:
+        def recalled(n: int, **how: Any) -> list[str]:
             return [hit.memory.id for hit in mem.recall("note", vector=vectors[n], recipe="dense", limit=5, **how)]
 
-        exact = [nearest(n) for n in range(0, 400, 40)]
-        monkeypatch.setattr(search, "INDEX_FROM", 100)
+        exact = [recalled(n) for n in range(0, 400, 40)]
+        monkeypatch.setattr(nearest, "INDEX_FROM", 100)
         assert mem.maintain()["indexed"] == 350
-        assert [nearest(n) for n in range(0, 400, 40)] == exact
+        assert [recalled(n) for n in range(0, 400, 40)] == exact
         mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": vectors[n]} for n in range(350, 400))
-        assert nearest(390)[0] == "m390"
-        assert nearest(10, exclude=["m010"])[0] != "m010"
+        assert recalled(390)[0] == "m390"
+        assert recalled(10, exclude=["m010"])[0] != "m010"
         assert mem.maintain()["indexed"] == 50
-        assert nearest(390)[0] == "m390"
+        assert recalled(390)[0] == "m390"
 
 
 def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "INDEX_FROM", 30)
+    monkeypatch.setattr(nearest, "INDEX_FROM", 30)
     chance = np.random.default_rng(7)
 
     def near(count: int, share: float) -> list[list[float]]:
@@ -85,7 +85,7 @@ def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
         question = np.eye(16, dtype=np.float32)[0]
         scope = mem.store.scope(("small",), semmem.Filters(), ())
         found = mem.store.vectors.nearest(scope, question, 5)
-        monkeypatch.setattr(search, "INDEX_FROM", 10**9)
+        monkeypatch.setattr(nearest, "INDEX_FROM", 10**9)
         exact = mem.store.vectors.nearest(scope, question, 5)
         assert exact.scores[0] > 0.6
         assert found.ords == exact.ords

@@ -1,45 +1,25 @@
-"""How PostgreSQL is searched: the rows of postings and turns as arrays, and the nearest vectors.
+"""The nearest vectors in PostgreSQL, and their index.
 
-Nearest vectors are exact in a small scope, HNSW on halfvec in a large one, rescored exactly. Inserting into HNSW costs
+They are exact in a small scope, HNSW on halfvec in a large one, rescored exactly. Inserting into HNSW costs
 about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside the index, and ``maintain``
 takes them in.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.encoded import maker
-from semmem.model.exchange import BEHIND, LAST, Kinds, Scope, Turn, placed
-from semmem.stores.packed_postings import FORWARD
+from semmem.model.exchange import Scope, placed
 from semmem.stores.postgres.connection import session_setting
-from semmem.stores.postgres.encoding import Vector
+from semmem.stores.postgres.encoding import Vector, made_by
 from semmem.stores.sql_files import statements
 
-__all__ = [
-    "INDEX_FROM",
-    "facts_asked",
-    "facts_of",
-    "index",
-    "known_of",
-    "labels_of",
-    "literal",
-    "made_by",
-    "nearest",
-    "postings_asked",
-    "settings_together",
-    "sorted_rows",
-    "turns_of",
-]
+__all__ = ["INDEX_FROM", "index", "nearest"]
 
 _SQL = statements("postgres")
-
-_NO_LIMIT = 2**62
 
 INDEX_FROM = 20_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.7 ms a thousand."""
@@ -50,69 +30,6 @@ _WITHIN = 5_000
 _TAKEN_IN = 5_000
 
 _WIDEST = 4_000
-
-
-def facts_asked(namespace: str, keys: Collection[str]) -> dict[str, Any]:
-    """Return the parameters of the statement ``memory_kinds``."""
-    return {"namespace": namespace, "keys": list(keys), "last": LAST, "behind": BEHIND}
-
-
-def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
-    """Return what each namespace has, from the rows of the statement ``memory_kinds`` by namespace."""
-    return Kinds.of(list(rows), [(namespace, *row) for namespace, found in rows.items() for row in found])
-
-
-def postings_asked(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
-    """Return the parameters of the statement ``postings``, but for the namespace."""
-    wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
-    return {"keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
-
-
-def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
-    """Return the totals, the pending memories and the packed postings of the statement ``postings``."""
-    totals, pending, folded = (0, 0), [], (b"", b"")
-    for what, n, length, heads, raw in rows:
-        if what == 0:
-            totals = (n, length)
-        elif what == 1:
-            pending.append((n, length, raw))
-        elif heads is not None:
-            folded = (heads, raw)
-    return totals, sorted(pending), folded
-
-
-def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
-    """Return the keys of the subjects, from the rows of the statement ``known_subjects``."""
-    known = {key for key, _ in rows if key is not None}
-    for key, raw in rows:
-        if key is None and raw is not None:
-            entries = np.frombuffer(raw, dtype=FORWARD)
-            known.update(entries["key"][entries["subject"] > 0].tolist())
-    return known
-
-
-def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
-    """Return what people read for ``keys``, from the rows of the statement ``names_pending``."""
-    found: dict[int, str] = {}
-    for raw, names in rows:
-        pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
-        found |= {key: name for key, name in pairs if key in keys}
-    return found
-
-
-def settings_together(settings: Sequence[str]) -> str | None:
-    """Return the settings of several namespaces as one JSON array, None where there are none."""
-    if len(settings) < 2:
-        return settings[0] if settings else None
-    return json.dumps([row for each in settings for row in json.loads(each)])
-
-
-def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-    """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
-    held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
-    packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
-    found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
-    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
 
 
 def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
@@ -201,14 +118,3 @@ def _ready(connection: Any, table: str = "embedding") -> bool:
 def _interrupted(connection: Any, table: str) -> bool:
     """Return whether vectors were taken into an index that is not there: its build was interrupted."""
     return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
-
-
-def made_by(vector: NDArray[np.float32]) -> str | None:
-    """Return the maker of a vector as a statement compares it, None where nobody said."""
-    by = maker(vector)
-    return None if by is None else json.dumps(dict(by))
-
-
-def literal(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"
