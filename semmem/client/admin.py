@@ -44,7 +44,7 @@ class Keeping(Connection):
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
     ) -> networkx.Graph:
-        """Return memories and the concepts that tie them as a networkx graph, as semmem.read.graph_view says.
+        """Return memories and the concepts that connect them, as a networkx graph (see semmem.read.graph_view).
 
         ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
         most ``limit`` memories. Raises InvalidInput or NotFound.
@@ -57,20 +57,20 @@ class Keeping(Connection):
         )
 
     def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
-        """Return the names that memories mention, the most mentioned first; ``like`` is a piece of a name."""
+        """Return the names that memories mention, most frequent first; ``like`` is part of a name."""
         piece = None if like is None else string("like", like)
         return self._concepts().list(string("namespace", namespace), piece, limit)
 
     def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
-        """Take the name ``a`` for ``b`` from now on, in memories that are stored too. Raises NotFound, InvalidInput."""
+        """Merge the name ``a`` into ``b``, in stored memories and in later ones. Raises NotFound, InvalidInput."""
         self._concepts().merge(string("a", a), string("b", b), string("namespace", namespace))
 
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
-        """Let ``name`` stand by itself: merges of it and into it are undone. Raises NotFound for an unknown name."""
+        """Undo every merge of ``name`` and into it, and merge it no more. Raises NotFound for an unknown name."""
         self._concepts().split(string("name", name), string("namespace", namespace))
 
     def graph_hash(self, *, namespace: str = "default") -> str:
-        """Return a hash of the graph, the same whatever the order in which the memories came, after ``maintain``."""
+        """Return a hash of the graph; after ``maintain`` it does not depend on the order of writing."""
         return graph_of(self.store).graph_hash(string("namespace", namespace))
 
     def _concepts(self) -> Concepts:
@@ -84,7 +84,7 @@ class Keeping(Connection):
         extract: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Rebuilt:
-        """Make the vectors that are missing, as of memories stored without an embedder; return what was done.
+        """Make missing vectors; with ``embedder`` all vectors anew, with ``extract`` all concepts; return a report.
 
         ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew, while others
         read and write with the old ones, and then takes its place at once. With ``extract`` the concepts of every
@@ -101,7 +101,7 @@ class Keeping(Connection):
         return fill_in(vectors, self._encoder, progress)
 
     def register_leg(self, name: str, factory: Factory) -> None:
-        """Add a leg of your own: ``factory(reader)`` makes it when a recipe first asks it; see semmem.model.search."""
+        """Add a leg of your own; ``factory(reader)`` makes it when a recipe first uses it (see semmem.model.search)."""
         self._legs.register(name, factory)
 
     def probe(
@@ -113,7 +113,7 @@ class Keeping(Connection):
         witness: tuple[str, str] | None = None,
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
     ) -> Probe:
-        """Put a memory that one leg alone finds through the real pipeline; say which stage dropped it, if one did.
+        """Send a memory that one leg alone finds through the real pipeline; return the stage that dropped it, if any.
 
         One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
         afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
@@ -131,7 +131,7 @@ class Keeping(Connection):
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         vectors: bool = False,
     ) -> Iterator[dict[str, Any]]:
-        """Yield memories as plain mappings with all that was given, newest first; ``namespace=None`` means all.
+        """Yield memories as mappings with all their fields, newest first; ``namespace=None`` means all.
 
         In bounded memory, and in an order that is the same in every store. ``vectors`` adds those that are stored. What
         comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line. ``updated_at`` and ``version``
@@ -157,7 +157,7 @@ class Keeping(Connection):
         mark: Mapping[str, Any] | None = None,
         progress: Callable[[BroughtIn], None] | None = None,
     ) -> BroughtIn:
-        """Store the items of an importer; what is there already, field by field, is neither read nor embedded again.
+        """Compare the items of an importer with the store; write only the new and the changed; return a report.
 
         An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
         which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
@@ -180,7 +180,7 @@ class Keeping(Connection):
         )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:
-        """Let late names reach older memories, fold, join segments, index vectors; return how much of each.
+        """Link late names to older memories, merge segments, index vectors; return the count of each.
 
         ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
         """
@@ -189,7 +189,7 @@ class Keeping(Connection):
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> BackupReport:
-        """Write the whole store, as it is at one moment, into one file while others write; see semmem.transfer.
+        """Write the whole store, as of one moment, into one file while others write (see semmem.transfer).
 
         ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
         """
@@ -207,21 +207,21 @@ class Keeping(Connection):
         return transfer.restore(self.store, file, progress=progress)
 
     def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
-        """Return counts and hashes of a namespace, or of each: the same wherever, and in what order, it is stored."""
+        """Return counts and hashes of a namespace, or of each; they do not depend on the order of writing."""
         from semmem import transfer
 
         return transfer.hashes(self.store, None if namespace is None else string("namespace", namespace))
 
     def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
-        """Return the search settings that this namespace has of its own, by dotted name, such as ``weights.graph``."""
+        """Return the search settings stored for a namespace, by dotted name, such as ``weights.graph``."""
         return {name: value for _, name, value in self.store.settings(string("namespace", namespace))}
 
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return the recipe of this namespace, its own settings that made it, and why others of them did not."""
+        """Return the recipe of a namespace, the settings that made it, and why others were not used."""
         return fitted(self.recipe, (namespace,), self.store.settings(string("namespace", namespace)), self._legs)
 
     def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
-        """Change how this namespace is searched, in every process from its next recall on; return all its settings.
+        """Change the search settings of a namespace, in every process from its next recall on; return all of them.
 
         ``changes`` are those of ``semmem.recipe``, and ``recipe`` a name; or one by one, by their dotted names. A
         recipe passed to ``recall`` wins over them. Raises InvalidInput and stores nothing if one cannot be used.
@@ -231,7 +231,7 @@ class Keeping(Connection):
         return found
 
     def unset_settings(self, *names: str, namespace: str = "default") -> Mapping[str, Any]:
-        """Take settings of this namespace away, all without ``names``; return those left. Raises NotFound."""
+        """Remove search settings of a namespace, all without ``names``; return the others. Raises NotFound."""
         before = self.settings_of(namespace=namespace)
         found = changed(self.recipe, before, {}, names or tuple(before))
         self.store.change_settings(namespace, {}, set(before) - set(found))

@@ -130,7 +130,7 @@ class Semmem(Keeping):
         on_error: Literal["abort", "skip"] = "abort",
         progress: Callable[[IngestReport], None] | None = None,
     ) -> IngestReport:
-        """Store a stream of mappings with the keys of ``remember``; one transaction a batch.
+        """Store any number of mappings with the keys of ``remember``, one transaction a batch.
 
         ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises
         at the first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each
@@ -166,7 +166,7 @@ class Semmem(Keeping):
     def update(
         self, id: str, *, namespace: str = "default", expected_version: int | None = None, **changes: Any
     ) -> Memory:
-        """Change fields of a memory, by the names of ``remember``, and return it; the others stay as they are.
+        """Change fields of a memory, named as in ``remember``, and return it; other fields stay.
 
         Id and created_at stay, ``version`` counts up, ``updated_at`` is now. What is found in a new text, and its
         vector, are made anew in the same transaction; where nothing changes, nothing is written. ``tags`` and
@@ -257,7 +257,7 @@ class Semmem(Keeping):
         hard: bool = False,
         dry_run: bool = False,
     ) -> int:
-        """Remove one memory, or all that ``filters`` match, with everything derived from them; return how many.
+        """Remove one memory, or all that ``filters`` match, with all derived data; return the count.
 
         With an id and filters, the memory of that id if it matches. ``everything`` is the whole namespace, whatever
         times its memories have, and its settings.
@@ -298,7 +298,7 @@ class Semmem(Keeping):
         return self.store.stats(namespace)
 
     def namespaces(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
         return self.store.overview()
 
 

@@ -1,4 +1,4 @@
-"""Characters that do something to a terminal instead of showing: made visible, so that no stored text can act there."""
+"""Make control characters visible, so that no stored text can act on a terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def visible(text: str) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return ``text`` as the output can take it: simpler signs for our own, an escape for any other letter it lacks."""
+    """Return ``text`` in the encoding of the output: our own signs simplified, other missing letters as escapes."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def as_json(value: Any, *, indent: int | None = None, encoding: str = "utf-8") -> str:
-    """Return JSON-ready values as JSON: exact data, with ``\\u`` escapes for what would act on a terminal."""
+    """Return values as JSON: exact data, with ``\\u`` escapes for characters that would act on a terminal."""
     text = json.dumps(value, ensure_ascii=not encoding.lower().startswith("utf"), indent=indent)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -1,7 +1,7 @@
-"""A graph as a file: a page to explore in a browser, GraphML, Graphviz's DOT, or JSON.
+"""Write a graph as a file: a page to explore in a browser, GraphML, Graphviz's DOT, or JSON.
 
-What a memory says is never markup: in the page it travels as JSON that cannot close its element and is only ever set as
-text, and the page forbids itself every script but its own and every connection.
+Texts of memories are never markup: the page holds them as JSON that cannot close its element and sets them as text, and
+its policy allows no other script and no connection.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     ".dot": as_dot,
     ".json": as_json,
 }
-"""How a graph is written, by the ending of the file's name."""
+"""The writer of each format, by the ending of the file's name."""
 
 
 def write(graph: networkx.Graph, path: Path, *, force: bool = False) -> None:
-    """Write the graph as the ending of ``path`` says, for its owner alone.
+    """Write the graph in the format of the ending of ``path``, readable by its owner alone.
 
-    Raises InvalidInput for another ending, for a file that is there already (unless ``force``), and where it cannot be
+    Raises InvalidInput for another ending, for a file that exists (unless ``force``), and where it cannot be
     written.
     """
     form = FORMATS.get(path.suffix.lower())

@@ -1,4 +1,4 @@
-"""What every door says the same way: the one table of errors, and values as plain JSON.
+"""Map errors to exit codes, HTTP statuses and MCP codes: one table for every door.
 
 The table maps an error class to the exit code of the command line, the status of HTTP, and the code of an MCP error;
 a class that is not in it answers as its nearest parent does.
@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Answer(NamedTuple):
-    """How one class of error is told at each door."""
+    """The codes of one class of error at each door."""
 
     exit_code: int
     http_status: int
@@ -45,7 +45,7 @@ ERRORS: dict[type[BaseException], Answer] = {
 
 
 def answer(error: BaseException) -> Answer:
-    """Return how ``error`` is told: by its class, else by the nearest parent in the table, else as an inner error."""
+    """Return the codes of ``error``: those of its class, of its nearest parent in the table, or of SemmemError."""
     for kind in type(error).__mro__:
         if kind in ERRORS:
             return ERRORS[kind]

@@ -1,4 +1,4 @@
-"""What every command shares: its common options, its store, what it prints, and how its errors are told."""
+"""The common options of commands, their store, their output, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Given = TypeVar("Given", bound=str | list[str] | None)
 
 
 def not_empty(given: Given) -> Given:
-    """Refuse an option that was given an empty word, as an unset variable of the shell does; it never means none."""
+    """Refuse an empty value of an option, such as an unset variable of the shell gives."""
     if given == "" or (isinstance(given, list) and "" in given):
         raise typer.BadParameter("it is empty; give it a value, or leave the option out.")
     return given
@@ -101,7 +101,7 @@ class Door:
 
     @contextmanager
     def connect(self, *, create: bool = False, **settings: Any) -> Iterator[Semmem]:
-        """Open the store for the length of the command; only with ``create`` does it make a SQLite file."""
+        """Open the store for the length of the command; ``create`` makes a SQLite file where there is none."""
         import semmem
 
         self.storing = create
@@ -112,7 +112,7 @@ class Door:
 
     @contextmanager
     def _announcing(self) -> Iterator[None]:
-        """Say on a terminal when a model is loaded, for that takes seconds in which nothing else is seen."""
+        """Say on a terminal that a model is being loaded, since that takes seconds."""
         import logging
 
         if not self.err.is_terminal:
@@ -170,7 +170,7 @@ class Door:
         self.err.print(sentence, soft_wrap=True)
 
     def fail(self, kind: str, sentence: str) -> None:
-        """Say what went wrong on standard error; under ``--json`` also as JSON on standard output."""
+        """Show an error on standard error; under ``--json`` also as JSON on standard output."""
         if self.json:
             self.give({"error": {"class": kind, "message": sentence}}, lambda: None)
         self.say(sentence)
@@ -194,7 +194,7 @@ def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Co
 
 
 def alone(app: typer.Typer, *common: str) -> Callable[[Command], Command]:
-    """Register a function as what a group of commands does when none of them follows; otherwise as ``command`` does."""
+    """Register a function as a group's own command, used when no command of the group follows; else as ``command``."""
 
     def register(function: Command) -> Command:
         app.callback(invoke_without_command=True, help=inspect.getdoc(function))(_opened(function, common))
@@ -204,7 +204,7 @@ def alone(app: typer.Typer, *common: str) -> Callable[[Command], Command]:
 
 
 def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[..., None]:
-    """Return ``function`` as typer calls it: with the common options among its own, and told of errors."""
+    """Return ``function`` for typer: with the common options among its own, and with errors shown."""
     hints = typing.get_type_hints(function, include_extras=True)
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = [*common, "json", "debug"]
@@ -239,7 +239,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
 
 @contextmanager
 def told(door: Door) -> Iterator[None]:
-    """Turn what goes wrong into one sentence on standard error and an exit code; under ``--debug`` into a traceback."""
+    """Turn an error into one sentence on standard error and an exit code; under ``--debug`` into a traceback."""
     try:
         yield
     except typer.Exit:

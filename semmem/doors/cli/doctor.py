@@ -1,4 +1,4 @@
-"""The command `doctor`: what is installed, which model, which server, what is degraded, and the line that mends it."""
+"""The command `doctor`: report what is installed, the model, the server, what is degraded, and how to repair it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def doctor(
     connect: Annotated[bool, typer.Option(help="Also open the store, which starts the embedded server.")] = True,
     download: Annotated[bool, typer.Option("--download", help="First fetch the embedding model from its hub.")] = False,
 ) -> None:
-    """Say what is installed, which model is used, which server runs, what is degraded, and what mends it.
+    """Report what is installed, which model and which server are used, what is degraded, and how to repair it.
 
     Nothing goes over the network, unless --download is given. Exits with 8 when the store does not answer.
     """
@@ -62,7 +62,7 @@ def doctor(
 
 
 def examine(door: Door, *, connect: bool) -> list[Finding]:
-    """Look at everything, from the program down to the store; nothing is changed, only the server may be started."""
+    """Examine the program, the model and the store; nothing is changed, only the server may be started."""
     import platform
 
     from semmem import __version__
@@ -124,7 +124,7 @@ def _model() -> Finding:
 
 
 def _download(door: Door) -> None:
-    """Fetch the model into the hub's own folder, where it is found from then on; its sha256 is checked at loading."""
+    """Download the model into the hub's own folder; its sha256 is checked when it is loaded."""
     from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
     try:

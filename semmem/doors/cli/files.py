@@ -1,4 +1,4 @@
-"""The files that a command reads or writes, looked at before any work is done."""
+"""Check the files that a command reads or writes before any work is done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def to_read(path: Path, *, what: str = "file") -> Path:
 
 
 def to_write(path: Path, *, force: bool) -> Path:
-    """Return ``path`` where a file may be written. Raises InvalidInput: something is there, or the folder is not."""
+    """Return ``path`` where a file may be written. Raises InvalidInput where the file exists or its folder does not."""
     if not path.parent.is_dir():
         raise InvalidInput(f"There is no folder {path.parent}; create it first.")
     must_be_free(path, force=True)

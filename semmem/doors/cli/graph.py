@@ -47,9 +47,9 @@ def graph(
             help="Write it here, and print the counts alone: .html (a page to explore), .graphml, .dot or .json."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --out write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Let --out overwrite a file.")] = False,
 ) -> None:
-    """Show what the graph holds around a name or a memory as a tree; --out writes it to a file instead."""
+    """Show the graph around a name or a memory as a tree; --out writes it to a file instead."""
     from semmem.doors import graph_files
     from semmem.model.errors import InvalidInput
 
@@ -67,7 +67,7 @@ def graph(
 @alone(names, "url", "namespace")
 def concepts(
     door: Door,
-    like: Annotated[str | None, typer.Option(help="Only names that have this in them, in any case.")] = None,
+    like: Annotated[str | None, typer.Option(help="Only names that contain this, in any case.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-k", help="At most this many, the most mentioned first.")] = 50,
 ) -> None:
     """List the names that memories mention, or correct them: merge two that are one, split one that is not another."""
@@ -80,17 +80,17 @@ def concepts(
 def merge(
     door: Door,
     a: Annotated[str, typer.Argument(help="A name, as memories write it.")],
-    b: Annotated[str, typer.Argument(help="The name it is taken for from now on.")],
+    b: Annotated[str, typer.Argument(help="The name that A is merged into.")],
 ) -> None:
-    """Take the name A for B, in memories that are stored and in those to come. A rebuild keeps it."""
+    """Merge the name A into B, in stored memories and in later ones. A rebuild keeps the merge."""
     with door.connect() as mem:
         mem.merge_concepts(a, b, namespace=door.namespace)
     door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is taken for {b} from now on."))
 
 
 @command(names, "split", "url", "namespace")
-def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was taken for another.")]) -> None:
-    """Let the name A stand by itself: merges of it and into it are undone, and no rule takes it for another name."""
+def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was merged.")]) -> None:
+    """Undo every merge of the name A and into it; no rule merges it again."""
     with door.connect() as mem:
         mem.split_concept(a, namespace=door.namespace)
     door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on."))

@@ -1,4 +1,4 @@
-"""The command `import`: a file of another program becomes memories, and every row that does not is told."""
+"""The commands `import` and `export`: files of other programs as memories, and memories as JSON lines."""
 
 from __future__ import annotations
 
@@ -57,17 +57,19 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     door: Door,
-    format: Annotated[Format, typer.Argument(help="What the file is; see above.")],
+    format: Annotated[Format, typer.Argument(help="The format of the file; see above.")],
     file: Annotated[Path, typer.Argument(help="The file; for markdown the folder.")],
     on_error: Annotated[
-        OnError, typer.Option(help="A bad row: leave it out and say so, or stop and store nothing of its batch.")
+        OnError, typer.Option(help="A bad row: skip and report it, or stop and store nothing of its batch.")
     ] = OnError.skip,
     batch_size: Annotated[int, typer.Option(help="Memories a transaction.")] = 500,
     column: Annotated[
         list[str] | None,
         typer.Option(help="csv: FIELD=HEADER, such as text=Body or tags=Labels:; (; between tags); repeatable."),
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="csv: what stands between cells; default: looked for.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="csv: the delimiter of cells; default: found in the header.")
+    ] = None,
     drop_others: Annotated[bool, typer.Option("--drop-others", help="csv: no metadata from other columns.")] = False,
     into: Annotated[
         str | None, typer.Option(callback=not_empty, help="jsonl: this namespace for all, instead of their own.")
@@ -76,17 +78,18 @@ def import_(
     replace: Annotated[
         bool,
         typer.Option(
-            "--replace", help="A changed row replaces what this file brought in; markdown: edits by hand too."
+            "--replace", help="A changed row replaces the memory this file stored; markdown: edits by hand too."
         ),
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
     ] = False,
     moved: Annotated[
-        bool, typer.Option("--moved", help="It was imported from another place; what it brought in there is its own.")
+        bool,
+        typer.Option("--moved", help="The file or folder has moved; its memories from the former place are its own."),
     ] = False,
 ) -> None:
-    """Import what another program has written. Again stores only what is new; bad rows are told by line.
+    """Import the file of another program. A second run stores only what is new; bad rows are reported by line.
 
     Exits with 2 when every row was bad.
 
@@ -270,7 +273,7 @@ def register_export(app: typer.Typer) -> None:
 
 def export(
     door: Door,
-    file: Annotated[str, typer.Argument(help="Where to: a file, or - for standard output.")],
+    file: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")],
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", "-n", callback=not_empty, help="Of this namespace; give it again for more."),
@@ -282,10 +285,10 @@ def export(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    vectors: Annotated[bool, typer.Option("--vectors", help="Take the vectors along.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Export the vectors too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
 ) -> None:
-    """Export memories, one a line with all that was given: JSON lines that `semmem import jsonl` brings back.
+    """Export memories with all their fields as JSON lines, which `semmem import jsonl` reads.
 
     Newest first, whole texts; the file appears under its name when it is complete.
     """

@@ -46,8 +46,8 @@ def reach(
 
     Works with no store; with --namespace, on the recipe as that namespace's own settings make it. A leg is unreachable
     (never asked), boost-only (moves what others found, can bring in nothing of its own), possible (some lists let it
-    in) or guaranteed (no lists can keep it out). Depths are those of a recall of k hits. What is taken for granted is
-    named under the table: without a question nobody knows how long the lists are, or what folds.
+    in) or guaranteed (no lists can keep it out). Depths are those of a recall of k hits. The assumptions are named
+    under the table: without a question nobody knows how long the lists are, or which hits fold.
     """
     from semmem.model.errors import InvalidInput
 
@@ -165,7 +165,7 @@ def probe(
     created_after: After = None,
     created_before: Before = None,
 ) -> None:
-    """Put a memory that one leg alone finds through the real pipeline, and say which stage dropped it, if one did.
+    """Send a memory that one leg alone finds through the real pipeline; show the stage that dropped it, if any.
 
     One memory for each leg of the recipe and regime, in a scratch namespace that is dropped afterwards. Exits with 3
     when one did not come back.

@@ -55,7 +55,7 @@ def recall(
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
     limit: Limit = 10,
-    offset: Annotated[int, typer.Option(help="How many hits to pass over first.")] = 0,
+    offset: Annotated[int, typer.Option(help="How many hits to skip.")] = 0,
     sessions: Sessions = None,
     authors: Authors = None,
     tags: Tags = None,
@@ -69,7 +69,7 @@ def recall(
     ] = 0.0,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
-    """Recall what a question needs, best first, each score with what it is made of."""
+    """Show the memories that answer a question, best first, each score with its components."""
     with door.connect() as mem:
         found = mem.recall(
             query,
@@ -90,7 +90,7 @@ def recall(
 def explain(
     door: Door,
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
-    query: Annotated[str, typer.Option("--query", "-q", help="The question it is asked about.")],
+    query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
     limit: Limit = 10,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
@@ -147,7 +147,7 @@ def stats(
         ),
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read everything and say a hash of what each namespace holds, too.")
+        bool, typer.Option("--verify", help="Also read everything and show a hash of each namespace.")
     ] = False,
 ) -> None:
     """Count memories, concepts, mentions and vectors."""

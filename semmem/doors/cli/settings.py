@@ -1,4 +1,4 @@
-"""The commands `settings`: what is set and where it came from, and the search settings of one namespace."""
+"""The commands `settings`: show all settings and their sources, and change the search settings of a namespace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ names = typer.Typer(add_completion=False)
 
 @alone(names, "url", "namespace")
 def settings(door: Door) -> None:
-    """Show every setting, its value and where it came from; with --namespace also how that namespace is searched.
+    """Show every setting, its value and its source; with --namespace also the search settings of that namespace.
 
     An argument wins over the environment, that over semmem.toml. Keys and passwords are never shown.
     """
@@ -46,7 +46,7 @@ def set_(
     ],
     value: Annotated[str, typer.Argument(help="A number, true, false, null, a word, or JSON.")],
 ) -> None:
-    """Change how one namespace is searched, in every process from its next recall on."""
+    """Change a search setting of a namespace, in every process from its next recall on."""
     from semmem.read.overrides import value_of
 
     with door.connect(create=True) as mem:
@@ -61,7 +61,7 @@ def unset(
     wanted: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="What to unset.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
 ) -> None:
-    """Let one namespace be searched as the program's own settings say again."""
+    """Remove search settings of a namespace; the program's own settings apply again."""
     from semmem.model.errors import InvalidInput
 
     if bool(wanted) == everything:

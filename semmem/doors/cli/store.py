@@ -34,7 +34,7 @@ def copy(
     from_url: Annotated[str, typer.Argument(help="The store to read; it may be in use.")],
     to_url: Annotated[str, typer.Argument(help="An empty store, or an earlier copy of the same source.")],
 ) -> None:
-    """Copy a whole store into another one, embedded or a server, and prove by counts and hashes that it is the same.
+    """Copy a whole store into another one, embedded or a server, and verify counts and hashes.
 
     Interrupted, the same command goes on where it stopped; of a finished copy it sends what has changed since.
     """
@@ -51,7 +51,7 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The file to write, such as mine.semmem.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
 ) -> None:
-    """Write the whole store into one file, as it is at one moment, while others read and write."""
+    """Write the whole store, as of one moment, into one file, while others read and write."""
     from semmem.doors.cli.progress import counting
 
     to_write(file, force=force)
@@ -61,7 +61,7 @@ def backup(
 
 
 def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
-    """Fill an empty store with a backup: all of it, or nothing where the file is damaged."""
+    """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
     from semmem import transfer
     from semmem.doors.cli.progress import counting
 
@@ -114,9 +114,11 @@ def rebuild(
     embedder: Annotated[
         str | None, typer.Option("--embedder", help="Make all vectors anew with this one: minilm or hashing.")
     ] = None,
-    extract: Annotated[bool, typer.Option("--extract", help="Find the concepts of every memory anew instead.")] = False,
+    extract: Annotated[
+        bool, typer.Option("--extract", help="Extract the concepts of every memory again instead.")
+    ] = False,
 ) -> None:
-    """Make the vectors that are missing; with --embedder all of them by another model, with --extract the concepts.
+    """Make missing vectors; with --embedder all of them by another model, with --extract all concepts.
 
     Others go on reading and writing. Interrupted, the same command goes on. Ends with the hash of each namespace's
     graph, which is the same whatever the order in which its memories came.
@@ -203,7 +205,7 @@ def stop_server(folder: Path) -> bool:
 
 
 def status(door: Door) -> None:
-    """Say whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
+    """Show whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
     found = server_of(door.url).status()
     door.give(found, lambda: door.out.print(status_line(found), soft_wrap=True))
 

@@ -131,7 +131,7 @@ def update(
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
 ) -> None:
-    """Change a memory: its text, or the fields that are given. The others stay as they are.
+    """Change the text of a memory, or the fields that are given; other fields stay.
 
     Its id stays, its time too unless --created-at is given; its version counts up.
     """
@@ -168,9 +168,11 @@ def forget(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    hard: Annotated[bool, typer.Option(help="Also rewrite the files: no forgotten bytes stay.")] = False,
+    hard: Annotated[
+        bool, typer.Option(help="Also rewrite the files, so that no forgotten bytes stay in them.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="The whole namespace.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this, only count what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Forget; without this, only count.")] = False,
 ) -> None:
     """Forget one memory, or all that the filters match. Counts only, unless --yes is given."""
     from semmem.model.errors import InvalidInput
@@ -190,7 +192,7 @@ def forget(
 
 
 def maintain(door: Door) -> None:
-    """Tidy the store: fold what is pending, join small segments, index vectors. Answers stay the same."""
+    """Tidy the store: link late names, merge small segments, index vectors. Answers stay the same."""
     with door.connect() as mem:
         done = mem.maintain()
     shown = ", ".join(f"{name} {count:,}" for name, count in done.items() if count)
