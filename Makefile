@@ -4,6 +4,7 @@
 #   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
 #   make conformance          MCP's own conformance suite against `semmem mcp --http`; needs node and npm, else skipped
 #   make lint                 ruff, strict types, import contract
+#   make bench [ARGS=…]       what a recall and an ingest take at 1,000, 10,000 and 100,000 memories, and others beside
 #   make docs                 write the tables of README.md and REFERENCE.md anew, from the code
 #   make mutants              small changes of the code, one by one: which does no test notice?
 #   make differential         a hundred thousand random recalls held against the classes of reach; goes on where it stopped
@@ -19,7 +20,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants clean
+.PHONY: bench docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -52,6 +53,9 @@ install-dev: $(VENV)/.installed-dev
 
 demo: $(VENV)/.installed
 	@$(BIN)/semmem demo $(if $(DATA),--data "$(DATA)")
+
+bench: $(VENV)/.installed-dev
+	@$(BIN)/python -m eval bench $(ARGS)
 
 test: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest $(if $(ALL),-m "slow or not slow") $(ARGS)

@@ -1,0 +1,83 @@
+"""What is measured: times of a call over and over, growth with the number of memories, memory and bytes."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+__all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb"]
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Return p50 and p95 in milliseconds."""
+    ordered = sorted(seconds)
+    at = min(len(ordered) - 1, int(0.95 * len(ordered)))
+    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[at] * 1e3, 3)}
+
+
+def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2) -> dict[str, float]:
+    """Return p50 and p95 of ``work``, called with 0 to ``count`` − 1 in each round, after a warm-up."""
+    for number in range(min(count, 20)):
+        work(number)
+    seconds = []
+    for _ in range(rounds):
+        for number in range(count):
+            started = time.perf_counter()
+            work(number)
+            seconds.append(time.perf_counter() - started)
+    return percentiles(seconds)
+
+
+def clients(work: Callable[[int], Any], count: int, threads: int) -> dict[str, float]:
+    """Return p50, p95 and calls a second of ``threads`` that call ``work`` at once, ``count`` times in all."""
+
+    def call(first: int) -> list[float]:
+        seconds = []
+        for number in range(first, count, threads):
+            started = time.perf_counter()
+            work(number)
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    with ThreadPoolExecutor(threads) as pool:
+        started = time.perf_counter()
+        seconds = [took for of_one in pool.map(call, range(threads)) for took in of_one]
+        wall = time.perf_counter() - started
+    return {**percentiles(seconds), "per_s": round(count / wall, 1)}
+
+
+def growth(at: Mapping[int, float]) -> float | None:
+    """Return x of time ~ n^x, the least squares line through the logarithms; None for fewer than two sizes."""
+    points = [(math.log(size), math.log(value)) for size, value in at.items() if size > 0 and value > 0]
+    if len(points) < 2:
+        return None
+    middle, level = (statistics.fmean(axis) for axis in zip(*points, strict=True))
+    spread = sum((x - middle) ** 2 for x, _ in points)
+    return round(sum((x - middle) * (y - level) for x, y in points) / spread, 3) if spread else None
+
+
+def resident_mb(pid: int | str = "self") -> float | None:
+    """Return the proportional share of memory of a process in MiB, None where the system does not say."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((round(int(line.split()[1]) / 1024, 1) for line in lines if line.startswith("Pss:")), None)
+
+
+def bytes_of(folder: Path) -> int:
+    """Return the bytes that the files under ``folder`` take on the disk."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            except OSError:  # a file of the server that has gone meanwhile
+                continue
+    return total

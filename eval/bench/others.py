@@ -1,0 +1,258 @@
+"""What stands beside semmem in the same run: bm25s + numpy, and systems that are measured where they are installed.
+
+Each is given the same texts and vectors and asked the same questions for ten hits. Text in, hits out, its question is
+embedded by the runtime that its users have: sentence-transformers where that is installed, for LanceDB, txtai, mem0 and
+LangGraph's store, and semmem's own for bm25s + numpy.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol
+from uuid import uuid4
+
+import numpy as np
+
+from semmem.text.passages import terms
+
+__all__ = ["OTHERS", "Other", "absent", "encode", "opened"]
+
+_DEPTH = 100
+_K = 60
+Texts = Sequence[str]
+
+
+class Other(Protocol):
+    """A system with its memories in it."""
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        """Return the places of ten memories, best first."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a system is filled, and which modules it needs; ``encodes`` with sentence-transformers."""
+
+    needs: tuple[str, ...]
+    fill: Callable[[Texts, Any, Path, str], Other]
+    encodes: bool = True
+
+
+def absent(name: str) -> str | None:
+    """Return a sentence that says what is not installed for the system ``name``, None where all is."""
+    missing = [module for module in OTHERS[name].needs if not _is_there(module)]
+    return f"{name} is skipped: {', '.join(missing)} is not installed." if missing else None
+
+
+def opened(name: str, texts: Texts, vectors: Any, folder: Path, server: str) -> Other:
+    """Return the system ``name`` filled with texts and vectors; ``server`` is a PostgreSQL for those that need one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return OTHERS[name].fill(texts, vectors, folder, server)
+
+
+@cache
+def encode(name: str) -> Callable[[str], Any]:
+    """Return what embeds a question for the system ``name``."""
+    from semmem.embedders.minilm import MiniLM
+
+    runtime: Any = "sentence-transformers" if OTHERS[name].encodes and _is_there("sentence_transformers") else None
+    model = MiniLM(_weights() if runtime else None, runtime=runtime)
+    return lambda text: model.embed([text])[0]
+
+
+def _weights() -> str | None:
+    from semmem.embedders.weights import find
+
+    folder, found = find()
+    return str(folder) if found == "configured" else None
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
+
+
+def _fused(*rankings: Sequence[int]) -> list[int]:
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, place in enumerate(ranking, 1):
+            scores[place] = scores.get(place, 0.0) + 1 / (_K + rank)
+    return sorted(scores, key=lambda place: -scores[place])[:10]
+
+
+class Baseline:
+    """Twenty lines of bm25s and numpy, in memory: nothing is kept, filtered or explained."""
+
+    def __init__(self, texts: Texts, vectors: Any, _: Path, __: str) -> None:
+        import bm25s
+
+        self._index = bm25s.BM25(k1=1.2, b=0.5)
+        self._index.index([terms(text) for text in texts], show_progress=False)
+        self._matrix = np.stack(vectors)
+        self._depth = min(_DEPTH, len(texts))
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        found, _ = self._index.retrieve([terms(text)], k=self._depth, show_progress=False)
+        likeness = self._matrix @ vector
+        near = np.argpartition(-likeness, self._depth - 1)[: self._depth]
+        return _fused(found[0].tolist(), near[np.argsort(-likeness[near])].tolist())
+
+    def close(self) -> None:
+        return
+
+
+class Lance:
+    """LanceDB's hybrid search, two legs fused by RRF, with a full-text index; ten rows of each leg, its default."""
+
+    def __init__(self, texts: Texts, vectors: Any, folder: Path, _: str) -> None:
+        lancedb: Any = import_module("lancedb")
+        pa: Any = import_module("pyarrow")
+        size = len(vectors[0])
+        flat = pa.array(np.concatenate(vectors).astype(np.float32))
+        table = pa.table(
+            {
+                "place": pa.array(range(len(texts))),
+                "text": pa.array(texts),
+                "vector": pa.FixedSizeListArray.from_arrays(flat, size),
+            }
+        )
+        self._table = lancedb.connect(str(folder)).create_table("memories", table)
+        self._table.create_index("text", config=import_module("lancedb.index").FTS())
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        found = self._table.search(query_type="hybrid").vector(vector).text(text).limit(10).to_list()
+        return [row["place"] for row in found]
+
+    def close(self) -> None:
+        return
+
+
+class Txtai:
+    """txtai's hybrid embeddings index: its BM25 and faiss, in memory."""
+
+    def __init__(self, texts: Texts, vectors: Any, _: Path, __: str) -> None:
+        library: Any = import_module("txtai")
+        self._given: Any = list(vectors)
+        self._asked: Any = None
+        self._embeddings = library.Embeddings(
+            {"method": "external", "transform": lambda texts: self._vectors(texts), "hybrid": True}
+        )
+        self._embeddings.index((place, text, None) for place, text in enumerate(texts))
+        self._given = None
+
+    def _vectors(self, texts: Any) -> Any:
+        if self._asked is not None:
+            return np.stack([self._asked] * len(texts))
+        out, self._given = np.stack(self._given[: len(texts)]), self._given[len(texts) :]
+        return out
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        self._asked = vector
+        return [int(place) for place, _ in self._embeddings.search(text, 10)]
+
+    def close(self) -> None:
+        self._embeddings.close()
+
+
+class LangGraph:
+    """LangGraph's PostgresStore on semmem's own server, in a database beside: vectors alone, it has no other leg."""
+
+    def __init__(self, texts: Texts, vectors: Any, _: Path, server: str) -> None:
+        import psycopg
+
+        put: Any = import_module("langgraph.store.base").PutOp
+        library: Any = import_module("langgraph.store.postgres")
+        self._server, self._name = server, f"bench_{uuid4().hex[:12]}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{self._name}"'.encode())
+        self._given = list(vectors)
+        self._asked: Any = None
+        address = psycopg.conninfo.make_conninfo(server, dbname=self._name)
+        index: Any = {"dims": len(vectors[0]), "embed": self._vectors, "fields": ["text"]}
+        self._opened = library.PostgresStore.from_conn_string(address, index=index)
+        self._graph: Any = self._opened.__enter__()
+        self._graph.setup()
+        for first in range(0, len(texts), 500):
+            batch = enumerate(texts[first : first + 500], first)
+            self._graph.batch([put(("bench",), str(place), {"text": text}) for place, text in batch])
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        if self._asked is not None:
+            return [self._asked.tolist()] * len(texts)
+        out, self._given = self._given[: len(texts)], self._given[len(texts) :]
+        return [vector.tolist() for vector in out]
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        self._asked = vector
+        return [int(found.key) for found in self._graph.search(("bench",), query=text, limit=10)]
+
+    def close(self) -> None:
+        import psycopg
+
+        self._opened.__exit__(None, None, None)
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{self._name}" WITH (FORCE)'.encode())
+
+
+class Mem0:
+    """mem0 with ``infer=False`` and a Qdrant of its own on the disk: no model is asked."""
+
+    def __init__(self, texts: Texts, vectors: Any, folder: Path, _: str) -> None:
+        os.environ["MEM0_TELEMETRY"] = "False"
+        library: Any = import_module("mem0")
+        place = {"path": str(folder), "on_disk": True, "embedding_model_dims": len(vectors[0])}
+        self._memory = library.Memory.from_config(
+            {
+                "vector_store": {"provider": "qdrant", "config": place},
+                "embedder": {"provider": "openai", "config": {"api_key": "unused"}},
+                "llm": {"provider": "openai", "config": {"api_key": "unused"}},
+                "history_db_path": str(folder / "history.db"),
+            }
+        )
+        self.config = SimpleNamespace(embedding_dims=len(vectors[0]))
+        self._memory.embedding_model = self
+        for number, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+            self._now = vector
+            self._memory.add(text, user_id="bench", infer=False, metadata={"place": number})
+
+    def embed(self, _: str, *__: Any, **___: Any) -> list[float]:
+        found: list[float] = self._now.tolist()
+        return found
+
+    def embed_batch(self, texts: Sequence[str], *_: Any, **__: Any) -> list[list[float]]:
+        return [self._now.tolist()] * len(texts)
+
+    def recall(self, text: str, vector: Any) -> list[int]:
+        self._now = vector
+        ten: dict[str, Any] = {"user_id": "bench", "limit": 10}
+        if "top_k" in inspect.signature(self._memory.search).parameters:  # from version 2 on
+            ten = {"filters": {"user_id": "bench"}, "top_k": 10}
+        found = self._memory.search(text, **ten)
+        return [int(row["metadata"]["place"]) for row in found["results"]]
+
+    def close(self) -> None:
+        self._memory.vector_store.client.close()
+
+
+OTHERS: Mapping[str, Kind] = {
+    "bm25s + numpy": Kind(("bm25s",), Baseline, encodes=False),
+    "LanceDB hybrid": Kind(("lancedb", "pyarrow"), Lance),
+    "txtai": Kind(("txtai",), Txtai),
+    "mem0, infer=False": Kind(("mem0",), Mem0),
+    "LangGraph PostgresStore": Kind(("langgraph.store.postgres",), LangGraph),
+}

@@ -1,0 +1,230 @@
+"""semmem in the benchmark: one embedded store that grows from size to size, and what it takes at each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psycopg
+
+import semmem
+from eval.bench.generator import SHARES, Generator, Question
+from eval.bench.measures import asked, bytes_of, clients, percentiles, resident_mb
+from semmem.embedders import load
+from semmem.stores.embedded.server import EmbeddedServer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from semmem.model.protocols import Embedder
+
+__all__ = ["Ours", "Prepared"]
+
+_TABLES = """SELECT relname, pg_total_relation_size(oid) FROM pg_class
+    WHERE relnamespace = 'semmem'::regnamespace AND relkind = 'r' ORDER BY 2 DESC"""
+_SAMPLE = 256
+_COLD = 3
+Item = tuple[dict[str, Any], Any]
+
+
+class Prepared:
+    """As MiniLM by name and fingerprint; the vectors of memories are at hand, and questions are embedded for real."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.inner = embedder
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.max_tokens: int | None = None  # no memory is split, so that each has one vector
+        self.at_hand: list[Any] = []
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the real weights."""
+        return self.inner.fingerprint
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of word pieces."""
+        return self.inner.count_tokens(text)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors at hand, in their order, where there are any; else those of the model."""
+        if not self.at_hand:
+            return self.inner.embed(texts)
+        out = np.stack(self.at_hand[: len(texts)])
+        del self.at_hand[: len(texts)]
+        return out
+
+
+class Ours:
+    """A store in ``folder``; use as a context manager."""
+
+    def __init__(self, folder: Path, made: Generator, embedder: Embedder | None = None) -> None:
+        self.folder = folder
+        self.url = f"embedded://{folder.absolute()}"
+        self.made = made
+        self.embedder = Prepared(embedder or load("minilm"))
+        self.namespace = "n0"
+
+    def __enter__(self) -> Ours:
+        self.mem = semmem.connect(self.url, embedder=self.embedder, pool_size=10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.mem.close()
+        EmbeddedServer(self.folder).stop()
+
+    def grow(self, size: int) -> dict[str, Any]:
+        """Store what is missing of the first ``size`` memories, vectors given, and tidy; return rates and seconds."""
+        before = self.mem.stats().memories
+        seconds = 0.0
+        stream = self.made.items(before, size)
+        while batch := list(islice(stream, 1000)):
+            self.embedder.at_hand = [vector for _, vector in batch]
+            started = time.perf_counter()
+            self.mem.remember_many([item for item, _ in batch], batch_size=1000)
+            seconds += time.perf_counter() - started
+        started = time.perf_counter()
+        self.mem.maintain()
+        index = time.perf_counter() - started
+        rate = round((size - before) / seconds, 1) if seconds else None
+        return {
+            "stored": size - before,
+            "database_s": round(seconds, 2),
+            "memories_per_s": rate,
+            "index_s": round(index, 2),
+            **self._parts(size),
+        }
+
+    def _parts(self, size: int) -> dict[str, Any]:
+        """Time what comes before the database on a sample: extraction, and embedding by the real model."""
+        from semmem.extractors import Rules
+
+        sample = [self.made.memory(number) for number in range(max(0, size - _SAMPLE), size)]
+        rules = Rules()
+        started = time.perf_counter()
+        for item in sample:
+            rules.extract(item["text"], item["title"])
+        extraction = time.perf_counter() - started
+        texts = [item["text"] for item in sample]
+        self.embedder.inner.embed(texts[:8])
+        started = time.perf_counter()
+        self.embedder.inner.embed(texts)
+        embedding = time.perf_counter() - started
+        return {
+            "extraction_per_s": round(len(sample) / extraction, 1),
+            "embedding_per_s": round(len(sample) / embedding, 1),
+        }
+
+    def measured(self, questions: Sequence[Question], *, rounds: int) -> dict[str, Any]:
+        """Return what recalls take: text in, vectors given, by leg, by filter, by clients, while others write, cold."""
+        legs: dict[str, list[float]] = {}
+        found = 0
+
+        def text_in(number: int, **more: Any) -> Any:
+            return self.mem.recall(questions[number].text, namespace=self.namespace, **more)
+
+        def given(number: int, **more: Any) -> Any:
+            return text_in(number, vector=questions[number].vector, **more)
+
+        def by_leg(number: int) -> None:
+            nonlocal found
+            answer = given(number)
+            found += questions[number].about in [hit.memory.id for hit in answer]
+            for leg, took in answer.timings.items():
+                legs.setdefault(leg, []).append(took)
+
+        count = len(questions)
+        out: dict[str, Any] = {"text in": asked(text_in, count, rounds=rounds)}
+        out["vectors given"] = asked(by_leg, count, rounds=rounds)
+        out["found"] = round(found / (count * rounds + min(count, 20)), 3)
+        out["legs"] = {leg: percentiles(took) for leg, took in legs.items()}
+        for recipe in ("lexical", "dense", "hybrid"):
+            out[f"vectors given, {recipe}"] = asked(partial(given, recipe=recipe), count, rounds=1)
+        for tag in SHARES:
+            out[f"filter: {tag}"] = asked(partial(given, filters={"tags": [tag]}), count, rounds=1)
+        for threads in (1, 8):
+            out[f"clients: {threads}"] = clients(given, count, threads)
+        with self._writer():
+            out["while writing"] = asked(given, count, rounds=1)
+        out["cold process"] = self._cold(questions)
+        return out
+
+    @contextmanager
+    def _writer(self) -> Iterator[None]:
+        """Store memories of another session in batches of twenty until the block ends; they are forgotten then."""
+        done = threading.Event()
+        rest = iter(range(10**9, 2 * 10**9))
+
+        def write() -> None:
+            while not done.is_set():
+                batch = []
+                for number in islice(rest, 20):
+                    item = {**self.made.memory(number), "session": "written meanwhile", "namespace": self.namespace}
+                    batch.append({**item, "vector": None})
+                self.embedder.at_hand = []
+                writer.remember_many(batch)
+
+        # its own embedder: the vectors at hand of the other are in one order
+        with semmem.connect(self.url, embedder=_Seeded(self.embedder), pool_size=2) as writer:
+            thread = threading.Thread(target=write)
+            thread.start()
+            try:
+                yield
+            finally:
+                done.set()
+                thread.join()
+                writer.forget(namespace=self.namespace, filters={"sessions": ["written meanwhile"]})
+
+    def _cold(self, questions: Sequence[Question]) -> dict[str, Any]:
+        """Time ``semmem recall`` as a process of its own, from its start to its end, with the server up."""
+        seconds = []
+        command = [sys.executable, "-m", "semmem", "recall", "--url", self.url, "-n", self.namespace, "--json"]
+        for question in questions[:_COLD]:
+            started = time.perf_counter()
+            subprocess.run([*command, question.text], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - started)
+        return percentiles(seconds)
+
+    def server(self) -> str:
+        """Return the address of the server, which runs."""
+        return EmbeddedServer(self.folder).ensure_running()
+
+    def space(self) -> dict[str, Any]:
+        """Return bytes on disk, those of each table, and the resident memory of this process and of the server."""
+        with psycopg.connect(self.server(), autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+            tables: dict[str, int] = dict(connection.execute(_TABLES).fetchall())
+            pids = [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity").fetchall()]
+        shares = [share for pid in pids if (share := resident_mb(pid)) is not None]
+        return {
+            "bytes": bytes_of(self.folder),
+            "tables": {name: size for name, size in tables.items() if size > 65536},
+            "resident_mb": resident_mb(os.getpid()),
+            "server_mb": round(sum(shares), 1) if shares else None,
+        }
+
+
+class _Seeded:
+    """The identity of ``like``, and vectors drawn by the hash of the text: for a writer that is not timed."""
+
+    def __init__(self, like: Prepared) -> None:
+        self.name, self.dimensions = like.name, like.dimensions
+        self.max_tokens: int | None = None
+        self.fingerprint = like.fingerprint
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        from eval.speed import made_vector
+
+        return np.stack([made_vector(text) for text in texts])

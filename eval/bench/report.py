@@ -1,0 +1,118 @@
+"""What a run says, as Markdown with two plots."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["markdown", "plot"]
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """Return the tables of a run: recalls, other systems with ratios, ingest, space, growth."""
+    sizes = sorted(result["sizes"], key=int)
+    rows = result["sizes"]
+    head = [f"{int(size):,}" for size in sizes]
+    out = [
+        "# What a recall and an ingest take",
+        "",
+        f"semmem {result['version']}, {result['machine']}, {result['at']}; seed {result['seed']}, "
+        f"{result['questions']} questions in {result['rounds']} rounds, {result['namespaces']} namespaces. Absolute "
+        "times are those of this machine in this run; compare ratios.",
+        "",
+        "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x",
+        "",
+        *_head(["", *head, "x"]),
+    ]
+    names = [name for name in dict.fromkeys(n for size in sizes for n in rows[size]["recall"]) if name != "found"]
+    for name in names:
+        if name == "legs":
+            legs = dict.fromkeys(leg for size in sizes for leg in rows[size]["recall"]["legs"])
+            for leg in legs:
+                cells = [_times(rows[size]["recall"]["legs"].get(leg)) for size in sizes]
+                out.append(_row([f"leg: {leg}", *cells, _number(result["growth"].get(f"leg: {leg}"))]))
+            continue
+        cells = [_times(rows[size]["recall"].get(name)) for size in sizes]
+        out.append(_row([name, *cells, _number(result["growth"].get(name))]))
+    out += ["", "## Beside others: p50 in milliseconds, text in / vectors given; in brackets semmem's over theirs", ""]
+    out += _head(["", *head])
+    out.append(_row(["semmem", *(_pair(rows[size]["recall"]) for size in sizes)]))
+    skipped = []
+    for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
+        cells = []
+        for size in sizes:
+            other = rows[size]["others"].get(name, {"skipped": ""})
+            ratio = result["ratios"].get(size, {}).get(name)
+            if "skipped" in other:
+                skipped.append(other["skipped"])
+            cells.append(f"{_pair(other)} ({ratio['text in']} / {ratio['vectors given']})" if ratio else "")
+        out.append(_row([name, *cells]))
+    out += ["", *dict.fromkeys(f"- {why}" for why in skipped if why)]
+    out += ["", "## Ingest, vectors given", "", *_head(["", *head])]
+    for key in ("memories_per_s", "database_s", "index_s", "extraction_per_s", "embedding_per_s"):
+        out.append(_row([key, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
+    for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
+        cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
+        if any(cells):
+            out.append(_row([f"{name}, memories_per_s", *cells]))
+    out += ["", f"Growth exponent of ingest, index included: {_number(result['growth'].get('ingest'))}."]
+    out += ["", "## Space, in MiB", "", *_head(["", *head])]
+    out.append(_row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
+    for table in dict.fromkeys(t for size in sizes for t in rows[size]["space"]["tables"]):
+        out.append(_row([f"table {table}", *(_mib(rows[size]["space"]["tables"].get(table, 0)) for size in sizes)]))
+    for key, name in (("resident_mb", "resident, this process"), ("server_mb", "resident, connections of the server")):
+        out.append(_row([name, *(_number(rows[size]["space"][key]) for size in sizes)]))
+    if result.get("path"):
+        out += ["", "## What a verb passes through (counted, not timed)", "", *_head(["", *result["path"][0][1]])]
+        out += [_row([name, *map(str, counts.values())]) for name, counts in result["path"]]
+    return "\n".join(out) + "\n"
+
+
+def plot(result: Mapping[str, Any]) -> str:
+    """Return an SVG of p50 over the number of memories, both axes logarithmic: semmem and the others."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib.figure import Figure
+
+    sizes = sorted(result["sizes"], key=int)
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, what in zip(figure.subplots(1, 2), ("text in", "vectors given"), strict=True):
+        lines = {"semmem": {int(size): result["sizes"][size]["recall"][what]["p50_ms"] for size in sizes}}
+        for size in sizes:
+            for name, other in result["sizes"][size]["others"].items():
+                if what in other:
+                    lines.setdefault(name, {})[int(size)] = other[what]["p50_ms"]
+        for name, at in lines.items():
+            axes.plot(list(at), list(at.values()), "o-", label=name, lw=2.4 if name == "semmem" else 1.2)
+        axes.set(xscale="log", yscale="log", title=f"{what}, p50", xlabel="memories", ylabel="ms")
+        axes.legend(fontsize=8)
+        axes.grid(alpha=0.3)
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def _head(cells: list[str]) -> list[str]:
+    return [_row(cells), "|" + "---|" * len(cells)]
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _times(found: Any) -> str:
+    return f"{found['p50_ms']:g} / {found['p95_ms']:g}" if found else ""
+
+
+def _pair(found: Mapping[str, Any]) -> str:
+    return " / ".join(f"{found[what]['p50_ms']:g}" for what in ("text in", "vectors given"))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.1f}"

@@ -1,0 +1,65 @@
+"""The benchmark of speed and space, as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eval.commands.door import RUNS, AsJson, Seed, app, err, error_line, say
+from eval.datasets import DatasetError
+
+__all__ = ["bench"]
+
+
+@app.command()
+def bench(
+    sizes: Annotated[str, typer.Option(help="memories in the store, such as 1000,10000,1000000")] = "1000,10000,100000",
+    namespaces: Annotated[int, typer.Option(min=1, max=1000, help="that share them; the largest is asked")] = 1,
+    questions: Annotated[int, typer.Option(min=1, help="different ones, asked in every part")] = 50,
+    rounds: Annotated[int, typer.Option(min=1, help="how often they are asked")] = 2,
+    seed: Seed = 0,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(help="only this system beside semmem, or none; repeatable; default: all"),
+    ] = None,
+    path: Annotated[bool, typer.Option("--path", help="also count what a verb passes through")] = False,
+    out: Annotated[Path | None, typer.Option(help="folder of the store and the report; default: in eval/runs")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Measure text in, hits out, and all that it is made of, on made memories; beside it other systems that are here.
+
+    A run that was broken off goes on; bench.json, bench.md and bench.svg are written into the folder.
+    """
+    from eval.bench.others import OTHERS
+    from eval.bench.report import markdown, plot
+    from eval.bench.run import bench as run
+
+    with error_line():
+        try:
+            wanted = [int(size) for size in sizes.split(",")]
+        except ValueError:
+            wanted = []
+        if not wanted or min(wanted) < 1:
+            raise DatasetError(f"--sizes must be whole numbers above 0, such as 1000,10000, not {sizes!r}.")
+        chosen = [name for name in beside or OTHERS if name != "none"]
+        if unknown := sorted(set(chosen) - set(OTHERS)):
+            raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(OTHERS)}, none.")
+        folder = out or RUNS / "bench" / f"{seed}-{namespaces}"
+        result = run(
+            wanted, folder, seed=seed, namespaces=namespaces, questions=questions, rounds=rounds, beside=chosen,
+            say=lambda line: err.print(line, soft_wrap=True, markup=False),
+        )  # fmt: skip
+        if path:
+            from eval.path import measured
+
+            result["path"] = [
+                [f"{store}: {verb}", counts] for store, verbs in measured().items() for verb, counts in verbs.items()
+            ]
+        told = markdown(result)
+        (folder / "bench.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        (folder / "bench.md").write_text(told, encoding="utf-8")
+        (folder / "bench.svg").write_text(plot(result), encoding="utf-8")
+        say(json.dumps(result) if json_ else told)

@@ -1,0 +1,162 @@
+"""The benchmark: made memories are the same every time and look like notes, and a run writes what it has measured."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from eval.bench import others
+from eval.bench.generator import Generator
+from eval.bench.measures import bytes_of, clients, growth, percentiles, resident_mb
+from eval.bench.report import markdown, plot
+from eval.bench.run import ratios
+from eval.cli import app
+
+MADE = Generator(7, namespaces=3)
+
+
+# ---------------------------------------------------------------------- what is made
+
+
+def test_a_memory_is_the_same_every_time_and_another_one_of_another_seed() -> None:
+    assert Generator(7, namespaces=3).memory(41) == MADE.memory(41)
+    assert Generator(8, namespaces=3).memory(41)["text"] != MADE.memory(41)["text"]
+    assert (Generator(7).vector(41) == MADE.vector(41)).all()
+    assert [item["id"] for item, _ in MADE.items(3, 6)] == ["m3", "m4", "m5"]
+
+
+def test_memories_have_the_statistics_of_notes() -> None:
+    items = [MADE.memory(number) for number in range(600)]
+    words = Counter(word.lower() for item in items for word in re.findall(r"\w+", item["text"]))
+    lengths = [len(item["text"].split()) for item in items]
+    assert 60 < np.mean(lengths) < 80
+    assert words.most_common(1)[0][0] == "the"
+    common = words.most_common(200)
+    x = growth({rank: count for rank, (_, count) in enumerate(common, 1)})
+    assert x is not None
+    assert -1.2 < x < -0.6  # Zipf: the count falls with the rank
+    assert len(words) > 3000  # and the tail is long
+    assert sum(item["title"] is not None for item in items) == 120
+    shares = {tag: sum(tag in item["tags"] for item in items) / 600 for tag in ("half", "hundredth")}
+    assert 0.4 < shares["half"] < 0.6
+    assert 0.0 < shares["hundredth"] < 0.03
+    assert MADE.memory(0)["tags"] == ["half", "hundredth", "ten-thousandth"]  # at least one has each
+    sizes = Counter(item["namespace"] for item in items)
+    assert sizes["n0"] > sizes["n1"] > sizes["n2"] > 50
+
+
+def test_vectors_of_one_topic_are_near_each_other_and_of_unit_length() -> None:
+    vectors = np.stack([MADE.vector(number) for number in range(300)])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(300), abs=1e-5)
+    likeness = np.sort(vectors @ vectors.T - 2 * np.eye(300), axis=1)[:, -1]
+    assert np.median(likeness) > 0.45  # the nearest is of the same topic
+    assert abs(float(np.median(vectors @ vectors.T))) < 0.05  # most are not
+
+
+def test_a_question_names_words_of_the_memory_that_it_is_about() -> None:
+    one = MADE.question(3, 200)
+    text = MADE.memory(int(one.about[1:]))["text"]
+    asked = re.findall(r"\w+", one.text.removeprefix("What do we know about "))
+    assert [word for word in asked if word != "and" and word not in text] == []
+    assert float(one.vector @ MADE.vector(int(one.about[1:]))) > 0.8
+
+
+# ---------------------------------------------------------------------- what is measured
+
+
+def test_growth_is_the_slope_between_the_logarithms() -> None:
+    assert growth({1000: 2.0, 10_000: 20.0}) == 1.0
+    assert growth({100: 5.0, 1000: 5.0, 10_000: 5.0}) == 0.0
+    assert growth({10: 1.0, 1000: 10.0}) == 0.5
+    assert growth({10: 1.0}) is None
+    assert growth({10: 0.0, 100: 1.0}) is None
+
+
+def test_percentiles_are_in_milliseconds() -> None:
+    assert percentiles([0.001, 0.002, 0.003]) == {"p50_ms": 2.0, "p95_ms": 3.0}
+
+
+def test_clients_share_the_calls_and_a_failure_of_one_is_raised() -> None:
+    called: list[int] = []
+    told = clients(called.append, 20, 4)
+    assert sorted(called) == list(range(20))
+    assert set(told) == {"p50_ms", "p95_ms", "per_s"}
+    with pytest.raises(ZeroDivisionError):
+        clients(lambda number: 1 / (number - 5), 8, 4)
+
+
+def test_bytes_and_resident_memory_are_those_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100_000)
+    assert 100_000 <= bytes_of(tmp_path) < 120_000
+    mine = resident_mb()
+    assert mine is None or mine > 10
+    assert resident_mb(2**30) is None
+
+
+def test_the_ratio_is_ours_over_theirs_and_what_was_skipped_has_none() -> None:
+    times = {what: {"p50_ms": 6.0} for what in ("text in", "vectors given")}
+    other = {what: {"p50_ms": 2.0} for what in ("text in", "vectors given")}
+    row = {
+        "recall": times,
+        "ingest": {"memories_per_s": 500.0},
+        "others": {"x": {**other, "memories_per_s": 2000.0}, "y": {"skipped": "y is skipped"}},
+    }
+    assert ratios({"10": row}) == {"10": {"x": {"text in": 3.0, "vectors given": 3.0, "ingest": 4.0}}}
+
+
+def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(others, "find_spec", lambda name: None)
+    assert others.absent("LanceDB hybrid") == "LanceDB hybrid is skipped: lancedb, pyarrow is not installed."
+
+
+def test_the_baseline_finds_by_words_and_by_vectors() -> None:
+    pairs = list(MADE.items(0, 120))
+    texts, vectors = [item["text"] for item, _ in pairs], [vector for _, vector in pairs]
+    system = others.Baseline(texts, vectors, Path(), "")
+    asked = [MADE.question(number, 120) for number in range(10)]
+    assert [int(one.about[1:]) in system.recall(one.text, one.vector) for one in asked] == [True] * 10
+
+
+def test_a_size_or_a_system_that_is_none_is_refused() -> None:
+    for args, says in (
+        (["--sizes", "many"], "--sizes must be whole numbers above 0"),
+        (["--sizes", "0"], "--sizes must be whole numbers above 0"),
+        (["--beside", "grep"], "There is no system 'grep'; there are bm25s + numpy,"),
+    ):
+        done = CliRunner().invoke(app, ["bench", *args])
+        assert done.exit_code == 2
+        assert says in " ".join(done.output.split())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # processes of their own, on a machine that may be busy
+def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    folder = tmp_path / "bench"
+    few = ["--questions", "3", "--rounds", "1", "--beside", "bm25s + numpy", "--out", str(folder)]
+    done = CliRunner().invoke(app, ["bench", "--sizes", "60", *few])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["bench", "--sizes", "60,120", *few])
+    assert done.exit_code == 0, done.output
+    assert "60: measured already" in done.output
+    result = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
+    assert [row["ingest"]["stored"] for row in result["sizes"].values()] == [60, 60]
+    recall = result["sizes"]["120"]["recall"]
+    parts = {"text in", "vectors given", "filter: ten-thousandth", "clients: 8", "while writing", "cold process"}
+    assert parts <= set(recall)
+    assert set(recall["legs"]) >= {"lexical", "dense", "graph"}
+    assert recall["found"] > 0.7
+    assert result["sizes"]["120"]["others"]["bm25s + numpy"]["found"] > 0.7
+    assert math.isfinite(result["growth"]["text in"])
+    assert result["sizes"]["120"]["space"]["tables"]
+    told = (folder / "bench.md").read_text(encoding="utf-8")
+    assert told == markdown(result)
+    assert "| leg: graph |" in told
+    assert plot(result).count("<svg") == 1
