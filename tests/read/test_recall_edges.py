@@ -1,0 +1,105 @@
+"""What a recall counts, how deep it asks and how sure it is, at the edges, with lists that the legs are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+import semmem
+from semmem.model.exchange import Question, Ranking, Scope, Trace
+from semmem.model.recipe import Recipe
+from semmem.read.result import Recall
+
+
+class Asked:
+    """A leg that returns the first memories there are, as many as it has, and notes how deep it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.depths: list[int] = []
+        self.scores: list[float] = []
+        self.most: float | None = None
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+        self.depths.append(recipe.depths.get(self.name, 100))
+        scores = self.scores[: self.depths[-1]]
+        return Ranking(tuple(range(1, len(scores) + 1)), tuple(scores), len(scores), trace=Trace(most=self.most))
+
+
+@pytest.fixture
+def legs() -> Iterator[tuple[semmem.Semmem, dict[str, Asked]]]:
+    """A store of a hundred copies of one text and thirty others, and two legs to be told."""
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        told = {name: Asked(name) for name in ("lexical", "dense")}
+        for name, leg in told.items():
+            mem._legs[name] = leg
+        mem.remember_many({"id": f"m{n:03}", "text": "The same." if n < 100 else f"Note {n}."} for n in range(130))
+        yield mem, told
+
+
+def falling(count: int, first: float = 1.0) -> list[float]:
+    return [first - at / 1000 for at in range(count)]
+
+
+def ids(found: Recall) -> list[str]:
+    return [hit.memory.id for hit in found]
+
+
+def test_a_page_is_asked_for_once_as_deep_as_its_end(legs: tuple[semmem.Semmem, dict[str, Asked]]) -> None:
+    mem, told = legs
+    told["lexical"].scores = falling(130)
+    plan = semmem.recipe("lexical", dedup=False)
+    assert ids(mem.recall("note", recipe=plan, limit=10, offset=115)) == [f"m{n:03}" for n in range(115, 125)]
+    assert told["lexical"].depths == [125]
+
+
+def test_where_folding_leaves_too_few_the_legs_are_asked_again_and_deeper(
+    legs: tuple[semmem.Semmem, dict[str, Asked]],
+) -> None:
+    mem, told = legs
+    told["lexical"].scores = falling(130)
+    assert ids(mem.recall("note", recipe="lexical", limit=5)) == ["m000", "m100", "m101", "m102", "m103"]
+    assert told["lexical"].depths == [100, 800]
+
+
+def test_confidence_is_the_mean_of_what_the_legs_think_of_their_own_first(
+    legs: tuple[semmem.Semmem, dict[str, Asked]],
+) -> None:
+    mem, told = legs
+    told["lexical"].scores, told["lexical"].most = falling(3, 3.0), 12.0
+    told["dense"].scores, told["dense"].most = falling(3, 0.75), 1.0
+    assert mem.recall("note", recipe="hybrid").confidence == pytest.approx((3 / 12 + 0.75) / 2)
+
+
+@pytest.mark.parametrize(("count", "exact"), [(4, True), (5, False)])
+def test_a_total_is_exact_only_where_no_list_was_cut(
+    count: int, exact: bool, legs: tuple[semmem.Semmem, dict[str, Asked]]
+) -> None:
+    mem, told = legs
+    told["dense"].scores = falling(count)
+    found = mem.recall("note", recipe=semmem.recipe("dense", depths={"dense": 5}))
+    assert (found.total, found.total_is_exact) == (count, exact)
+
+
+def test_a_filter_that_nothing_can_match_is_refused(legs: tuple[semmem.Semmem, dict[str, Asked]]) -> None:
+    mem, _ = legs
+    for name in ("sessions", "authors", "tags"):
+        with pytest.raises(semmem.InvalidInput, match=f"The filter {name} is an empty list"):
+            mem.recall("note", filters={name: []})
+
+
+def test_a_time_without_a_zone_is_utc_wherever_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        with semmem.connect("sqlite::memory:", embedder="none") as mem:
+            mem.remember("The ferry left.", id="a", created_at=datetime(2026, 1, 1, 12, tzinfo=UTC))
+            page = mem.list(filters={"created_after": datetime(2026, 1, 1, 11, 59)})
+            assert [memory.id for memory in page.memories] == ["a"]
+            assert not mem.list(filters={"created_after": datetime(2026, 1, 1, 12, 1)}).memories
+    finally:
+        monkeypatch.undo()
+        time.tzset()
