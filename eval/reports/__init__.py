@@ -1,1 +1,1 @@
-"""What is written of an experiment: summary, page, charts, costs, decision records."""
+"""Reports of an experiment: summary, page, charts, costs, decision records."""

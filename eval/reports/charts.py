@@ -1,4 +1,4 @@
-"""Charts as inline SVG: drawn by matplotlib, no network, no fonts but the reader's own."""
+"""Draw charts as inline SVG with matplotlib: no network, the reader's own fonts."""
 
 from __future__ import annotations
 

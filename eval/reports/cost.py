@@ -1,4 +1,4 @@
-"""What it cost: time, space, memory, and the machine and versions the numbers belong to."""
+"""Measure the cost of an experiment: time, space and memory, with the machine and versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result as one HTML page that opens without a network: inline SVG, no script, no link out."""
+"""Write a result as one HTML page that needs no network: inline SVG, no script, no link."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def page(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequence[fl
 
 
 def _how_to_read() -> str:
-    """Return the box that explains what a report shows, for somebody who meets one for the first time."""
+    """Return the box that explains a report to a first-time reader."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in _HOW)
     return f'<aside class="how"><h2>How to read this</h2><dl>{rows}</dl></aside>'
 

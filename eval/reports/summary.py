@@ -1,4 +1,4 @@
-"""A result in Markdown, ready for an ADR: the verdict first, then what it rests on; no text of a corpus."""
+"""Write a result as Markdown for a decision record: the verdict first, then its evidence; no text of a corpus."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHOWN = ("R@1", "R@2", "R@5", "R@10", "R@20", "AllGold@5", "AllGold@10", "nDCG@
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """Return the one sentence a manager understands: first metric, all questions, the comparison asked for first.
+    """Return the result in one plain sentence: first metric, all questions, the first comparison.
 
-    Which one that is was settled before any number was known: the largest of several would be too large. The history
-    ends with the evaluation that had reach, and so does its headline. What was found of the others is counted.
+    The comparison is chosen before any number is known: the largest of several would be biased upwards. The history
+    ends with the evaluation that had reach, and so does its headline. The verdicts on the others are counted.
     """
     first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
     if not first:
@@ -35,7 +35,7 @@ def headline(result: Mapping[str, Any]) -> str:
 
 
 def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """Return one comparison in everyday words; one that was refused says what could not be asked."""
+    """Return one comparison in everyday words; a refused one says what could not be asked."""
     what = _subject(comparison, result)
     where = f"On {result['corpus']['name']}"
     if comparison["group"] != "headline":

@@ -1,4 +1,4 @@
-"""Legs by name: our three, those given to ``connect`` or registered later, and those that other packages declare.
+"""Legs by name: the three built-in ones, those given to ``connect`` or registered later, and those of other packages.
 
 A package declares a leg as an entry point of the group ``semmem.legs``: a name, and a factory that takes a
 ``semmem.model.search.Reader`` and returns a leg. Entry points are looked at only when a recipe names a leg that is not
@@ -43,7 +43,7 @@ _TAKEN = frozenset(
 
 
 class Legs(MutableMapping[str, Leg]):
-    """The legs of one Semmem by name; one that is not ours is made when it is first asked."""
+    """The legs of one Semmem by name; a leg of one's own is made when it is first used."""
 
     def __init__(self, store: Store, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
         if given is not None and not isinstance(given, Mapping):
@@ -79,7 +79,7 @@ class Legs(MutableMapping[str, Leg]):
         return name in self._made or name in self._given or name in self._entry_points()
 
     def __getitem__(self, name: str) -> Leg:
-        """Return the leg, made now if it was not yet. Raises LegFailed with the reason where that fails."""
+        """Return the leg, and make it if needed. Raises LegFailed with the reason where that fails."""
         if (leg := self._made.get(name)) is not None:
             return leg
         with self._lock:
@@ -117,7 +117,7 @@ class Legs(MutableMapping[str, Leg]):
         del self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names of all legs there are, ours first; nothing is made."""
+        """Yield the names of all legs, built-in ones first; no leg is made."""
         with self._lock:
             return iter(list(dict.fromkeys([*self._made, *self._given, *self._entry_points()])))
 
@@ -126,7 +126,7 @@ class Legs(MutableMapping[str, Leg]):
 
 
 class Absent:
-    """Stands for a leg whose capability the store does not declare."""
+    """Takes the place of a leg whose capability the store does not declare."""
 
     reads_vector = False
 

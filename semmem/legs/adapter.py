@@ -1,4 +1,4 @@
-"""A leg of one's own among ours: what it may read, and how the simple contract becomes a Ranking within scope."""
+"""Adapt a leg of one's own: its read access, and the simple contract as a Ranking within scope."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEADROOM = 50
 
 
 class StoreReader:
-    """What a leg of one's own may read of a store."""
+    """The read access of a leg of one's own to a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -41,9 +41,9 @@ class StoreReader:
 
 
 def as_leg(name: str, made: Any, store: Store) -> Leg:
-    """Return what a factory made as a leg called ``name``: one of the inner protocol as it is, a simple one adapted.
+    """Return the product of a factory as the leg ``name``: a leg of the inner protocol as it is, a simple one adapted.
 
-    They are told apart by what ``search`` takes: a simple one has a ``limit``. Raises LegFailed for anything else.
+    ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
     """
     search = getattr(made, "search", None)
     taken = _parameters(search) if callable(search) else ()
@@ -66,7 +66,7 @@ def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class Plugged:
-    """A simple leg as a recall asks it: within scope, to the recipe's depth, under the name it was registered by."""
+    """A simple leg with the inner protocol: within scope, to the recipe's depth, under its registered name."""
 
     reads_vector = False
 
@@ -77,11 +77,11 @@ class Plugged:
 
     @property
     def witness(self) -> Any:
-        """What the leg says it finds and no other leg does, as (question, text); None where it says nothing."""
+        """The leg's own witness, (question, text): a text that only this leg finds; None where it has none."""
         return getattr(self.inner, "witness", None)
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        """Return what the leg finds, page by page until the depth is filled, without what is out of scope.
+        """Return the leg's results in scope, page by page until the depth is filled.
 
         Raises LegFailed when it returns something else than results with falling scores in [0, 1] and a total.
         """
@@ -145,6 +145,6 @@ class Plugged:
 
 
 def _whole_of(id: str) -> str | None:
-    """Return the id of the memory that ``id`` is a part of, if it is a part's."""
+    """Return the id of the whole memory if ``id`` is that of a part, else None."""
     whole, mark, number = id.rpartition("#")
     return whole if mark and number.isascii() and number.isdigit() else None

@@ -1,4 +1,4 @@
-"""Rules for memories that have an author: who is asked about, what stands around a turn, which month is meant.
+"""Rules for memories with an author: the author asked about, the turns around a turn, the month that is meant.
 
 Measured on conversations (adr/0010): the largest gain of all comes before any graph. Each rule is a setting, and all
 are off in a namespace where no memory has an author. Pure: texts and arrays in, arrays out.
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["HEARD", "Turns", "dense", "lexical", "takes_turns"]
 
 HEARD = 200
-"""Memories of a leg whose sessions are read, for what stands around them."""
+"""Memories of a leg whose sessions are read for the turns around them."""
 
 _ROLES = frozenset(
     ["user", "assistant", "system", "developer", "tool", "function", "human", "ai", "model", "bot", "agent", "chatbot"]
 )
-"""Authors that are the sides of a chat and nobody's name: questions use the same words for other things."""
+"""Roles in a chat, which are no names of people: questions use these words for other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Turns:
     def windows(
         self, settings: ConversationSettings, collects: bool = False
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Return (positions, weights) of what stands around each turn; one before it by its own author counts less."""
+        """Return (positions, weights) of the turns around each turn; a previous turn by the same author counts less."""
         import numpy as np
 
         def at(values: NDArray[Any], where: NDArray[np.int64]) -> NDArray[Any]:
@@ -154,7 +154,7 @@ def _is_month(text: str, match: re.Match[str]) -> bool:
 def lexical(
     turns: Turns, ords: NDArray[np.int64], scores: NDArray[np.float64], talk: Talk, settings: ConversationSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return ords and BM25 scores with what stands around each turn, its author and its month taken in.
+    """Add the turns around each turn, its author and its month to BM25 scores; return ords and scores.
 
     ``ords`` are sorted; memories that are not in ``turns`` keep their scores, turns that only the window lifts join.
     """
@@ -181,7 +181,7 @@ def dense(
     talk: Talk,
     settings: ConversationSettings,
 ) -> NDArray[np.float64]:
-    """Return the cosine of the question with each turn's vector mixed with what stands around it, plus the bonuses.
+    """Return the cosine of the question with each turn's vector, mixed with the turns around it, plus the bonuses.
 
     ``vectors`` has shape (turns, dimensions), a zero row where a turn has none; the score of such a turn is -2.
     """

@@ -1,7 +1,7 @@
-"""The graph leg: from what the question names and what the other legs found, over concepts, to what belongs with it.
+"""The graph leg: walk over concepts from the memories that the question names and that the other legs found.
 
-Reads the edges of a few dozen memories, never the whole graph. A question that names nothing, in a store where the
-other legs found nothing, has nowhere to start: the leg is empty, and that is normal.
+Reads the edges of a few dozen memories, never the whole graph. Where the question names
+nothing and the other legs found nothing the walk has no start; then the leg is empty, which is no error.
 """
 
 from __future__ import annotations

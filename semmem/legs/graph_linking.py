@@ -1,9 +1,8 @@
-"""What a question names, in one namespace: subjects, concepts, and rare names to anchor the walk.
+"""Link a question to the memories it names, in one namespace: subjects, concepts, and rare names to anchor the walk.
 
-Subjects that a question names in another way than they are titled: Maurice of Nassau, a surname, a plural.
-
-A link is proposed for a capitalised span of the question that no memory is about as it stands. Where a form is
-ambiguous nothing is linked, and never what a person has set apart.
+A subject may be named in another way than its title: Maurice of Nassau, a surname, a plural. Such a link is proposed
+for a capitalised span that no memory is about as it stands. An ambiguous form is not linked, nor a name that a person
+has set apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One leg in several namespaces: each is asked by itself, as if there were no other, and the lists are joined by score.
+"""Join the lists of one leg from several namespaces by score; each namespace is searched as if it were the only one.
 
-So what one namespace holds decides nothing in another: neither who is meant by a name, nor whose turns are neighbours,
-nor whether all words must match, nor which memories are near enough to be read with what stands around them.
+So the content of one namespace decides nothing in another: not whom a name means, not which turns are neighbours, not
+whether all words must match, not which memories are near enough for their sessions to be read.
 """
 
 from __future__ import annotations
