@@ -94,7 +94,9 @@ class Keeping(Connection):
         from semmem.write.rebuild import fill_in, replace_vectors
 
         if extract:
-            return self._upkeep.reextract(progress)
+            done = self._upkeep.reextract(progress)
+            self._spoken()
+            return done
         vectors = vectors_of(self.store)
         if embedder is not None:
             return replace_vectors(vectors, self._encoder, embedder, progress)

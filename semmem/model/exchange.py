@@ -78,8 +78,7 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
     whole = np.fromiter(ords, np.int64, len(ords))
     if len(namespaces) == 1:
         return [(0, namespaces[0], whole)]
-    place = whole >> _SHIFT
-    each = ((at, namespace, local(whole[place == at])) for at, namespace in enumerate(namespaces))
+    each = ((at, name, local(whole[whole >> _SHIFT == at])) for at, name in enumerate(namespaces))
     return [one for one in each if len(one[2])]
 
 
@@ -105,6 +104,7 @@ class Row:
     arrivals: tuple[int, ...] = ()
     embedder: Mapping[str, Any] | None = None
     replaces: int | None = None
+    language: str = "english"  # of its stems
 
     @property
     def name(self) -> tuple[str, str]:

@@ -70,12 +70,14 @@ class Ingest:
         embedder: Callable[[], Embedder | str],
         renewed: Callable[[], bool] = lambda: False,
         filled: Callable[[], None] = lambda: None,
+        language: str = "english",
     ) -> None:
         self._store = store
         self._upkeep = Upkeep(store, extractor)
         self._embedder = embedder
         self._renewed = renewed
         self._filled = filled
+        self._language = language
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
         """Return the same pipeline with another way to find the embedder."""
@@ -333,7 +335,8 @@ class Ingest:
             content = content_key(memory.text)
             vector, maker = made.get(i, (None, None))
             before = draft.replaces.version if draft.replaces is not None and part == 0 else None
-            rows.append(Row(memory, part, parts_, extraction, vector, content, draft.payload, arrivals, maker, before))
+            made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
+            rows.append(Row(memory, part, parts_, *made_of))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 

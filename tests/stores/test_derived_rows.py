@@ -15,7 +15,7 @@ from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import forget, postings
 from semmem.write import rebuild
-from tests.stores.audit import check
+from tests.stores.audit import check, sql
 from tests.write.test_rebuild import Other
 
 NAMES = ("Ada Lovelace", "Ada", "Charles Babbage", "tea", "It", "the port", "Who", "?!")
@@ -85,3 +85,20 @@ def test_what_is_derived_is_exact_after_any_history(mem: Semmem, steps: list[tup
     assert mem.stats().pending == 0
     if "dense" in mem.store.capabilities:
         assert mem.store.vectors.count_missing() == 0
+
+
+def test_memories_are_numbered_within_their_namespace_and_changes_without_a_gap(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        for namespace in ("a", "b"):
+            mem.remember_many([{"id": str(n), "text": f"Note {n}."} for n in range(80)], namespace=namespace)
+            mem.remember("One more.", id="more", namespace=namespace)
+            mem.update("more", namespace=namespace, text="One more again.")
+            assert mem.forget("7", namespace=namespace) == 1
+            assert mem.store.ords_of(namespace, "0") == (1,)
+        counts = sql(mem, "SELECT namespace, changes, memories FROM namespace ORDER BY 1")
+        assert counts == [("a", 4, 80), ("b", 4, 80)]
+        log = sql(mem, "SELECT number, kind, count(*) FROM change WHERE namespace = 'b' GROUP BY 1, 2 ORDER BY 1")
+        assert log == [(1, "written", 80), (2, "written", 1), (3, "updated", 1), (4, "forgotten", 1)]
+        info = mem.store.candidate_info(("a", "b"), [1, (1 << 40) + 1])
+        assert [(head.namespace, head.id) for head in info.values()] == [("a", "0"), ("b", "0")]
+        check(mem)

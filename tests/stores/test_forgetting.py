@@ -80,12 +80,12 @@ def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
     assert sql(mem, "SELECT id, kind FROM change WHERE namespace = 'one'") == [("", "dropped")]
     others = "SELECT t::text FROM change t WHERE namespace <> 'one' ORDER BY 1"
     assert sql(mem, others) == rows["change"]
-    row = """SELECT memories, length, dropping, emptied_at > now() - interval '1 hour' FROM namespace
+    row = """SELECT memories, length, dropping, changed_at > now() - interval '1 hour' FROM namespace
     WHERE namespace = 'one'"""
     assert sql(mem, row) == [(0, 0, None, True)]
     mem.maintain()
     assert sql(mem, row) == [(0, 0, None, True)]
-    sql(mem, "UPDATE namespace SET emptied_at = emptied_at - interval '25 hours' WHERE namespace = 'one'")
+    sql(mem, "UPDATE namespace SET changed_at = changed_at - interval '25 hours' WHERE namespace = 'one'")
     mem.maintain()
     assert sql(mem, row) == []
     check(mem)
@@ -126,6 +126,28 @@ def test_what_others_remember_while_a_namespace_is_forgotten_is_whole(mem: Semme
     mem.remember_many(left, namespace="fresh")
     mem.maintain()
     assert mem.graph_hash() == mem.graph_hash(namespace="fresh")
+
+
+def test_a_drop_that_was_interrupted_is_gone_on_with_by_maintain(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def power_cut(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember_many([{"text": f"Ada Lovelace met owl {n}."} for n in range(90)], namespace="n")
+        with monkeypatch.context() as patched:
+            patched.setattr(forget, "FORGET_AT_ONCE", 20)
+            patched.setattr(forget, "DROP_STEPS", (*forget.DROP_STEPS[:2], power_cut))
+            with pytest.raises(KeyboardInterrupt):
+                mem.store.forget_namespace("n", dry_run=False)
+        assert sql(mem, "SELECT dropping, memories FROM namespace") == [(90, 0)]
+        assert sql(mem, "SELECT count(*) > 0 FROM posting") == [(True,)]
+        mem.remember("A new owl.", id="new", namespace="n")
+        mem.maintain()
+        assert sql(mem, "SELECT dropping, memories FROM namespace") == [(None, 1)]
+        assert mem.recall("owl", namespace="n")[0].id == "new"
+        check(mem)
 
 
 # ---------------------------------------------------------------------- bytes in the files

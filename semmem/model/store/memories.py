@@ -108,6 +108,14 @@ class Store(Protocol):
         """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
         ...
 
+    def other_language(self, language: str) -> tuple[str, str] | None:
+        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
+        ...
+
+    def set_language(self, language: str) -> None:
+        """Record that all memories have been read in ``language``."""
+        ...
+
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
         """Return (namespace, name, value) of the search settings of one namespace, or of all of them, in order."""
         ...

@@ -227,6 +227,15 @@ class Pooled:
 
         return self.run(read)
 
+    def other_language(self, language: str) -> tuple[str, str] | None:
+        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
+        rows = self.rows("language_other", {"language": language})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def set_language(self, language: str) -> None:
+        """Record that all memories have been read in ``language``."""
+        self.run(lambda c: c.execute(_SQL["language_set"], {"language": language}))
+
     def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
         """Fetch the rows of a statement about some (namespace, id), by namespace; of several in one round trip."""
         each = by_namespace(names)

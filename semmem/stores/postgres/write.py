@@ -88,9 +88,10 @@ def write(
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     """Take numbers for ``rows``, outside their transaction; return for each namespace the one before its first."""
     count = Counter(row.memory.namespace for row in rows)
+    asked = {"language": rows[0].language} if rows else {}
     taken = {}
     for namespace, size in sorted(count.items()):
-        last = connection.execute(_SQL["ords_take"], {"namespace": namespace, "count": size}).fetchone()[0]
+        last = connection.execute(_SQL["ords_take"], {**asked, "namespace": namespace, "count": size}).fetchone()[0]
         taken[namespace] = last - size
     return taken
 
@@ -108,6 +109,7 @@ class _Numbers:
         self._connection = connection
         self._before = before
         self._count = Counter(row.memory.namespace for row in rows)
+        self._language = rows[0].language if rows else ""
         self._given: Counter[str] = Counter()
 
     def lock(self) -> None:
@@ -121,7 +123,8 @@ class _Numbers:
     def _take(self) -> None:
         if not self._given:
             for namespace, count in sorted(self._count.items()):
-                self._connection.execute(_SQL["ords_take"], {"namespace": namespace, "count": count})
+                asked = {"namespace": namespace, "count": count, "language": self._language}
+                self._connection.execute(_SQL["ords_take"], asked)
                 self._given[namespace] = 0
 
     def last(self, namespace: str) -> int:

@@ -96,6 +96,15 @@ class Filed:
         given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
         return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
 
+    def other_language(self, language: str) -> tuple[str, str] | None:
+        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
+        rows = self._rows("language_other", {"language": language})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def set_language(self, language: str) -> None:
+        """Record that all memories have been read in ``language``."""
+        self._writing(lambda c: c.execute(_SQL["language_set"], {"language": language}))
+
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
         """Fetch the rows of a statement about some ords, with the place of their namespace.
 

@@ -133,7 +133,12 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, t
     """Take numbers for ``rows``; return for each namespace its own, and those of its rows in order."""
     taken = {}
     for namespace, size in sorted(Counter(row.memory.namespace for row in rows).items()):
-        asked = {"namespace": namespace, "count": size}
+        asked = {
+            "namespace": namespace,
+            "count": size,
+            "at": microsecond(datetime.now(UTC)),
+            "language": rows[0].language,
+        }
         number, last = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
         taken[namespace] = number, iter(range(last - size + 1, last + 1))
     return taken

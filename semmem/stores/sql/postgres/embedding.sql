@@ -84,7 +84,7 @@ ORDER BY m.namespace, m.ord LIMIT %(limit)s;
 -- embedding_missing_count --
 -- How many of the texts the dense leg does not know.
 SELECT count(*) FROM memory m
-WHERE parts = 0 AND NOT EXISTS (SELECT FROM embedding e WHERE e.namespace = m.namespace AND e.ord = m.ord);
+WHERE parts = 0 AND NOT EXISTS (SELECT 1 FROM embedding e WHERE e.namespace = m.namespace AND e.ord = m.ord);
 
 -- embedding_add --
 -- Rebuild writes what ingest could not; the join leaves out what was forgotten since, and locks what is there.
@@ -102,7 +102,7 @@ INSERT INTO embedding (namespace, ord, vector) VALUES (%(namespace)s, %(ord)s, %
 
 -- embedding_in_index --
 -- Whether a build that was interrupted is still to be done.
-SELECT EXISTS (SELECT FROM {table} WHERE indexed);
+SELECT EXISTS (SELECT 1 FROM {table} WHERE indexed);
 
 -- shadow_count --
 -- How many vectors of the coming embedder an interrupted rebuild has made.

@@ -6,8 +6,8 @@ LEFT JOIN correction c ON c.namespace = %(namespace)s;
 
 -- alias_note --
 -- In the transaction that brings or takes the aliases, so that a crash loses none; under the number it has just taken.
-INSERT INTO alias_change (namespace, number, keys, waiting)
-SELECT namespace, changes, %(keys)s, %(keys)s FROM namespace WHERE namespace = %(namespace)s RETURNING number;
+INSERT INTO alias_change AS noted (namespace, number, keys, waiting)
+SELECT namespace, changes, %(keys)s, %(keys)s FROM namespace WHERE namespace = %(namespace)s RETURNING noted.number;
 
 -- alias_changes --
 -- What came and went since a change, whoever brought it.

@@ -53,7 +53,7 @@ FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.ord,
        ARRAY(SELECT length(p.text) FROM memory p
-             WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part)
+             WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_by_ords --
@@ -130,13 +130,13 @@ SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s)
 SELECT m.ord, q.ord, coalesce(q.author = m.author, false) FROM memory m
 CROSS JOIN LATERAL (
     (SELECT ord, author FROM memory p
-     WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+     WHERE p.namespace = %(namespace)s AND p.session = m.session AND p.parts = 0
        AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
          < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
      ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC LIMIT 1)
     UNION ALL
     (SELECT ord, author FROM memory n
-     WHERE n.namespace = m.namespace AND n.session = m.session AND n.parts = 0
+     WHERE n.namespace = %(namespace)s AND n.session = m.session AND n.parts = 0
        AND (coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part)
          > (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
      ORDER BY coalesce(n.position, 9223372036854775807), n.created_at, n.id, n.part LIMIT 1)) AS q
@@ -155,7 +155,7 @@ SELECT 'named', found.author, found.behind FROM unnest(%(keys)s::text[]) AS k(ke
 CROSS JOIN LATERAL (
     SELECT m.author, ARRAY(
         SELECT p.author FROM memory p
-        WHERE p.namespace = m.namespace AND p.session = m.session AND p.parts = 0
+        WHERE p.namespace = %(namespace)s AND p.session = m.session AND p.parts = 0
           AND (coalesce(p.position, 9223372036854775807), p.created_at, p.id, p.part)
             < (coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part)
         ORDER BY coalesce(p.position, 9223372036854775807) DESC, p.created_at DESC, p.id DESC, p.part DESC
@@ -199,7 +199,7 @@ WITH turns AS MATERIALIZED (
 )
 SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t.importance, t.content, t.created, t.updated,
        CASE WHEN (SELECT count(*) FROM turns) < %(limit)s THEN (
-           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = t.namespace AND e.ord = t.ord
+           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord = t.ord
              AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)) END
 FROM turns t ORDER BY t.place;
 
@@ -231,7 +231,7 @@ FROM nearest
 UNION ALL
 SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t.importance, t.content, t.created, t.updated,
        CASE WHEN (SELECT count(*) FROM turns) < %(limit)s THEN (
-           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = t.namespace AND e.ord = t.ord
+           SELECT public.vector_send(e.vector) FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord = t.ord
              AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)) END,
        t.place
 FROM turns t

@@ -33,7 +33,7 @@ SELECT {keys} FROM {table} WHERE {range} ORDER BY {order} OFFSET {skip} LIMIT 1;
 
 -- move_holds --
 -- Whether something is in a range already.
-SELECT EXISTS (SELECT FROM {table} WHERE {range});
+SELECT EXISTS (SELECT 1 FROM {table} WHERE {range});
 
 -- move_delete --
 -- What is there differs.

@@ -1,7 +1,8 @@
 -- ords_take --
 -- Numbers for some memories and parts; the first of them makes the row. Returns the last one.
-INSERT INTO namespace (namespace, ords) VALUES (%(namespace)s, %(count)s)
-ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, emptied_at = NULL
+INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (%(namespace)s, %(count)s, now(), %(language)s)
+ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, changed_at = excluded.changed_at,
+    language = CASE WHEN namespace.memories = 0 THEN excluded.language ELSE namespace.language END
 RETURNING ords;
 
 -- namespace_make --
@@ -15,7 +16,7 @@ SELECT ords, dropping FROM namespace WHERE namespace = %(namespace)s FOR NO KEY 
 -- namespace_count --
 -- What came or went has a number, under the lock of the row until the commit: so who sees a number sees all before it.
 UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = memories + %(memories)s,
-    length = length + %(length)s, emptied_at = CASE WHEN memories + %(memories)s = 0 THEN now() END
+    length = length + %(length)s, changed_at = now()
 WHERE namespace = %(namespace)s RETURNING changes, memories;
 
 -- namespace_revise --
@@ -24,7 +25,7 @@ UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE
 
 -- namespace_prune --
 -- Nobody still holds a number of a namespace that has been empty for a day.
-DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND emptied_at < now() - interval '1 day';
+DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND changed_at < now() - interval '1 day';
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
@@ -32,7 +33,7 @@ DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- namespace_forgotten --
 -- The namespaces that have been empty for a day.
-SELECT namespace FROM namespace WHERE memories = 0 AND emptied_at < now() - interval '1 day' ORDER BY namespace;
+SELECT namespace FROM namespace WHERE memories = 0 AND changed_at < now() - interval '1 day' ORDER BY namespace;
 
 -- namespace_names --
 -- Those that hold memories.
@@ -41,6 +42,14 @@ SELECT namespace FROM namespace WHERE memories > 0 ORDER BY namespace;
 -- namespace_list --
 -- What there is, for a person who wants to know: every whole memory is counted.
 SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";
+
+-- language_other --
+-- One that holds what was read in another language: its words have other stems, and would not be found.
+SELECT namespace, language FROM namespace WHERE memories > 0 AND language <> %(language)s ORDER BY namespace LIMIT 1;
+
+-- language_set --
+-- Every memory has been read anew.
+UPDATE namespace SET language = %(language)s WHERE language <> %(language)s;
 
 -- segment_next --
 -- One number a batch: two writers never touch the same posting row.

@@ -62,13 +62,14 @@ INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO N
 
 -- meta_release --
 -- Under the lock of the vectors, so that nobody is about to add one.
-DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT FROM embedding);
+DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT 1 FROM embedding);
 
 -- session --
 -- Every connection: our schema first, no compilation of small queries, no parallel workers for them, and no planning
--- anew for every long list of keys.
+-- anew for every long list of keys. Where Citus spreads the tables over nodes, it finds the node of a namespace as it plans.
 SET search_path TO semmem, public; SET jit TO off; SET max_parallel_workers_per_gather TO 0; SET TimeZone TO 'UTC';
-SET plan_cache_mode TO force_generic_plan;
+SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
+                                          THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false);
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
 
 -- session_get --

@@ -5,8 +5,8 @@ WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s ORDER BY namespac
 
 -- setting_set --
 -- The last one to set it wins.
-INSERT INTO namespace_setting (namespace, name, value) VALUES (%(namespace)s, %(name)s, %(value)s)
-ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value, changed_at = now();
+INSERT INTO namespace_setting (namespace, name, value, changed_at) VALUES (%(namespace)s, %(name)s, %(value)s, now())
+ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at;
 
 -- setting_unset --
 -- Back to what the program or its file says.

@@ -1,7 +1,9 @@
 -- namespace_take --
 -- Numbers for some memories and parts; the first of them makes the row.
-INSERT INTO namespace (namespace, ords) VALUES (:namespace, :count)
-ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, emptied_at = NULL RETURNING number, ords;
+INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (:namespace, :count, :at, :language)
+ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, changed_at = excluded.changed_at,
+    language = CASE WHEN memories = 0 THEN excluded.language ELSE language END
+RETURNING number, ords;
 
 -- namespace_of --
 -- Number, memories and length of one that holds something.
@@ -14,7 +16,7 @@ SELECT (number << 40) + ords FROM namespace WHERE namespace = :namespace;
 -- namespace_count --
 -- What came, or (negative) went, has a number.
 UPDATE namespace SET memories = memories + :memories, length = length + :length, changes = changes + 1,
-    revision = revision + 1, emptied_at = CASE WHEN memories + :memories = 0 THEN :at END
+    revision = revision + 1, changed_at = :at
 WHERE namespace = :namespace;
 
 -- namespace_revise --
@@ -23,7 +25,7 @@ UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE na
 
 -- namespace_prune --
 -- Nobody still holds a number of a namespace that has been empty for a day.
-DELETE FROM namespace WHERE memories = 0 AND emptied_at < :before;
+DELETE FROM namespace WHERE memories = 0 AND changed_at < :before;
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
@@ -34,6 +36,14 @@ DELETE FROM change WHERE namespace NOT IN (SELECT namespace FROM namespace);
 INSERT INTO change (namespace, number, id, kind, at)
 SELECT n.namespace, n.changes, k.value, :kind, :at FROM namespace AS n CROSS JOIN json_each(:ids) AS k
 WHERE n.namespace = :namespace;
+
+-- language_other --
+-- One that holds what was read in another language: its words have other stems, and would not be found.
+SELECT namespace, language FROM namespace WHERE memories > 0 AND language <> :language ORDER BY namespace LIMIT 1;
+
+-- language_set --
+-- Every memory has been read anew.
+UPDATE namespace SET language = :language WHERE language <> :language;
 
 -- namespaces --
 -- Those that hold memories.

@@ -22,7 +22,8 @@ CREATE TABLE namespace (
     memories      bigint NOT NULL DEFAULT 0,   -- memories and parts that are indexed
     length        bigint NOT NULL DEFAULT 0,   -- their length together, in terms
     dropping      bigint,                      -- the namespace is being dropped, up to this ord
-    emptied_at    timestamptz,                 -- when its last memory went
+    language      text COLLATE "C" NOT NULL DEFAULT 'english', -- whose stems its memories were read with
+    changed_at    timestamptz NOT NULL DEFAULT now(), -- when something came or went last
     created_at    timestamptz NOT NULL DEFAULT now(),
     keep          interval,                    -- room: how long memories are kept
     most_memories bigint,                      -- room: how many it may hold

@@ -19,7 +19,8 @@ CREATE TABLE namespace (
     revision      INTEGER NOT NULL DEFAULT 0,   -- counts each transaction that changed what a recall may read
     memories      INTEGER NOT NULL DEFAULT 0,   -- memories and parts that are indexed
     length        INTEGER NOT NULL DEFAULT 0,   -- their length together, in terms
-    emptied_at    INTEGER,                      -- when its last memory went
+    language      TEXT NOT NULL DEFAULT 'english', -- whose stems its memories were read with
+    changed_at    INTEGER NOT NULL,             -- when something came or went last
     keep          INTEGER,                      -- room: how long memories are kept, in microseconds
     most_memories INTEGER,                      -- room: how many it may hold
     most_bytes    INTEGER                       -- room: and of what size

@@ -1,0 +1,125 @@
+"""A first proof that a store may lie on several nodes: tables distributed by their namespace, one node's answers.
+
+Citus is in no package index: SEMMEM_TEST_CITUS names a program that is called as ``PROGRAM up FOLDER``, which prints a
+URL, and ``PROGRAM down FOLDER``; without it, ``shared/engines/citus/cluster`` beside the checkout is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.stores.postgres.migrate import migrate
+from tests.stores.audit import check
+
+BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
+CLUSTER = Path(os.environ.get("SEMMEM_TEST_CITUS") or BESIDE)
+SPACES = tuple(f"space {n}" for n in range(5))
+QUESTIONS = ("Which owl did Ada Lovelace meet?", "What did Author 2 say of the quay?", '"the quay" at 7')
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not CLUSTER.is_file(), reason="There is no Citus here."),
+]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a store on a coordinator and two workers."""
+    folder = tmp_path_factory.mktemp("citus") / "nodes"
+    for parent in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
+        parent.chmod(0o755)  # the servers run as a user of their own
+    up = subprocess.run([sys.executable, CLUSTER, "up", folder], capture_output=True, text=True, check=True)
+    url = up.stdout.split()[-1]
+    try:
+        migrate(url)
+        distribute(url)
+        yield url
+    finally:
+        subprocess.run([sys.executable, CLUSTER, "down", folder], capture_output=True, check=True)
+
+
+def distribute(url: str) -> None:
+    """Spread every table over the nodes by its namespace, the tables of one namespace together; meta is everywhere."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'").fetchall()
+        connection.execute("SELECT create_reference_table('semmem.meta')")
+        beside = "default"
+        for table in sorted({name for (name,) in names} - {"meta", "migration"}):
+            call = "SELECT create_distributed_table(%s, 'namespace', colocate_with => %s)"
+            connection.execute(call, (f"semmem.{table}", beside))
+            beside = f"semmem.{table}" if beside == "default" else beside
+
+
+def fill(mem: Semmem) -> None:
+    for at, namespace in enumerate(SPACES):
+        items = [
+            {
+                "id": f"m{n}", "text": f"Note {n}: Ada Lovelace met owl {n % 7} near the quay at {n}.",
+                "title": f"Owl {n}" if n % 9 == 0 else None, "author": f"Author {n % 3}", "session": f"s{n % 5}",
+                "position": n, "tags": [f"t{n % 4}"], "metadata": {"n": n}, "created_at": "2026-01-31",
+            }
+            for n in range(30 + 20 * at)
+        ]  # fmt: skip
+        mem.remember_many(items, namespace=namespace)
+        mem.remember("Charles Babbage built the engine near the quay.", id="late", namespace=namespace, title="Engine",
+                     created_at="2026-02-01")  # fmt: skip
+        mem.remember("The whole text is long. " * 120, id="long", namespace=namespace, created_at="2026-02-02")
+        mem.update("m3", namespace=namespace, text="Note 3: Mary Shelley met nobody.")
+
+
+def answers(mem: Semmem) -> list[Any]:
+    """Return what people see of a store, but for its bytes and the times of changes."""
+    out: list[Any] = []
+    for space in SPACES:
+        for question in QUESTIONS:
+            for narrowed in ({}, {"filters": {"tags": ["t1"]}}, {"exclude": ["m9"]}):
+                found = mem.recall(question, namespace=space, **narrowed)
+                assert found.degraded == {}
+                out.append([(hit.memory.id, hit.score, dict(hit.components)) for hit in found] + [found.total])
+        page = mem.list(namespace=space, limit=20)
+        out.append([(m.id, m.text, m.version) for m in page])
+        stats = mem.stats(namespace=space)
+        out.append((stats.memories, stats.parts, stats.concepts, stats.mentions, stats.vectors))
+        out.append([(c.name, c.df) for c in mem.concepts(namespace=space)])
+    both = mem.recall(QUESTIONS[0], namespace=SPACES[:3])
+    out.append([(hit.memory.namespace, hit.memory.id, hit.score) for hit in both])
+    out.append({name: (held.memories, held.vectors, held.vector, held.graph) for name, held in mem.hashes().items()})
+    out.append(str(mem.recall(QUESTIONS[0], namespace=SPACES[1]).explain("m9")))
+    return out
+
+
+def test_three_nodes_give_the_answers_of_one(nodes: str, store_url: str) -> None:
+    with (
+        semmem.connect(store_url, embedder="hashing", pool_size=4) as one,
+        semmem.connect(nodes, embedder="hashing", pool_size=4) as three,
+    ):
+        with psycopg.connect(nodes) as connection:
+            shard = "get_shard_id_for_distribution_column('semmem.memory', n)"
+            placed = f"SELECT count(DISTINCT {shard}) FROM unnest(%s::text[]) AS n"
+            assert connection.execute(placed, (list(SPACES),)).fetchone()[0] > 1  # type: ignore[index]
+        for mem in (one, three):
+            fill(mem)
+        assert answers(three) == answers(one)
+        for mem in (one, three):
+            assert mem.forget("m4", namespace=SPACES[0]) == 1
+            assert mem.forget(namespace=SPACES[1], filters={"sessions": ["s1"]}) == 10
+            assert mem.store.forget_namespace(SPACES[2], dry_run=False) == 72
+            mem.remember("A new beginning.", id="again", namespace=SPACES[2], created_at="2026-03-01")
+            mem.store.change_settings(SPACES[3], {"weights.graph": 0.5}, [])
+            mem.maintain()
+        assert answers(three) == answers(one)
+        assert three.rebuild(extract=True).read == one.rebuild(extract=True).read
+        assert answers(three) == answers(one)
+        check(one)
+        check(three)
