@@ -90,20 +90,17 @@ class HttpSemmem(Semmem):
         """Give the connections back."""
         self._client.close()
 
-    # ------------------------------------------------------------------ verbs whose answers need more than a reading
+    # ---------------------------------------------------------------- verbs that are not one request; see Semmem
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Any:
-        """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
         chosen = "recall" if name is None else string("name", name)
         return HttpSearch(self.ask, chosen, values.sent("namespace", namespace))
 
     def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
-        """Return the search settings that this namespace has of its own, by dotted name, such as ``weights.graph``."""
         found: Mapping[str, Any] = self.ask("settings", {"namespace": namespace})["settings"]
         return found
 
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return the recipe of this namespace, its own settings that made it, and why others of them did not."""
         found = self.ask("settings", {"namespace": namespace})
         return values.recipe_of(found["recipe"]), found["used"], found["unused"]
 
@@ -302,7 +299,9 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 for _name, _route in _BY_VERB.items():
-    if _name not in vars(HttpSemmem):
+    if _name in vars(HttpSemmem):
+        vars(HttpSemmem)[_name].__doc__ = getattr(Semmem, _name).__doc__
+    else:
         setattr(HttpSemmem, _name, _verb(_name, _route))
 for _name in REFUSED:
     if hasattr(Semmem, _name):
