@@ -96,12 +96,15 @@ class Ours:
         self.mem.maintain()
         index = time.perf_counter() - started
         rate = round((size - before) / seconds, 1) if seconds else None
+        parts = self._parts(size)
+        extraction = (size - before) / parts["extraction_per_s"]
         return {
             "stored": size - before,
-            "database_s": round(seconds, 2),
             "memories_per_s": rate,
+            "remember_s": round(seconds, 2),
+            "database_s": round(max(0.0, seconds - extraction), 2),  # what is left without extraction, at its own rate
             "index_s": round(index, 2),
-            **self._parts(size),
+            **parts,
         }
 
     def _parts(self, size: int) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         out.append(_row([name, *cells]))
     out += ["", *dict.fromkeys(f"- {why}" for why in skipped if why)]
     out += ["", "## Ingest, vectors given", "", *_head(["", *head])]
-    for key in ("memories_per_s", "database_s", "index_s", "extraction_per_s", "embedding_per_s"):
+    for key in ("memories_per_s", "remember_s", "database_s", "index_s", "extraction_per_s", "embedding_per_s"):
         out.append(_row([key, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
     for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
         cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
