@@ -51,8 +51,8 @@ def mcp(
     """Serve MCP on standard input and output, for the client that started it; with --http, at an address.
 
     The namespace is the project's: of the client's roots, or of the git repository of the working folder; --namespace
-    fixes another one. At an address, the rules are those of `semmem serve`: other machines need a key. Needs:
-    pip install 'semmem[mcp]'
+    fixes another one. At an address, the rules are those of `semmem serve`: other machines need a key. It needs the
+    extra mcp.
     """
     import importlib.util
 
