@@ -347,3 +347,9 @@ def test_with_dense_and_graph_empty_fusion_returns_exactly_the_lexical_order() -
     order = [f"m{i:03d}" for i in range(100)]
     random.Random(7).shuffle(order)
     assert keys(recall({"lexical": order, "dense": [], "graph": []}, reserve=RESERVED)) == order
+
+
+def test_there_is_no_place_before_the_first() -> None:
+    for place in (0, -1):
+        with pytest.raises(InvalidInput, match="from 1 on"):
+            rank({"a": ["x"]}, weights={"a": 1}, rank_constants={"a": 60}, planned=["a"], reserve={"a": place})

@@ -314,3 +314,26 @@ def test_a_recipe_says_which_fusion() -> None:
 def test_settings_out_of_range_are_refused_with_a_sentence(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         recipe("default", **changes)
+
+
+def test_scored_takes_the_least_score_of_the_first_hundred() -> None:
+    # 110 falling scores: the 100th, 11, is the zero; what stands behind it counts nothing
+    falling = [float(110 - place) for place in range(110)]
+    shares = shares_of("scored", "dense", falling, 110, 60)
+    assert shares[0] == 1.0
+    assert shares[98] == pytest.approx(1 / 99)
+    assert shares[99] == shares[109] == 0.0
+
+
+def test_of_a_few_lexical_memories_the_last_is_no_zero() -> None:
+    assert shares_of("scored", "lexical", [float(15 - place) for place in range(15)], 15, 60)[-1] == pytest.approx(
+        1 / 15
+    )
+    assert shares_of("scored", "lexical", [float(20 - place) for place in range(20)], 20, 60)[-1] == 0.0
+
+
+def test_what_a_list_names_twice_counts_at_its_first_place() -> None:
+    numbers = {"weights": {"dense": 1.0}, "rank_constants": {"dense": 60}, "planned": ["dense"]}
+    found = rank_as("convex", {"dense": ["a", "b", "a"]}, {"dense": [3.0, 2.0, 1.0]}, **numbers)  # type: ignore[arg-type]
+    assert [(one.key, one.ranks) for one in found] == [("a", {"dense": 1}), ("b", {"dense": 2})]
+    assert found[0].score == 1.0

@@ -150,6 +150,11 @@ def test_the_minimum_detectable_effect_by_hand() -> None:
     assert minimum_detectable(np.repeat([1.0, -1.0], 50)) == pytest.approx(0.28157, abs=1e-5)
 
 
+def test_the_spread_is_around_the_mean_and_not_around_zero() -> None:
+    # half gain 1, half nothing: mean .5, s = sqrt(100 * .25 / 99) = .502519; 2.80158 * s / 10 = .140785
+    assert minimum_detectable(np.repeat([1.0, 0.0], 50)) == pytest.approx(0.140785, abs=1e-5)
+
+
 def test_no_difference_at_all_is_not_infinite_precision() -> None:
     # rule of three: s <= sqrt(3/100) = .173205; 2.80158 * .0173205 = .048525
     assert minimum_detectable(np.zeros(100)) == pytest.approx(0.048525, abs=1e-5)

@@ -128,3 +128,5 @@ def test_a_leg_that_may_enter_and_did_not_is_said_to_have_changed_the_order() ->
         "nothing that only graph returned is in the first 10: what changed is the order",
     )
     assert judge(dataclasses.replace(at, entered=1, boost_only=0), GOOD).notes == ()
+    # where it holds for every question it is the verdict, and no note
+    assert judge(dataclasses.replace(at, entered=1, boost_only=40), GOOD).notes == ()
