@@ -16,11 +16,13 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from eval.datasets import DatasetError
 from eval.experiments.provenance import clean
+from eval.reports import tables
 from eval.statistics.verdict import REFUSED, interval
 
 __all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "rounded", "shows"]
@@ -137,11 +139,38 @@ def problems(folder: Path, root: Path, commands: Collection[str]) -> list[str]:
         head = front_matter(text)
         if head.get("status", "").split(" ")[0] not in _STATUSES:
             out.append(f"{path.name} has the status {head.get('status')!r}; use one of {', '.join(_STATUSES)}.")
+        out += [f"{path.name} {said}" for said in _of_tables(text, root)]
         if any(key.startswith("evidence_") for key in head):
             out += [f"{path.name} {said}" for said in _against_evidence(head, text, root, commands)]
     listed = folder / INDEX
     if listed.is_file() and listed.read_text(encoding="utf-8") != index(folder):
         out.append(f"{INDEX} is not the index of the records; write it again with `python -m eval adr --index`.")
+    return out
+
+
+_OTHER = "of another origin"
+_DECIMAL = re.compile(r"\d?\.\d")
+
+
+def _of_tables(text: str, root: Path) -> list[str]:
+    """Return what is wrong with a record's tables: not what its results say, or numbers from nobody knows where."""
+    out = []
+    try:
+        if tables.stale(text, root / "eval" / "results"):
+            out.append("has a table that is not what its results say; see `python -m eval tables`.")
+    except DatasetError as error:
+        out.append(f"has a table that cannot be made: {error}")
+    lines = [line.lstrip() for line in text.splitlines()]
+    for i, line in enumerate(lines):
+        begins = line.startswith("|") and (i == 0 or not lines[i - 1].startswith("|"))
+        if not begins or lines[i - 1] == "-->":
+            continue
+        rows = list(takewhile(lambda row: row.startswith("|"), lines[i:]))
+        said = " ".join(lines[max(0, i - 6) : i])
+        if any(_DECIMAL.search(row) for row in rows) and _OTHER not in said:
+            out.append(
+                f"has a table with numbers of no committed result, and does not say that they are {_OTHER}: {line}"
+            )
     return out
 
 
@@ -161,6 +190,8 @@ def _against_evidence(head: Mapping[str, str], text: str, root: Path, commands: 
     body = text.split("\n---\n", 1)[-1]
     if head["evidence_shows"] not in body:
         out.append(f"does not say {head['evidence_shows']!r} in its text.")
+    if result.get("line", head["evidence_command"]) != head["evidence_command"]:
+        out.append(f"names the command {head['evidence_command']!r}, and its result was made by {result['line']!r}.")
     words = head["evidence_command"].split()
     if words[:3] != ["python", "-m", "eval"] or len(words) < 4 or words[3] not in commands:
         out.append(f"names the command {head['evidence_command']!r}, which does not exist.")

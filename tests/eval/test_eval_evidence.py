@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +20,12 @@ from eval.datasets import Corpus, DatasetError, load
 from eval.experiments import kept_apart
 from eval.experiments.again import differences, manifest
 from eval.experiments.kept_apart import look, plan, record_of, sets
+from eval.experiments.provenance import TUNED_ON, clean
+from eval.reports.adr import front_matter
 from eval.reports.tables import made, number, rewritten, stale
 from tests.eval.small import small
 
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND: Any = typer.main.get_command(app)
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
 
@@ -54,7 +59,10 @@ def results(tmp_path: Path) -> Path:
         comparison("over no edges", paired=paired(0.02, 0.5), control="no edges"),
     ]
     measures = {"x": {"measures": {"headline": {"R@5": 0.5, "R@10": 1.0}}}}
-    (tmp_path / "one.json").write_text(json.dumps({"comparisons": rows, "conditions": measures}), encoding="utf-8")
+    whole = {"schema": 2, "corpus": {"namespaces": 1}, "comparisons": rows, "conditions": measures}
+    (tmp_path / "one.json").write_text(json.dumps(whole), encoding="utf-8")
+    three = {**whole, "schema": 1, "corpus": {"namespaces": 3}}
+    (tmp_path / "three.json").write_text(json.dumps(three), encoding="utf-8")
     return tmp_path
 
 
@@ -79,6 +87,11 @@ def test_a_table_of_differences_is_made_of_a_result_and_bold_is_holms_over_the_t
     named = made(spec + 'rows = { "less b" = "b" }\nless = true\n', results)
     assert named[2:] == ["| less b | **+.005 [-.020, +.010]** |"]
     assert len(made(spec.replace("controls = false", ""), results)) == 10
+
+
+def test_three_conversations_of_an_older_result_have_no_interval_and_no_bold(results: Path) -> None:
+    spec = 'kind = "differences"\nresults = { three = "three" }\nmetrics = ["R@10"]\nrows = { a = "a" }\n'
+    assert made(spec, results)[2:] == ["| a | +.082 |"]
 
 
 def test_the_other_kinds_of_table(results: Path) -> None:
@@ -145,6 +158,94 @@ def test_the_list_of_committed_results_needs_no_data() -> None:
     assert CliRunner().invoke(app, ["evidence", "--data", "nose"]).exit_code == 2
 
 
+def evidence_commands() -> list[Any]:
+    found = []
+    for path in sorted((ROOT / "adr").glob("[0-9]*.md")):
+        head = front_matter(path.read_text(encoding="utf-8"))
+        if "evidence_command" in head:
+            slow = [] if path.name[:4] == "0021" else [pytest.mark.slow]
+            found.append(pytest.param(head, id=path.name[:4], marks=slow))
+    return found
+
+
+@pytest.mark.parametrize("head", evidence_commands())
+def test_the_command_of_a_record_measures_what_the_record_says(
+    head: dict[str, str], store_url: str, tmp_path: Path
+) -> None:
+    words = shlex.split(head["evidence_command"])
+    assert words[:3] == ["python", "-m", "eval"]
+    at = words.index("--data")
+    data = small(tmp_path / "small")
+    given = [*words[3:at], "--data", str(data), *words[at + 2 :]]
+    more = ["--store", store_url, "--embedder", "hashing", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*given, *more, "--metric", head["evidence_metric"]], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    result = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
+    wanted = (head["evidence_comparison"], head["evidence_group"], head["evidence_metric"])
+    assert wanted in {(c["name"], c["group"], c["metric"]) for c in result["comparisons"]}
+
+
+def committed() -> list[Any]:
+    return [pytest.param(path, id=path.stem) for path in sorted((ROOT / "eval" / "results").glob("*.json"))]
+
+
+OF_BEFORE = {
+    "agentnotes_c-default": "the set is kept apart, so it is not measured again for the sake of its form",
+    "locomo3-changes": "measured before conversations were drawn as one; `make evidence` says what differs",
+    "locomo3-ingredients": "measured before conversations were drawn as one; `make evidence` says what differs",
+    "vaswani-changes": "measured before results had a line; `make evidence` says what differs",
+    "vaswani-recipes": "measured before results had a line; `make evidence` says what differs",
+    "musique100-related": "of the names and triples of a language model, which a command line does not say",
+    "robustness": "of python -m eval.robustness",
+}
+"""Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
+
+
+@pytest.mark.parametrize("path", committed())
+def test_a_committed_result_is_made_by_the_command_it_names_at_a_clean_commit(path: Path) -> None:
+    if path.stem in OF_BEFORE:
+        return
+    result = json.loads(path.read_text(encoding="utf-8"))
+    made_by = {m.name: shlex.join(["python", "-m", "eval", *m.words]) for m in manifest()}
+    assert result["line"] == made_by[path.stem]
+    assert clean(result["environment"]["commit"])
+    vectors = result["environment"]["vectors"]
+    assert re.fullmatch(r"[0-9a-f]{64}", vectors["stored sha256"])
+    assert all(clean(commit) for commit in vectors["made at"])
+    assert result["corpus"]["standing"] in ("tuning set", "written for this project, not tuned on")
+    assert result["schema"] == 2
+
+
+def test_every_result_of_the_list_is_committed() -> None:
+    kept = {path.stem for path in (ROOT / "eval" / "results").glob("*.json")}
+    made = {m.name for m in manifest()}
+    assert made <= kept
+    assert kept - made <= set(OF_BEFORE)
+    assert set(OF_BEFORE) <= kept
+
+
+def test_a_record_that_has_numbers_of_a_tuning_set_says_that_it_is_one() -> None:
+    for path in sorted((ROOT / "adr").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        if any(f" {name}" in text for name in TUNED_ON):
+            assert "tuning set" in text, path.name
+        if "agentnotes_c" in text:
+            assert "kept apart" in text or "looked at" in text, path.name
+
+
+def test_the_commands_that_decided_a_record_are_commands() -> None:
+    seen = 0
+    for path in sorted((ROOT / "adr").glob("[0-9]*.md")):
+        said = front_matter(path.read_text(encoding="utf-8")).get("decided_by", "")
+        _, found, rest = said.rpartition("python -m eval ")
+        if found:
+            words = shlex.split(rest)
+            name, chosen, more = COMMAND.resolve_command(COMMAND.make_context("eval", list(words)), list(words))
+            chosen.make_context(name, more)
+            seen += 1
+    assert seen >= 10
+
+
 # --- kept apart -------------------------------------------------------------------------------------------------------
 
 
@@ -154,6 +255,7 @@ def _opened(url: str) -> Iterator[Any]:
         yield mem
 
 
+@pytest.mark.slow
 def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
