@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import semmem
 from semmem.rank_cap.places import ASSUMPTIONS
-from tests.rank_cap.differential import Case, World, ask, contradictions, dropped, run, world
+from tests.rank_cap.differential import CASES, Case, World, ask, contradictions, dropped, run, world
 
+RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
 
 
@@ -29,6 +32,13 @@ def test_three_thousand_random_recalls_contradict_no_class() -> None:
     assert tally.contradictions == []
     assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
     assert tally.without_data > 300
+
+
+def test_the_hundred_thousand_that_were_run_contradict_no_class() -> None:
+    told = json.loads(RESULT.read_text(encoding="utf-8"))
+    assert (told["cases"], told["contradictions"]) == (CASES, [])
+    assert set(told["seen"]) == ALL_SEEN
+    assert all(count > 1_000 for count in told["seen"].values())
 
 
 # ---------------------------------------------------------------------- each assumption, dropped once on purpose
