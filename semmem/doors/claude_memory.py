@@ -7,6 +7,7 @@ tool describes: https://docs.claude.com/en/docs/agents-and-tools/tool-use/memory
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import Conflict, InvalidInput, MissingExtra, NotFound, SemmemError
@@ -151,21 +152,32 @@ class MemoryFiles:
         moved = [memory] if memory is not None else self._below(old)
         if not moved:
             raise NotFound(f"The path {old} does not exist")
-        self._memory.remember_many(
-            [
-                {"id": new + one.id[len(old) :], "text": one.text, "metadata": one.metadata, "source": one.source,
-                 "created_at": one.created_at}
-                for one in moved
-            ],
-            namespace=self.namespace,
-        )  # fmt: skip
         for one in moved:
-            self._memory.forget(one.id, namespace=self.namespace)
+            self._move(one, new + one.id[len(old) :])
         return f"Successfully renamed {old} to {new}"
+
+    def _move(self, file: Memory, path: str) -> None:
+        """Write a file at its new path, as it is, and forget the old one; an edit that came between is moved too."""
+        self._memory.remember(file.text, id=path, **_fields(file, self.namespace))
+        for _ in range(_TRIES):
+            now = self._find(file.id)
+            if now is None:
+                return
+            if now.version == file.version:
+                self._memory.forget(file.id, namespace=self.namespace)
+                return
+            file = now
+            self._memory.update(path, namespace=self.namespace, text=file.text, metadata=file.metadata)
+        raise Conflict(
+            f"The file {file.id} is being edited by others; it is at both paths now.",
+            names=frozenset({(self.namespace, file.id)}),
+        )
 
     def clear(self) -> str:
         """Delete every file."""
-        self._memory.forget(namespace=self.namespace, everything=True)
+        for one in self._below(ROOT):
+            with suppress(NotFound):
+                self._memory.forget(one.id, namespace=self.namespace)
         return "All memory cleared"
 
     def _find(self, path: str) -> Memory | None:
@@ -230,6 +242,15 @@ def _checked(path: str, *, file: bool = False) -> str:
     if file and where == ROOT:
         raise InvalidInput(f"{ROOT} is the folder of all files; name a file in it.")
     return where
+
+
+def _fields(file: Memory, namespace: str) -> dict[str, Any]:
+    """Return what ``remember`` takes of a file beside its text and its path."""
+    return {
+        "namespace": namespace, "title": file.title, "author": file.author, "session": file.session,
+        "position": file.position, "source": file.source, "tags": file.tags, "metadata": file.metadata,
+        "importance": file.importance, "created_at": file.created_at,
+    }  # fmt: skip
 
 
 def _range(given: list[int] | None, lines: int) -> tuple[int, int]:

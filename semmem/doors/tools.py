@@ -66,11 +66,11 @@ def run_call(
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
         if not isinstance(given, dict):
             raise InvalidInput(f"The arguments of {name} must be an object, not {type(given).__name__}.")
-    except json.JSONDecodeError as error:
-        wrong = answer_error(InvalidInput(f"The arguments of {name} are not JSON: {error}."))
-        return wrong.text, True
     except (InvalidInput, NotFound) as error:
         return answer_error(error).text, True
+    except (ValueError, TypeError, RecursionError) as error:
+        wrong = answer_error(InvalidInput(f"The arguments of {name} are not JSON: {error}."))
+        return wrong.text, True
     scope = Scope(namespace, (namespace,), "the program that runs the call")
     answer = answer_call(tool, lambda: Call(memory, given, scope, Agent(agent)), given)
     return answer.text, answer.failed

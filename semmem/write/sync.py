@@ -105,6 +105,11 @@ def bring_in(
     check_batches(batch_size, on_error)
     if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
         raise InvalidInput(f"bring_in takes a list or a stream of items, not one {type(items).__name__}.")
+    for name, value in (("replace", replace_changed), ("overwrite", overwrite), ("prune", prune)):
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was stored.")
+    if isinstance(keep, str):
+        raise InvalidInput("keep must be a list of ids, not one string; nothing was stored.")
     if (replace_changed or prune) and not owned:
         raise InvalidInput("Say with owned which memories are the source's; only these may be replaced or pruned.")
     started = time.monotonic()

@@ -149,3 +149,27 @@ def test_the_class_of_anthropics_own_runner_gives_the_same_answers(mem: semmem.S
         tool.call({"command": "view", "path": "/memories/no.md"})
     assert tool.clear_all_memory() == "All memory cleared"
     assert list(mem.list(namespace="claude")) == []
+
+
+def test_a_file_that_is_renamed_keeps_all_that_it_had(files: MemoryFiles, mem: semmem.Semmem) -> None:
+    mem.remember("One.", id="/memories/a.md", namespace="claude", title="A", tags=["t"], importance=0.9, author="ana")
+    files.rename("/memories/a.md", "/memories/b.md")
+    moved = mem.get("/memories/b.md", namespace="claude")
+    assert (moved.title, moved.tags, moved.importance, moved.author) == ("A", ("t",), 0.9, "ana")
+
+
+def test_an_edit_that_comes_while_a_file_is_renamed_is_moved_too(files: MemoryFiles, mem: semmem.Semmem) -> None:
+    files.create("/memories/a.md", "old")
+    file = mem.get("/memories/a.md", namespace="claude")
+    files.str_replace("/memories/a.md", "old", "new")
+    files._move(file, "/memories/b.md")  # as a rename does that has read it before the edit
+    assert [(one.id, one.text) for one in mem.list(namespace="claude")] == [("/memories/b.md", "new")]
+
+
+def test_clearing_takes_the_files_and_nothing_else(files: MemoryFiles, mem: semmem.Semmem) -> None:
+    files.create("/memories/a.md", "One.")
+    mem.remember("No file.", id="x", namespace="claude")
+    mem.configure(namespace="claude", exact_bonus=0.5)
+    files.clear()
+    assert [one.id for one in mem.list(namespace="claude")] == ["x"]
+    assert dict(mem.settings_of(namespace="claude")) == {"exact_bonus": 0.5}

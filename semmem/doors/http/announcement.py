@@ -58,8 +58,22 @@ def server_of(store: str) -> str | None:
             return None
     except (InvalidInput, OSError):
         return None
-    address = _note(file).get("url")
+    note = _note(file)
+    address = note.get("url")
+    if not _lives(note.get("process")):  # killed, and somebody else may have taken the port since
+        return None
     return address if isinstance(address, str) and is_loopback(urlsplit(address).hostname or "") else None
+
+
+def _lives(process: object) -> bool:
+    """Return whether that process of this user runs."""
+    if isinstance(process, bool) or not isinstance(process, int) or process < 1:
+        return False
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _file(store: str) -> Path:

@@ -137,6 +137,8 @@ class Service:
         return await self.workers.run(partial(answer_of, route, value, arguments, key))
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
+        if key is not None and route.right == "write" and key.right != "write":
+            authorise(key, route.right, [])  # before it takes a thread, which it would keep while nothing comes
         items = Items(request, self.limits, key)
         once = request.headers.get("idempotency-key")
 

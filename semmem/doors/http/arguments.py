@@ -23,7 +23,17 @@ from semmem.doors.http.limits import Limits, TooLarge
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
 
-__all__ = ["ARGUMENTS", "FILTERS", "MEMORY", "arguments_of", "parsed", "read_arguments", "read_body", "spread"]
+__all__ = [
+    "ARGUMENTS",
+    "FILTERS",
+    "MEMORY",
+    "arguments_of",
+    "check_names",
+    "parsed",
+    "read_arguments",
+    "read_body",
+    "spread",
+]
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -146,7 +156,7 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
         given |= members
     if twice := next((name for name in given if name in found), None):
         raise InvalidInput(f"{twice!r} stands in the path of the URL; leave it out of the arguments.")
-    _check_names(route, given)
+    check_names(route, given)
     found |= given
     if "recipe" in found and "recipe" in arguments_of(route):
         found["recipe"] = plan_of(found["recipe"], base)
@@ -163,7 +173,11 @@ _SAID_BY_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
 """Switches that the facade refuses itself, with what was not done."""
 
 
-def _check_names(route: Route, given: Mapping[str, Any]) -> None:
+def check_names(route: Route, given: Mapping[str, Any], *, whole: bool = True) -> None:
+    """Raise InvalidInput for an argument that the route does not take, or one that it needs and has not got.
+
+    ``whole=False`` is for arguments that are not all: none is missed.
+    """
     known = arguments_of(route)
     for name, value in given.items():
         switch = name in known and ARGUMENTS.get(name, ({}, ""))[0] is _TRUTH
@@ -176,6 +190,8 @@ def _check_names(route: Route, given: Mapping[str, Any]) -> None:
         return
     if wrong := [name for name in given if name not in known]:
         raise InvalidInput(f"{route.name} has no argument {shown(wrong[0])}; it takes {', '.join(known) or 'none'}.")
+    if not whole:
+        return
     needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     in_path = [name for name in needed if f"{{{name}}}" in route.path]
     if missing := next((name for name in needed if name not in given and name not in in_path), None):
@@ -247,9 +263,11 @@ def _no_number(name: str) -> Any:
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the body of a request. Raises TooLarge, and LimitExceeded for one that does not come in time."""
     pieces: list[bytes] = []
+    size = 0
     async for piece in read_pieces(request, limits):
         pieces.append(piece)
-        if sum(map(len, pieces)) > limits.body_bytes:
+        size += len(piece)
+        if size > limits.body_bytes:
             raise TooLarge(f"The body has more than {limits.body_bytes:,} bytes; send less at a time.")
     return b"".join(pieces)
 

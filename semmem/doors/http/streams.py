@@ -15,12 +15,12 @@ from starlette.types import Receive, Scope, Send
 
 from semmem.client.routes import Route
 from semmem.doors.http.answers import LINES
-from semmem.doors.http.arguments import arguments_of, read_pieces
+from semmem.doors.http.arguments import check_names, read_pieces
 from semmem.doors.http.keys import Key, authorise
 from semmem.doors.http.limits import Limits, TooLarge, Workers
 from semmem.doors.http.problems import as_bytes, problem
 from semmem.doors.http.replays import id_for
-from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.errors import LimitExceeded
 from semmem.model.plain import plain
 
 __all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
@@ -56,9 +56,7 @@ class Items:
         first = next(self._items, None)
         if isinstance(first, Mapping) and set(first) == {"arguments"} and isinstance(first["arguments"], dict):
             given: dict[str, Any] = first["arguments"]
-            known = arguments_of(route)
-            if wrong := next((name for name in given if name not in known), None):
-                raise InvalidInput(f"{route.name} has no argument {wrong!r}; it takes {', '.join(known)}.")
+            check_names(route, given, whole=False)
             return given
         if first is not None:
             self._items = chain([first], self._items)

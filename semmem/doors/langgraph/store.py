@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from semmem.doors.langgraph.items import (
     searched_item,
     within,
 )  # fmt: skip
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.recipe import Recipe
 from semmem.model.types import Memory
 
@@ -125,7 +125,7 @@ class SemmemStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer operations in their order. Reads see what was there before the writes of the batch; the last put of a
-        key counts, and all puts are one transaction."""
+        key counts. All puts are one transaction, and the deletes follow it: where a put is refused, nothing is done."""
         results: list[Result] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
         for op in ops:
@@ -153,9 +153,18 @@ class SemmemStore(BaseStore):
         now, gone = datetime.now(UTC), 0
         for record in self._records(within(RECORD)):
             if expired(record, now):
-                gone += 1
-                self._delete(record.id)
+                gone += self._sweep(record)
         return gone
+
+    def _sweep(self, record: Memory) -> int:
+        """Delete an item whose time is over, unless it was put anew meanwhile; return how many."""
+        still = {"metadata": {"expires": record.metadata["expires"]}}
+        try:
+            self.memory.forget(record.id, namespace=self.namespace, filters=still)
+        except NotFound:
+            return 0
+        self._delete(record.id)
+        return 1
 
     def _get(self, op: GetOp) -> Item | None:
         try:
@@ -217,7 +226,11 @@ class SemmemStore(BaseStore):
             limit = min(_MOST, 2 * limit)
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Memory]:
-        return {memory.id: memory for memory in self.memory.store.get(self.namespace, ids)} if ids else {}
+        found: dict[str, Memory] = {}
+        for id in ids:
+            with suppress(NotFound):
+                found[id] = self.memory.get(id, namespace=self.namespace)
+        return found
 
     def _records(self, filters: Mapping[str, Any]) -> Iterator[Memory]:
         cursor = None
@@ -232,11 +245,12 @@ class SemmemStore(BaseStore):
         default = (self.ttl_config or {}).get("default_ttl")
         items: list[dict[str, Any]] = []
         fewer: list[tuple[str, int]] = []
+        gone: list[str] = []
         kept = self._by_id([record_id(tuple(op.namespace), op.key) for op in ops])
         for op in ops:
             id = record_id(tuple(op.namespace), op.key)
             if op.value is None:
-                self._delete(id)
+                gone.append(id)
                 continue
             made = memories_of(op, self._fields, op.ttl if op.ttl is not None else default, now)
             items += made
@@ -249,8 +263,8 @@ class SemmemStore(BaseStore):
             )  # fmt: skip
             if done.rejected:
                 raise InvalidInput(f"{done.rejected[0].reason}")
-        for id, number in fewer:
-            self._delete(f"{id}/{number}")
+        for id in (*gone, *(f"{id}/{number}" for id, number in fewer)):
+            self._delete(id)
 
     def _delete(self, id: str) -> None:
         """Delete a record with its texts, or one text."""
@@ -272,8 +286,10 @@ class SemmemStore(BaseStore):
         for record in records:
             if (metadata := refreshed(record, now)) is not None:
                 try:
-                    self.memory.update(record.id, namespace=self.namespace, metadata=metadata)
-                except NotFound:  # deleted since it was read
+                    self.memory.update(
+                        record.id, namespace=self.namespace, metadata=metadata, expected_version=record.version
+                    )
+                except (NotFound, Conflict):  # deleted since it was read, or put anew, with a time of its own
                     continue
 
     def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:

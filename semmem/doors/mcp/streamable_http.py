@@ -59,7 +59,7 @@ class HttpServer:
         )
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
-                Guarded(app, guard, keys),
+                Guarded(app, guard, keys, wants_key=bool(keys)),
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -17,6 +17,7 @@ import semmem
 from semmem.doors.coding_agents.context_block import context_block, tokens
 from semmem.doors.coding_agents.hook import BUDGET, quick
 from semmem.doors.coding_agents.transcript import turns
+from semmem.doors.http import announcement
 from semmem.doors.http.announcement import announced, server_of, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
@@ -382,3 +383,13 @@ def test_with_detach_the_client_goes_on_and_the_turns_are_stored_behind_it(
                 return
             time.sleep(0.1)
     pytest.fail("the turns were not stored")
+
+
+def test_the_address_of_a_server_that_was_killed_is_not_asked(url: str) -> None:
+    program = subprocess.Popen([sys.executable, "-c", ""])
+    program.wait()
+    with announced("http://127.0.0.1:8765", url):
+        assert server_of(store_name(url)) == "http://127.0.0.1:8765"
+        file = announcement._file(store_name(url))
+        file.write_text(json.dumps({"url": "http://127.0.0.1:8765", "process": program.pid}), encoding="utf-8")
+        assert server_of(store_name(url)) is None

@@ -68,6 +68,10 @@ def test_items_of_a_source_are_brought_in_replaced_and_pruned(http: httpx.Client
     assert post(http, changed, path="/v1/bring-in", **params).json()["remembered"] == 1
     wrong = post(http, {"arguments": {"colour": "red"}}, changed, path="/v1/bring-in")
     assert problem(wrong) == (422, "InvalidInput")
+    for switch in ({"prune": "false"}, {"keep": "key"}, {"replace": 1}):
+        wrong = post(http, {"arguments": {**owned, **switch}}, changed, path="/v1/bring-in")
+        assert problem(wrong) == (422, "InvalidInput")
+    assert mem.get("key").text == "The key is blue."
 
 
 @pytest.mark.parametrize("kind", ["application/x-ndjson; charset=utf-8", "APPLICATION/X-NDJSON"])

@@ -223,3 +223,31 @@ def test_what_cannot_be_stored_is_refused_and_the_batch_with_it(items: SemmemSto
     with pytest.raises(semmem.InvalidInput, match="not str"):
         items.batch(["x"])  # type: ignore[list-item]
     assert items.search(()) == []
+
+
+def test_a_read_that_renews_an_item_does_not_write_an_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+        items.put(("t",), "k", {"v": "old"})
+        (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
+        items.put(("t",), "k", {"v": "new"})
+        items._refresh([record])  # as a get does that has read it before the put
+        assert items.get(("t",), "k").value == {"v": "new"}  # type: ignore[union-attr]
+
+
+def test_an_item_that_was_put_anew_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "datetime", Clock)
+    Clock.at = datetime(2026, 5, 1, tzinfo=UTC)
+    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+        items.put(("t",), "k", {"v": "ferry"})
+        (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
+        Clock.at += timedelta(minutes=11)
+        items.put(("t",), "k", {"v": "boat"})
+        assert items._sweep(record) == 0  # as a sweep does that has read it before the put
+        assert [item.value for item in items.search((), query="boat")] == [{"v": "boat"}]
+
+
+def test_a_batch_whose_put_is_refused_deletes_nothing(items: SemmemStore) -> None:
+    items.put(("a",), "k", {"x": 1})
+    with pytest.raises(semmem.SemmemError):
+        items.batch([PutOp(("a",), "k", None), PutOp(("a",), "bad", {"x": "a\0b"})])
+    assert items.get(("a",), "k") is not None

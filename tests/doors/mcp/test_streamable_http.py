@@ -118,6 +118,8 @@ def test_where_there_is_a_key_every_request_needs_one(tmp_path: Path, keys: Keys
         assert posted(server.url)[1]["class"] == "KeyRequired"
         assert posted(server.url, Authorization="Bearer semmem_00000000_x")[0] == 401
         assert posted(server.url, Authorization=f"Bearer {text}")[0] == 200
+        keys.remove("ada")
+        assert posted(server.url)[1]["class"] == "KeyRequired"  # the last key gone opens the server to nobody
 
 
 def test_an_address_that_others_reach_needs_a_key(keys: Keys) -> None:
