@@ -281,6 +281,8 @@ class Semmem(Keeping):
             if everything
             else self.store.forget(where, id, chosen, dry_run=dry_run)
         )
+        if hard and not dry_run:  # before what was not found: a scrub that failed is made up for by the same call
+            self.store.scrub()
         if id is not None and count == 0 and chosen and self.store.payload_hashes([(namespace, id)]):
             raise NotFound(
                 f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
@@ -289,8 +291,6 @@ class Semmem(Keeping):
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
         if count and not dry_run:
             self._upkeep.forgotten(namespace)
-        if hard and not dry_run:
-            self.store.scrub()
         return count
 
     def stats(self, *, namespace: str | None = None) -> Stats:

@@ -26,6 +26,8 @@ from semmem.rank_cap.score_classes import score_reach
 __all__ = ["reach", "reach_in", "reach_of"]
 
 _DEEPEST = 10_000
+_MOST = 2_000
+"""The largest cut-off: exact fractions of more terms take long, and a recall returns 1,000 memories at most."""
 
 
 def reach(
@@ -52,6 +54,8 @@ def reach(
     if not isinstance(recipe, Recipe):
         recipe = find_recipe(recipe)
     _whole("The cut-off k", k)
+    if k > _MOST:
+        raise InvalidInput(f"The cut-off k must be at most {_MOST}, not {k!r}; a recall returns at most 1000 memories.")
     if (scope_size is not None and scope_size < 0) or any(n < 0 for n in (base_sizes or {}).values()):
         raise InvalidInput("Sizes of a scope or a leg must be 0 or more.")
     recipe = deep_enough(recipe, k) if deepened else recipe

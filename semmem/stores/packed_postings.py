@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.errors import StoreError
 from semmem.model.exchange import Extraction, Kind
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "POSTING",
     "WEIGHT_UNIT",
     "Segment",
+    "check_ord",
     "forward_entries",
     "invert",
     "join_groups",
@@ -201,3 +203,12 @@ def invert(
         if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
             name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
         yield Segment(key, kind, n, about, low, high, name, raw[start * width : end * width])
+
+
+def check_ord(namespace: str, ord: int) -> None:
+    """Raise StoreError for a number that a posting cannot hold: a namespace has given all of its numbers out."""
+    if ord >= 1 << 32:
+        raise StoreError(
+            f"The namespace {namespace!r} has given out all of its 4,294,967,295 numbers; export it, and import it "
+            "into another one."
+        )

@@ -413,6 +413,8 @@ def test_bare_numbers_are_checked() -> None:
         reach_of((1, 1, 0.35), (60, 60), 10)
     with pytest.raises(InvalidInput, match="The weight of dense must be 0 or more, not -1"):
         reach_of((1, -1), (60, 60), 10)
+    with pytest.raises(InvalidInput, match="The cut-off k must be at most 2000, not 2001"):
+        reach("seed", 2_001)
     with pytest.raises(InvalidInput, match="The cut-off k must be 1 or more, not 0"):
         reach(RECIPES["seed"], 0)
     assert list(reach_of((1, 1, 1, 1), (60, 60, 60, 60), 10).regimes["any"].legs) == [*LEGS, "leg4"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.stores.packed_postings import check_ord
 from semmem.stores.postgres import forget
 from tests.stores.audit import check, sql
 from tests.stores.filled import fill
@@ -148,6 +151,72 @@ def test_a_drop_that_was_interrupted_is_gone_on_with_by_maintain(
         assert sql(mem, "SELECT dropping, memories FROM namespace") == [(None, 1)]
         assert mem.recall("owl", namespace="n")[0].id == "new"
         check(mem)
+
+
+def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def power_cut(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    items = [{"text": f"Ada Lovelace met owl {n}.", "id": str(n)} for n in range(30)]
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember_many(items, namespace="n")
+        with monkeypatch.context() as patched:
+            patched.setattr(forget, "DROP_STEPS", (power_cut,))
+            with pytest.raises(KeyboardInterrupt):
+                mem.store.forget_namespace("n", dry_run=False)
+        assert mem.bring_in(items, namespace="n").remembered == 30  # nobody is told that what goes is there already
+        mem.maintain()
+        assert mem.stats(namespace="n").memories == 30
+        check(mem)
+
+
+def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.stores.sqlite import write
+
+    def power_cut(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+        mem.remember_many([{"text": f"Owl {n}."} for n in range(10)], namespace="n")
+        mem.configure(namespace="n", exact_bonus=0.5)
+        with monkeypatch.context() as patched:
+            patched.setattr(write, "drop", power_cut)
+            with pytest.raises(KeyboardInterrupt):
+                mem.forget(namespace="n", everything=True)
+        assert (mem.stats(namespace="n").memories, dict(mem.settings_of(namespace="n"))) == (10, {"exact_bonus": 0.5})
+        assert mem.forget(namespace="n", everything=True) == 10
+
+
+def test_a_scrub_that_failed_is_made_up_for_by_the_same_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+        mem.remember("Zyxephone met Zyxarchos.", id="a")
+        with monkeypatch.context() as patched:
+            patched.setattr(mem.store, "scrub", lambda: (_ for _ in ()).throw(semmem.StoreUnavailable("Busy.")))
+            with pytest.raises(semmem.StoreUnavailable):
+                mem.forget("a", hard=True)
+        with pytest.raises(semmem.NotFound):
+            mem.forget("a", hard=True)
+    assert b"Zyxephone" not in (tmp_path / "notes.db").read_bytes()
+
+
+def test_a_number_that_no_posting_holds_is_refused() -> None:
+    check_ord("n", (1 << 32) - 1)
+    with pytest.raises(semmem.StoreError, match="'n' has given out all of its 4,294,967,295 numbers"):
+        check_ord("n", 1 << 32)
+
+
+def test_the_last_number_of_a_namespace_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    with semmem.connect(f"sqlite:{file}") as mem:
+        mem.remember("First banana.", id="a", namespace="n")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE namespace SET ords = 4294967295")
+    with semmem.connect(f"sqlite:{file}") as mem:
+        with pytest.raises(semmem.StoreError, match="all of its 4,294,967,295 numbers"):
+            mem.remember("Second banana.", id="b", namespace="n")
+        assert [one.id for one in mem.list(namespace="n")] == ["a"]
 
 
 # ---------------------------------------------------------------------- bytes in the files

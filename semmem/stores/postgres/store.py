@@ -101,12 +101,23 @@ class PostgresStore(Pooled):
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
-        return self.run(lambda c: write.payloads(c, names))
+        found = self.run(lambda c: write.payloads(c, names))
+        return self.payload_hashes(names) if found and self._finish_drops(names) else found
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
-        rows = (row for _, found in self.named("memory_stored", names) for row in found)
+        rows = [row for _, found in self.named("memory_stored", names) for row in found]
+        if rows and self._finish_drops(names):
+            return self.stored_memories(names)
         return {(row[0], row[1]): Stored(memory_of(row[:-1]), bytes(row[-1])) for row in rows}
+
+    def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
+        """Go on with a drop that a crash has interrupted, so that nobody is told that what goes is stored already."""
+        asked = {namespace for namespace, _ in names}
+        unfinished = [(n, upto) for n, upto in self.rows("drop_unfinished", {}) if n in asked]
+        for namespace, upto in unfinished:
+            self._drop(namespace, upto)
+        return bool(unfinished)
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments.

@@ -17,7 +17,7 @@ from psycopg.errors import SerializationFailure
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row, Written
 from semmem.model.types import Memory
-from semmem.stores.packed_postings import FORWARD
+from semmem.stores.packed_postings import FORWARD, check_ord
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
@@ -93,6 +93,7 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     for namespace, size in sorted(count.items()):
         last = connection.execute(_SQL["ords_take"], {**asked, "namespace": namespace, "count": size}).fetchone()[0]
         taken[namespace] = last - size
+        check_ord(namespace, last)
     return taken
 
 

@@ -121,10 +121,14 @@ class SqliteStore(Filed):
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True)
-        memories, upto = self._writing(lambda c: write.begin_drop(c, namespace))
-        while self._writing(lambda c: write.drop(c, namespace, upto)):
-            pass
-        return memories
+
+        def all_of_it(connection: Any) -> int:  # one transaction: a file has one writer, and a crash leaves no half
+            memories, upto = write.begin_drop(connection, namespace)
+            while write.drop(connection, namespace, upto):
+                pass
+            return memories
+
+        return self._writing(all_of_it)
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
         """Let memories match what was found in them anew; return how many were changed."""

@@ -17,6 +17,7 @@ from typing import Any
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters
+from semmem.stores.packed_postings import check_ord
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import author_key
 
@@ -140,6 +141,7 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, t
             "language": rows[0].language,
         }
         number, last = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
+        check_ord(namespace, last)
         taken[namespace] = number, iter(range(last - size + 1, last + 1))
     return taken
 

@@ -35,7 +35,7 @@ CREATE TABLE memory (
     id           text COLLATE "C" NOT NULL,
     part         integer NOT NULL DEFAULT 0,   -- 0 the whole memory, 1.. the parts of a long one
     parts        integer NOT NULL DEFAULT 0,   -- above 0: split, so only its parts are indexed
-    ord          bigint NOT NULL,              -- its number in the namespace, below 2^32 for the packed postings
+    ord          bigint NOT NULL CHECK (ord < 4294967296), -- its number in the namespace, for the packed postings
     text         text NOT NULL,
     title        text,
     author       text,
@@ -63,6 +63,8 @@ CREATE TABLE memory (
     accessed_at  timestamptz,                  -- room: when it was returned last
     PRIMARY KEY (namespace, id, part)
 );
+-- The planner asks for no statistics of texts, and samples of them would outlive what is forgotten.
+ALTER TABLE memory ALTER text SET STATISTICS 0, ALTER title SET STATISTICS 0, ALTER source SET STATISTICS 0;
 CREATE UNIQUE INDEX memory_by_ord ON memory (namespace, ord);
 CREATE INDEX memory_by_time ON memory (namespace, created_at, id);
 -- A session is in the order of its positions, where they are given; what has none follows, by time.
@@ -111,6 +113,7 @@ CREATE TABLE posting (
     lone      boolean NOT NULL,              -- the only entry of its key, so it ties no two memories
     PRIMARY KEY (namespace, key, segment)
 );
+ALTER TABLE posting ALTER name SET STATISTICS 0;
 CREATE INDEX posting_shared ON posting (namespace, key) WHERE NOT lone;
 CREATE INDEX posting_by_segment ON posting (namespace, segment) WHERE NOT lone;
 ALTER TABLE posting ALTER entries SET STORAGE EXTERNAL;
