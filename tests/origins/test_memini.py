@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from semmem.fusion import fuse as fuse_by_leg
-from semmem.list_fusion import ALPHA, Entry, dedup, fuse, fuse_scores, rerank
+from semmem.list_fusion import ALPHA, Entry, composite_terms, dedup, fuse, fuse_scores, rerank
 from semmem.model.recipe import RECIPES
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -126,3 +126,12 @@ def test_6_equal_composites_keep_their_order_and_the_time_is_an_argument() -> No
     later = rerank(results, NOW + timedelta(days=60))
     # .8 + .05 x 1/4 + .15 x .5 = .8875 two half-lives later
     assert [e.score for e in later] == [pytest.approx(0.8875)] * 2
+
+
+def test_what_lies_outside_its_range_counts_as_its_end() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    (terms,) = composite_terms([1.0], [now + timedelta(days=300)], [7.0], now, (0.0, 1.0, 1.0))
+    # an access to come is one of now, and importance is at most 1
+    assert terms == {"relevance": 0.0, "recency": 1.0, "importance": 1.0}
+    (terms,) = composite_terms([1.0], [now], [-7.0], now, (0.0, 1.0, 1.0))
+    assert terms["importance"] == 0.0

@@ -58,3 +58,9 @@ def test_22_only_the_order_of_each_list_counts_so_lists_of_any_search_mix() -> N
     # b: 1/62 + 1/61 + 1/61; c: 1/62 + 1/61; a: 1/61
     assert order == ["b", "c", "a"]
     assert [row["id"] for row in fuse_rows(scaled, id_key="id")] == order
+
+
+def test_a_row_that_a_list_names_twice_counts_once_and_none_is_wanted_of_nothing() -> None:
+    (row,) = fuse_rows([[{"id": 1}, {"id": 1}]], id_key="id")
+    assert row["rrf_score"] == 1 / 61
+    assert fuse_rows([[{"id": 1}]], k=0, id_key="id") == []
