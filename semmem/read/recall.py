@@ -148,6 +148,7 @@ class Recaller:
             work[_LAST] = partial(prepare, question, scope, recipe)
         found = self._asking.ask(work, recipe, degraded, timings)
         prepared = {"prepared": found.pop(_LAST)} if _LAST in found else {}
+        degraded |= {part: why for ranking in found.values() for part, why in ranking.degraded.items()}
         read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
         heads = self._heads(scope, found.values(), {}, read)
         rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
@@ -157,6 +158,7 @@ class Recaller:
             seeded = replace(question, heads=dict(rankings), narrowed=each)
             last = {_LAST: partial(self._search, _LAST, seeded, scope, recipe, **prepared)}
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
+                degraded |= ranking.degraded
                 regime = ranking.regime or regime
                 heads = self._heads(scope, [ranking], heads, read)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
