@@ -322,7 +322,12 @@ def migrate(connection: sqlite3.Connection, place: str) -> int:
     """
     known = migrations("sqlite")
     newest = known[-1][0]
-    if (number := _number(connection, place, newest)) == newest:
+    connection.execute("BEGIN")  # one look: between two, another process may make the file ours
+    try:
+        number = _number(connection, place, newest)
+    finally:
+        connection.execute("ROLLBACK")
+    if number == newest:
         return number
     sql = statements("sqlite")
     connection.execute("BEGIN IMMEDIATE")

@@ -650,3 +650,16 @@ def test_an_error_is_one_sentence_with_the_exit_code_of_its_class(
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "no SQLite database" in err
+
+
+def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    """One makes the tables while another looks whose file it is: eight in sixty such looks once saw a stranger's."""
+
+    def remember(file: Path, number: int) -> str:
+        with semmem.connect(f"sqlite:{file}", embedder="none") as mem:
+            return mem.remember(f"Note {number}.", id=str(number)).id
+
+    with ThreadPoolExecutor(6) as threads:
+        for turn in range(25):
+            opened = [threads.submit(remember, tmp_path / f"{turn}.db", number) for number in range(6)]
+            assert [one.result() for one in opened] == ["0", "1", "2", "3", "4", "5"]
