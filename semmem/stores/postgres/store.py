@@ -102,7 +102,9 @@ class PostgresStore(Pooled):
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
         found = self.run(lambda c: write.payloads(c, names))
-        return self.payload_hashes(names) if found and self._finish_drops(names) else found
+        if any(goes for _, goes in found.values()) and self._finish_drops(names):
+            return self.payload_hashes(names)
+        return {name: payload for name, (payload, _) in found.items()}
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""

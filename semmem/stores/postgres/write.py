@@ -178,18 +178,19 @@ def _take_place(
     return same, replaces.keys() - same, removed, went
 
 
-def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
-    """Return the hash of what was given for each (namespace, id) that is stored."""
+def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
+    """Return, for each (namespace, id) that is stored, the hash of what was given and whether a drop will take it."""
     asked = by_namespace(names)
     sent = [(n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i})) for n, i in asked.items()]
-    return {(namespace, id): bytes(payload) for namespace, cursor in sent for id, payload in cursor.fetchall()}
+    rows = ((namespace, row) for namespace, cursor in sent for row in cursor.fetchall())
+    return {(namespace, id): (bytes(payload), goes) for namespace, (id, payload, goes) in rows}
 
 
 def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     if not rows:
         return set(), set()
     names = [r.name for r in rows]
-    stored = payloads(connection, names)
+    stored = {name: payload for name, (payload, _) in payloads(connection, names).items()}
     if len(stored) < len(rows):  # forgotten after our insert had found it: nothing is wrong, so try again
         raise SerializationFailure("A memory was forgotten while it was remembered again.")
     same = {r.name for r in rows if stored[r.name] == r.payload}

@@ -18,8 +18,9 @@ ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
 -- memory_payloads --
--- To tell "the same again" from a conflict.
-SELECT id, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+-- To tell "the same again" from a conflict; and whether an interrupted drop is still to take it.
+SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_written --
 -- What a lost connection may have committed: memories and their parts.
