@@ -35,7 +35,7 @@ from semmem.doors.langgraph.items import (
     searched_item,
     within,
 )  # fmt: skip
-from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.recipe import Recipe
 from semmem.model.types import Memory
 
@@ -226,6 +226,11 @@ class SemmemStore(BaseStore):
             limit = min(_MOST, 2 * limit)
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """Return the memories of ``ids`` that exist: by one question to a store, one by one from a server."""
+        if not ids:
+            return {}
+        with suppress(LocalOnly):
+            return {memory.id: memory for memory in self.memory.store.get(self.namespace, ids)}
         found: dict[str, Memory] = {}
         for id in ids:
             with suppress(NotFound):

@@ -109,9 +109,9 @@ class PostgresStore(Pooled):
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
         rows = [row for _, found in self.named("memory_stored", names) for row in found]
-        if rows and self._finish_drops(names):
+        if any(goes for *_, goes in rows) and self._finish_drops(names):
             return self.stored_memories(names)
-        return {(row[0], row[1]): Stored(memory_of(row[:-1]), bytes(row[-1])) for row in rows}
+        return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
         """Go on with a drop that a crash has interrupted, so that nobody is told that what goes is stored already."""

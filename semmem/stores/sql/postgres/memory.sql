@@ -27,10 +27,11 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
 -- memory_stored --
--- What a batch is compared with, before anything is read or embedded.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord, payload
-FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+-- What a batch is compared with, before anything is read or embedded; and whether a drop is still to take it.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload,
+       m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_vectors --
 -- To tell another vector from the same, and to keep it where what was embedded has not changed.
