@@ -44,7 +44,7 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
     Raises InvalidInput for a target that cannot be taken, StoreUnavailable when a server goes away, StoreError when
     what arrived differs.
     """
-    from semmem.stores.postgres.copy import copy as copy_store
+    from semmem.stores.postgres.moving.copy import copy as copy_store
 
     chosen = Settings.load(**settings)
     for url in (from_url, to_url):
@@ -62,8 +62,8 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
 
 
 def backup(store: Store, file: str | os.PathLike[str], *, force: bool, progress: Progress) -> BackupReport:
-    """Write all of ``store`` into one file; see semmem.stores.postgres.backup."""
-    from semmem.stores.postgres.backup import backup as back_up
+    """Write all of ``store`` into one file; see semmem.stores.postgres.moving.backup."""
+    from semmem.stores.postgres.moving.backup import backup as back_up
 
     postgres = _postgres(store, "backup")
     where = _path(file)
@@ -74,22 +74,22 @@ def backup(store: Store, file: str | os.PathLike[str], *, force: bool, progress:
 
 
 def restore(store: Store, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:
-    """Fill an empty store from a backup; see semmem.stores.postgres.backup."""
-    from semmem.stores.postgres.backup import restore as restore_store
+    """Fill an empty store from a backup; see semmem.stores.postgres.moving.backup."""
+    from semmem.stores.postgres.moving.backup import restore as restore_store
 
     return restore_store(_postgres(store, "restore"), _path(file), progress=progress)
 
 
 def check(file: str | os.PathLike[str]) -> None:
     """Raise InvalidInput or SchemaTooNew, before any store is opened, for a file that ``restore`` would refuse."""
-    from semmem.stores.postgres import backup
+    from semmem.stores.postgres.moving import backup
 
     backup.check(_path(file))
 
 
 def hashes(store: Store, namespace: str | None) -> Mapping[str, NamespaceHash]:
     """Return counts and hashes of a namespace, or of all of them, in one moment of the store."""
-    from semmem.stores.postgres import tables
+    from semmem.stores.postgres.moving import tables
 
     with _postgres(store, "stats --verify").lasting() as connection, tables.snapshot(connection):
         return tables.hashes(connection, namespace)

@@ -21,7 +21,7 @@ import semmem
 from semmem.client import probe
 from semmem.concepts import aliases, claims, names
 from semmem.doors import control_characters, graph_files
-from semmem.doors.cli import import_export
+from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
@@ -174,7 +174,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.doors.cli.demo.data._MARKS": (data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
-    "semmem.doors.cli.import_export._NUMBERED": (
+    "semmem.doors.cli.commands.import_export._NUMBERED": (
         import_export._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
     ),

@@ -183,7 +183,7 @@ class QuestionVectors:
         """
         import numpy as np
 
-        from semmem.model.encoded import encoded
+        from semmem.model.store.encoded import encoded
 
         try:
             with np.errstate(over="ignore"):  # a number too large is refused below, as any that is not finite
@@ -216,7 +216,7 @@ class QuestionVectors:
             found = self._embedder()
             if isinstance(found, str):
                 raise LegFailed(found)
-            from semmem.model.encoded import encoded
+            from semmem.model.store.encoded import encoded
 
             vector = encoded(found.embed([query])[0], identity(found))
         self._loaded = True

@@ -63,7 +63,7 @@ def open_store(
 
 def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Any, int, int], None]:
     def before(connection: Any, number: int, newest: int) -> None:
-        from semmem.stores.postgres.backup import before_migration
+        from semmem.stores.postgres.moving.backup import before_migration
 
         before_migration(place(), one_store=one_store)(connection, number, newest)
 

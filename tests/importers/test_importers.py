@@ -302,7 +302,7 @@ def test_mem0s_memories_keep_their_ids_users_runs_and_times(tmp_path: Path) -> N
 
 
 def test_what_the_command_line_offers_is_what_can_be_read() -> None:
-    from semmem.doors.cli.import_export import Format
+    from semmem.doors.cli.commands.import_export import Format
 
     assert {one.value for one in Format} == set(FORMATS)
     with pytest.raises(InvalidInput, match="take one of: chat, csv, jsonl, locomo, longmemeval, markdown, mcp, mem0"):

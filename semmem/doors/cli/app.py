@@ -24,16 +24,16 @@ __all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
 
 COMMANDS = {
     "cli.demo:register": ("demo",),
-    "cli.write:register": ("remember", "update", "forget", "maintain"),
-    "cli.import_export:register": ("import",),
-    "cli.import_export:register_export": ("export",),
-    "cli.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
-    "cli.store:register_rebuild": ("rebuild",),
-    "cli.store:register": ("copy", "backup", "restore"),
-    "cli.graph:register": ("graph",),
-    "cli.reach:register": ("reach",),
-    "cli.reach:register_probe": ("probe",),
-    "cli.doctor:register": ("doctor",),
+    "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
+    "cli.commands.import_export:register": ("import",),
+    "cli.commands.import_export:register_export": ("export",),
+    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
+    "cli.commands.store:register_rebuild": ("rebuild",),
+    "cli.commands.store:register": ("copy", "backup", "restore"),
+    "cli.commands.graph:register": ("graph",),
+    "cli.commands.reach:register": ("reach",),
+    "cli.commands.reach:register_probe": ("probe",),
+    "cli.commands.doctor:register": ("doctor",),
     "mcp.command:register": ("mcp",),
     "coding_agents.command:register": ("install", "uninstall", "hook"),
 }
@@ -41,9 +41,9 @@ COMMANDS = {
 
 GROUPS = {
     "serve": "http.command:serving",
-    "concepts": "cli.graph:names",
-    "settings": "cli.settings:names",
-    "server": "cli.store:app",
+    "concepts": "cli.commands.graph:names",
+    "settings": "cli.commands.settings:names",
+    "server": "cli.commands.store:app",
     "model": "model.command:names",
 }
 """The names of groups of commands, and where each group is."""

@@ -14,8 +14,8 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.model.encoded import maker
 from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn
+from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD
 from semmem.text.tokens import author_key

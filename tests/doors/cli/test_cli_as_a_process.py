@@ -109,7 +109,7 @@ def test_help_is_given_for_every_command(environment: dict[str, str]) -> None:
         assert f" {name} " in done.stdout, name
 
 
-@pytest.mark.parametrize("module", ["typer", "semmem.doors.cli.demo", "semmem.doors.cli.store"])
+@pytest.mark.parametrize("module", ["typer", "semmem.doors.cli.demo", "semmem.doors.cli.commands.store"])
 def test_ctrl_c_before_the_program_is_loaded_is_one_sentence(module: str) -> None:
     start = f"""
 import os, signal, sys

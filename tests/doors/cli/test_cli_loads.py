@@ -18,9 +18,10 @@ MODELS = {"onnxruntime", "tokenizers", "torch", "sentence_transformers", "transf
 NEVER = {"torch", "sentence_transformers", "transformers", "spacy", "onnx", "safetensors", "sympy", "scipy", "sklearn"}
 SHOWS = {"rich.markdown", "rich.traceback", "markdown_it", "pygments", "typer.rich_utils"}
 OTHERS = {
-    *("semmem.doors.cli.demo", "semmem.doors.cli.doctor", "semmem.doors.cli.import_export", "semmem.doors.cli.write"),
+    *("semmem.doors.cli.demo", "semmem.doors.cli.commands.doctor", "semmem.doors.cli.commands.import_export"),
+    "semmem.doors.cli.commands.write",
     *("semmem.doors.mcp", "semmem.doors.model", "semmem.importers.note", "semmem.transfer", "semmem.client.probe"),
-    *("semmem.write.sync", "semmem.read.graph_view", "semmem.stores.sqlite", "semmem.stores.postgres.copy"),
+    *("semmem.write.sync", "semmem.read.graph_view", "semmem.stores.sqlite", "semmem.stores.postgres.moving.copy"),
 }
 
 

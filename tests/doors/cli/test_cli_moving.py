@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from semmem.doors.cli.app import run
-from semmem.stores.postgres import copy
+from semmem.stores.postgres.moving import copy
 
 Call = Callable[..., tuple[int, str, str]]
 

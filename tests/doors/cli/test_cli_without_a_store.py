@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from semmem.doors.cli import context, show
 from semmem.doors.cli.app import run
+from semmem.doors.cli.commands.write import items
 from semmem.doors.cli.demo import data
 from semmem.doors.cli.progress import line
-from semmem.doors.cli.write import items
 
 
 def call(capfd: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:

@@ -19,9 +19,9 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres import backup as backing
 from semmem.stores.postgres import migrate as migrating
-from semmem.stores.postgres import tables as postgres_tables
+from semmem.stores.postgres.moving import backup as backing
+from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables

@@ -15,15 +15,15 @@ import pytest
 import semmem
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres import copy
-from semmem.stores.postgres import tables as postgres_tables
+from semmem.stores.postgres.moving import copy
+from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.sql_files import statements
 from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables, write
 
 HALF = """
 import sys, semmem
-from semmem.stores.postgres import copy as copying
+from semmem.stores.postgres.moving import copy as copying
 copying.BATCH = 20
 ranges = 0
 def wait(rows):

@@ -164,7 +164,7 @@ def _scratch(door: Door) -> Iterator[Semmem]:
                 for namespace in (_STORY, _FOLDER):
                     mem.forget(namespace=namespace, everything=True)
         return
-    from semmem.doors.cli.store import stop_server
+    from semmem.doors.cli.commands.store import stop_server
 
     with tempfile.TemporaryDirectory(prefix="semmem-demo-", ignore_cleanup_errors=True) as place:
         try:

@@ -87,7 +87,7 @@ class Show:
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
         """Print what each leg can do to the first hits, before any question is asked."""
-        from semmem.doors.cli.reach import show_reach
+        from semmem.doors.cli.commands.reach import show_reach
 
         self._rule("What each leg is able to change, proven from the recipe alone")
         for one in reaches:

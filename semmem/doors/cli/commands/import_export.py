@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.doors import wire
+from semmem.doors.cli.commands.write import OnError
 from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.show import counted
-from semmem.doors.cli.write import OnError
 from semmem.doors.control_characters import as_json
 
 if TYPE_CHECKING:

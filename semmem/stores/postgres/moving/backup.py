@@ -24,10 +24,10 @@ from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreE
 from semmem.model.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest
 from semmem.stores.postgres import migrate
-from semmem.stores.postgres import tables as postgres_tables
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.copy import alone
-from semmem.stores.postgres.tables import END, HEADER, Digest, Table
+from semmem.stores.postgres.moving import tables as postgres_tables
+from semmem.stores.postgres.moving.copy import alone
+from semmem.stores.postgres.moving.tables import END, HEADER, Digest, Table
 from semmem.stores.sql_files import migrations, statements, too_old
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]

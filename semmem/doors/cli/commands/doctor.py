@@ -141,7 +141,7 @@ def _download(door: Door) -> None:
 
 
 def _server(door: Door) -> Finding:
-    from semmem.doors.cli.store import server_of, status_line
+    from semmem.doors.cli.commands.store import server_of, status_line
     from semmem.model.errors import InvalidInput, SemmemError
 
     try:

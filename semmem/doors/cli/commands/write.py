@@ -281,7 +281,7 @@ def _in_the_file(reason: str) -> str:
 
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
-    from semmem.doors.cli.import_export import numbered
+    from semmem.doors.cli.commands.import_export import numbered
     from semmem.doors.cli.progress import counting
     from semmem.model.errors import BadItem, Conflict, InvalidInput
     from semmem.model.plain import plain

@@ -19,9 +19,9 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 from semmem.model.reports import CopyReport
-from semmem.stores.postgres import tables as postgres_tables
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.tables import NOTE, Digest, Table
+from semmem.stores.postgres.moving import tables as postgres_tables
+from semmem.stores.postgres.moving.tables import NOTE, Digest, Table
 from semmem.stores.sql_files import statements
 
 __all__ = ["BATCH", "alone", "copy"]
