@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 __all__ = [
     "LINK_TYPES",
+    "MOST_REJECTED",
     "Concept",
     "Filters",
     "Hit",
@@ -225,20 +226,28 @@ class Rejected:
     reason: str
 
 
+MOST_REJECTED = 10_000
+"""Rejected items that a report describes; of a stream without end it must not grow without end."""
+
+
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The result of ``remember_many``. ``remembered + unchanged + len(rejected)`` is the number of items read."""
+    """The result of ``remember_many``: ``read`` items are remembered, unchanged or rejected.
+
+    ``rejected`` are the first ``MOST_REJECTED`` of those that were, ``more_rejected`` says how many more there are.
+    """
 
     remembered: int = 0
     unchanged: int = 0
     rejected: tuple[Rejected, ...] = ()
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
+    more_rejected: int = 0
 
     @property
     def read(self) -> int:
         """Items read from the input."""
-        return self.remembered + self.unchanged + len(self.rejected)
+        return self.remembered + self.unchanged + len(self.rejected) + self.more_rejected
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.filters import matches, within
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store
-from semmem.model.types import Filters, Memory, Rejected
+from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches
 from semmem.write.relink import Upkeep
@@ -31,7 +31,8 @@ __all__ = ["BroughtIn", "bring_in"]
 class BroughtIn:
     """What ``bring_in`` did. ``replaced`` memories had other content before; ``gone`` are ids the source has no more.
 
-    ``read``, the items read from the input, is remembered + unchanged + replaced + len(rejected).
+    ``read``, the items read from the input, are remembered, unchanged, replaced or rejected. ``rejected`` are the first
+    ``MOST_REJECTED`` of these, ``more_rejected`` says how many more there are.
     """
 
     remembered: int = 0
@@ -42,11 +43,12 @@ class BroughtIn:
     pruned: int = 0
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
+    more_rejected: int = 0
 
     @property
     def read(self) -> int:
         """Items read from the input."""
-        return self.remembered + self.unchanged + self.replaced + len(self.rejected)
+        return self.remembered + self.unchanged + self.replaced + len(self.rejected) + self.more_rejected
 
 
 class _Bringing:
@@ -131,7 +133,8 @@ def bring_in(
             done.remembered + one.remembered,
             done.unchanged + one.unchanged,
             done.replaced + one.replaced,
-            done.rejected + one.rejected,
+            (done.rejected + one.rejected)[:MOST_REJECTED],
+            more_rejected=done.more_rejected + max(0, len(done.rejected) + len(one.rejected) - MOST_REJECTED),
             seconds=time.monotonic() - started,
             degraded={**done.degraded, **one.degraded},
         )

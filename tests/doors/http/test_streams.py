@@ -29,6 +29,18 @@ def test_a_stream_is_reported_with_every_line_that_was_refused(http: httpx.Clien
     assert post(http, {"text": "a", "id": "a"}).json()["unchanged"] == 1
 
 
+def test_a_report_names_the_first_rows_that_were_refused_and_counts_the_others(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semmem.write.ingest.MOST_REJECTED", 3)
+    monkeypatch.setattr("semmem.write.sync.MOST_REJECTED", 3)
+    lines: list[Any] = [{"text": "a"}, *({"text": ""} for _ in range(8))]
+    for path in ("/v1/memories", "/v1/bring-in"):
+        report = post(http, *lines, path=path, on_error="skip", batch_size=2).json()
+        assert [one["position"] for one in report["rejected"]] == [1, 2, 3]
+        assert (report["remembered"], report["more_rejected"]) == (1, 5)
+
+
 def test_a_bad_line_ends_a_stream_and_keeps_the_batches_before_it(http: httpx.Client, mem: Semmem) -> None:
     refused = post(http, *({"text": f"Note {n}."} for n in range(5)), {"txt": "x"}, {"text": "y"}, batch_size=2)
     assert problem(refused) == (422, "BadItem")

@@ -171,6 +171,7 @@ def import_(
         "unchanged": report.unchanged,
         "replaced": report.replaced,
         "rejected": bad,
+        "more_rejected": report.more_rejected,
         "gone": report.gone if format is Format.markdown else (),
         "pruned": report.pruned,
         "seconds": report.seconds,
@@ -237,11 +238,12 @@ def _there(format: Format, file: Path) -> None:
 
 def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str]) -> None:
     changed = f"{report.replaced:,} {'has' if report.replaced == 1 else 'have'} changed, " if report.replaced else ""
-    were, rows = ("was" if count == 1 else "were" for count in (report.unchanged, len(bad)))
+    all_bad = len(bad) + report.more_rejected
+    were, rows = ("was" if count == 1 else "were" for count in (report.unchanged, all_bad))
     into = f"namespace {namespaces[0]}" if len(namespaces) == 1 else f"{len(namespaces):,} namespaces"
     door.out.print(
         f"Imported {counted(report.remembered, 'memory')} into {into} in {report.seconds:.1f} s; "
-        f"{changed}{report.unchanged:,} {were} there already, {counted(len(bad), 'row')} {rows} bad."
+        f"{changed}{report.unchanged:,} {were} there already, {counted(all_bad, 'row')} {rows} bad."
     )
     if len(namespaces) > 1:
         _listed(door, namespaces, str)

@@ -321,12 +321,13 @@ def _show_report(door: Door, report: IngestReport, rejected: list[dict[str, Any]
     rate = report.read / report.seconds if report.seconds else 0.0
     door.out.print(
         f"Remembered {report.remembered} of {report.read} in {report.seconds:.1f} s ({rate:,.0f}/s); "
-        f"{report.unchanged} unchanged, {len(report.rejected)} rejected."
+        f"{report.unchanged} unchanged, {len(report.rejected) + report.more_rejected} rejected."
     )
     for bad in rejected[:20]:
         id = f" ({bad['id']})" if bad["id"] else ""
         door.say(f"  line {bad['line']}{id}: {bad['reason']}")
     if len(report.rejected) > 20:
-        door.say(f"  and {len(report.rejected) - 20} more; --json lists them all.")
+        more = len(report.rejected) + report.more_rejected - 20
+        door.say(f"  and {more} more; --json lists {'them all' if not report.more_rejected else 'the first of them'}.")
     for leg, reason in report.degraded.items():
         door.say(f"  {leg} degraded: {reason}")
