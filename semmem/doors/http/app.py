@@ -31,6 +31,7 @@ from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
 from semmem.doors.http.replays import Replays, id_for
 from semmem.doors.http.schemas import components, described
 from semmem.doors.http.streams import FOREVER, Items, Reports, wants_lines
+from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
     Conflict,
     InvalidInput,
@@ -54,16 +55,28 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 
 _log = logging.getLogger("semmem.http")
 _MOST_WEIGHT = 5
-_TAG = re.compile(r'"(\d{1,9})"')
+_PAGE_BYTES = 16 * 2**20
+_TAGGED = "if-match"
+"""Among the arguments of a change: the ETag that it was made for."""
+_TAG = re.compile(r'"(\d{1,9})(-[0-9a-f]{16})?"')
 
 
 class Service:
     """What the routes of one server share. ``stopping`` says whether it takes no more work."""
 
     def __init__(
-        self, mem: Semmem, *, keys: Keys, limits: Limits | None = None, stopping: Callable[[], bool] = lambda: False
+        self,
+        mem: Semmem,
+        *,
+        keys: Keys,
+        limits: Limits | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        grace_s: float = 10.0,
     ) -> None:
         self.mem = mem
+        self.grace_s = grace_s
+        self.stopped_at: float | None = None
+        """When it began to stop, on the monotonic clock."""
         self.keys = keys
         self.limits = limits or Limits()
         self.stopping = stopping
@@ -73,8 +86,9 @@ class Service:
         self.metrics = Metrics()
 
     def close(self) -> None:
-        """Wait for the verbs at work."""
-        self.workers.close()
+        """Wait for the verbs at work, for what is left of the grace; those that have not ended go on by themselves."""
+        begun = time.monotonic() if self.stopped_at is None else self.stopped_at
+        self.workers.close(max(0.0, begun + self.grace_s - time.monotonic()))
 
     async def answer(self, routes: tuple[Route, ...], request: Request) -> Response:
         """Answer one request to a path, whatever becomes of it."""
@@ -106,6 +120,8 @@ class Service:
         if route.form == "lines":
             return await self._stream(route, request, arguments, key)
         authorise(key, route.right, _namespaces(route, arguments))
+        if arguments.get("hard"):
+            authorise(key, route.right, None)  # it rewrites the files of the whole store
         if route.lines:
             rows = await self.workers.run(partial(_call, route, self.mem, arguments))
             return Lines(rows, self.workers, self.limits.seconds)
@@ -118,14 +134,20 @@ class Service:
         given = as_bytes(plain([route.name, arguments]))
         if route.name == "remember" and arguments.get("id") is None:
             arguments["id"] = id_for(client, f"{arguments.get('namespace', 'default')}\n{once}")
-        work = partial(self._called, route, request, arguments, key, before)
-        return await self.replays.once(client, once, given, work)
+        work = partial(self._called, route, request, arguments, key, before, FOREVER)
+        return await self.replays.once(client, once, given, work, self.limits.seconds)
 
     async def _called(
-        self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None, conditional: bool
+        self,
+        route: Route,
+        request: Request,
+        arguments: dict[str, Any],
+        key: Key | None,
+        conditional: bool,
+        seconds: float | None = None,
     ) -> Response:
         try:
-            value = await self.workers.run(partial(_call, route, self.mem, arguments))
+            value = await self.workers.run(partial(_call, route, self.mem, arguments), seconds=seconds)
         except Conflict as error:
             if conditional:
                 error.http_status = 412  # type: ignore[attr-defined]  # the precondition of the request failed
@@ -165,11 +187,23 @@ class Service:
 
 def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:
     """Call what a route calls."""
+    if route.name == "list":
+        return bounded_page(mem, most_bytes=_PAGE_BYTES, **arguments)
     known = arguments_of(route)
     loose = next((name for name, p in known.items() if p.kind is p.VAR_POSITIONAL), None)
     given = dict(arguments)
+    if (tag := given.pop(_TAGGED, None)) is not None:
+        _check_tag(mem, tag, given)
     several = given.pop(loose, ()) if loose is not None else ()
     return route.calls(mem, *several, **given)
+
+
+def _check_tag(mem: Semmem, tag: str, asked: dict[str, Any]) -> None:
+    """Raise Conflict where the memory is another one than that of the ETag: forgotten since, and stored anew."""
+    there = mem.get(asked["id"], namespace=asked.get("namespace", "default"))
+    if there.version == asked["expected_version"] and entity_tag(there) != tag:
+        name = (there.namespace, there.id)
+        raise Conflict(f"The memory {there.id!r} was stored anew since; read it again.", names=frozenset((name,)))
 
 
 def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
@@ -200,7 +234,10 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
 
 
 def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> bool:
-    """Read If-Match into the expected version; return whether there was one. Raises Conflict for one never met."""
+    """Read If-Match into the expected version; return whether there was one. Raises Conflict for one never met.
+
+    A tag of the version alone is met by every memory of that version.
+    """
     given = request.headers.get("if-match")
     if given is None or route.method not in ("PATCH", "DELETE"):
         return False
@@ -217,6 +254,8 @@ def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> 
         error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
         raise error
     arguments["expected_version"] = int(found[1])
+    if found[2]:
+        arguments[_TAGGED] = tags[0]
     return True
 
 

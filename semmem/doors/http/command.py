@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,11 @@ def serve(
         who = f"with one of {len(known.list())} keys" if known else "without a key"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with announced(server.url, mem.settings.url, mem.settings.home):
-            server.run()
+            finished = server.run()
+        if not finished:
+            door.say("Stopped; a verb that was still at work was broken off, and the batch it was at is not stored.")
+            flush()
+            os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it
     door.say("Stopped.")
 
 
@@ -107,10 +112,11 @@ def remove(door: Door, name: Annotated[str, typer.Argument(help="The name of the
 
 
 def flush() -> None:
-    """Let a program that reads our standard output see the address before the first request."""
+    """Let a program that reads our output see what was written, such as the address before the first request."""
     import sys
 
     sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def _keys(file: Path | None) -> Keys:

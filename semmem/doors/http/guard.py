@@ -28,6 +28,15 @@ KEY = "semmem.key"
 """Where in the scope of a request its Key stands; None where the server has no keys."""
 
 
+_METHODS = ("GET", "POST", "PATCH", "DELETE")
+_SENT = (
+    "Authorization", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "MCP-Protocol-Version",
+    "Mcp-Session-Id",
+)  # fmt: skip
+_SHOWN = ("ETag", "Location", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate")
+"""Methods and headers that a page of an origin that was allowed may send, and headers of an answer it may read."""
+
+
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach ``host``, a name or an address."""
     if host.rstrip(".").lower() == "localhost":
@@ -117,8 +126,23 @@ class Guarded:
         self.keys = keys
         self.open_paths = frozenset(open_paths)
         self.wants_key = wants_key
+        self._answer: App = self._guarded
+        if guard.origins:
+            from starlette.middleware.cors import CORSMiddleware  # a server alone needs it
+
+            self._answer = CORSMiddleware(
+                self._guarded,
+                allow_origins=sorted(guard.origins),
+                allow_methods=_METHODS,
+                allow_headers=_SENT,
+                expose_headers=_SHOWN,
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; pages of the origins that were allowed get the headers by which a browser lets them."""
+        await self._answer(scope, receive, send)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request that may be answered; answer any other with a problem."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)

@@ -7,10 +7,10 @@ import contextvars
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from semmem.model.errors import InvalidInput, LimitExceeded
 
@@ -91,6 +91,7 @@ class Workers:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="semmem-http")
+        self._begun: set[Future[Any]] = set()
         self.asked = 0
         """Verbs that are at work or wait for a thread."""
 
@@ -102,6 +103,8 @@ class Workers:
         work = partial(contextvars.copy_context().run, verb)
         self.asked += 1
         future = self._threads.submit(work)
+        self._begun.add(future)
+        future.add_done_callback(self._begun.discard)
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done) if not loop.is_closed() else None)
         allowed = self._limits.seconds if seconds is None else seconds
         try:
@@ -113,6 +116,12 @@ class Workers:
     def _done(self) -> None:
         self.asked -= 1
 
-    def close(self) -> None:
-        """Wait for what is at work; what has not begun is not begun."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+    @property
+    def at_work(self) -> bool:
+        """Whether a verb has not ended."""
+        return bool(self._begun)
+
+    def close(self, seconds: float) -> None:
+        """Wait for what is at work, no longer than ``seconds``; what has not begun is not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        wait(tuple(self._begun), timeout=seconds)

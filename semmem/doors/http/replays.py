@@ -6,13 +6,16 @@ import asyncio
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from typing import Any
 
 from starlette.responses import Response
 
-from semmem.model.errors import Conflict, InvalidInput
+from semmem.doors.http.limits import TooSlow
+from semmem.model.errors import InvalidInput
 
 __all__ = ["Replays", "id_for"]
 
@@ -27,13 +30,13 @@ def id_for(client: str, key: str, place: int | None = None) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{client}\n{key}" if place is None else f"{client}\n{key}\n{place}"))
 
 
-@dataclass(slots=True)
-class _Answer:
-    """What a request was answered with, and when; ``response`` is None while it is at work."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    """A request with an Idempotency-Key: what was asked, when, and the work whose result is its answer."""
 
     fingerprint: bytes
     at: float
-    response: Response | None = None
+    work: asyncio.Future[Response]
 
 
 class Replays:
@@ -44,36 +47,45 @@ class Replays:
     _SECONDS = 86_400.0
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._answers: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
+        self._requests: OrderedDict[tuple[str, str], _Request] = OrderedDict()
         self._clock = clock
 
-    async def once(self, client: str, key: str, request: bytes, work: Callable[[], Awaitable[Response]]) -> Response:
-        """Return what ``work`` answered, now or the first time. Errors are not kept: what failed may be tried again.
+    async def once(
+        self, client: str, key: str, request: bytes, work: Callable[[], Coroutine[Any, Any, Response]], seconds: float
+    ) -> Response:
+        """Return what ``work`` answered, now or the first time, or answers while this waits for it.
 
-        Raises InvalidInput for a key that another request had, Conflict while the first one is at work.
+        The work goes on when the client has gone away or has waited for ``seconds``, so that the request, sent again,
+        gets its answer and is not done a second time. Errors are not kept: what failed may be tried again.
+
+        Raises InvalidInput for a key that another request had, TooSlow where the answer takes too long.
         """
         if not 1 <= len(key) <= 255:
             raise InvalidInput("An Idempotency-Key has 1 to 255 characters.")
         name, fingerprint, now = (client, key), sha256(request).digest(), self._clock()
-        known = self._answers.get(name)
-        if known is not None and now - known.at < self._SECONDS:
-            if known.fingerprint != fingerprint:
-                raise InvalidInput("That Idempotency-Key was used for another request; take a new one for each.")
-            if known.response is None:
-                raise Conflict("A request with that Idempotency-Key is at work; ask again when it is answered.")
-            return known.response
-        mine = self._answers[name] = _Answer(fingerprint, now)
-        self._answers.move_to_end(name)
-        try:
-            response = await work()
-        except (Exception, asyncio.CancelledError):
-            if self._answers.get(name) is mine:
-                del self._answers[name]
-            raise
-        if response.status_code >= 400 or len(response.body) > self._BYTES:
-            del self._answers[name]
-            return response
-        mine.response = response
-        while len(self._answers) > self._MOST:
-            self._answers.popitem(last=False)
-        return response
+        known = self._requests.get(name)
+        if known is None or (known.work.done() and now - known.at >= self._SECONDS):
+            known = self._requests[name] = _Request(fingerprint, now, asyncio.ensure_future(work()))
+            self._requests.move_to_end(name)
+            known.work.add_done_callback(partial(self._settle, name))
+        elif known.fingerprint != fingerprint:
+            raise InvalidInput("That Idempotency-Key was used for another request; take a new one for each.")
+        done, _ = await asyncio.wait([known.work], timeout=seconds)
+        if not done:
+            raise TooSlow(
+                f"The answer takes longer than {seconds:g} seconds; the same Idempotency-Key sent again gets it."
+            )
+        return known.work.result()
+
+    def _settle(self, name: tuple[str, str], work: asyncio.Future[Response]) -> None:
+        """Keep the answer of work that is done, unless it is an error or large; leave out the oldest of too many."""
+        failed = work.cancelled() or work.exception() is not None
+        if failed or work.result().status_code >= 400 or len(work.result().body) > self._BYTES:
+            known = self._requests.get(name)
+            if known is not None and known.work is work:
+                del self._requests[name]
+        while len(self._requests) > self._MOST:
+            oldest = next((one for one, request in self._requests.items() if request.work.done()), None)
+            if oldest is None:
+                return
+            del self._requests[oldest]

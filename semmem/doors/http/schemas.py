@@ -181,9 +181,9 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
             elif name == "namespace":
                 found[name] = _in_query(name, {"type": "string"}, "The namespace; in the body will do too.", False)
     if any(route.name == "update" for route in routes):
-        found["If-Match"] = _header("If-Match", 'Change it only at this version, such as "3".')
+        found["If-Match"] = _header("If-Match", 'Change it only with this ETag, or at this version, as "3".')
     if any(route.name == "get" for route in routes):
-        found["If-None-Match"] = _header("If-None-Match", "Answer 304 where it is still at this version.")
+        found["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
     if any(route.right == "write" and route.method == "POST" for route in routes):
         found["Idempotency-Key"] = _header("Idempotency-Key", "Sent again with the same key, it is done once.")
     return list(found.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -60,7 +61,9 @@ class Server:
         taken = self._socket.getsockname()
         shown = f"[{taken[0]}]" if ":" in taken[0] else taken[0]
         self.url = f"http://{shown}:{taken[1]}"
-        self.service = service = Service(mem, keys=known, limits=limits, stopping=lambda: self._uvicorn.should_exit)
+        self.service = service = Service(
+            mem, keys=known, limits=limits, stopping=lambda: self._uvicorn.should_exit, grace_s=grace_s
+        )
         config = uvicorn.Config(
             application(service, guard or Guard(), wants_key=bool(known)),
             http="h11",
@@ -76,12 +79,22 @@ class Server:
             timeout_keep_alive=75,
             timeout_graceful_shutdown=max(1, round(grace_s)),
         )
-        self._uvicorn = uvicorn.Server(config)
 
-    def run(self) -> None:
-        """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace."""
+        class Noting(uvicorn.Server):
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                service.stopped_at = time.monotonic()
+                await super().shutdown(sockets)
+
+        self._uvicorn = Noting(config)
+
+    def run(self) -> bool:
+        """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace.
+
+        Return whether all of it is finished.
+        """
         with own_signals():
             self._uvicorn.run(sockets=[self._socket])
+        return not self.service.workers.at_work
 
     def stop(self) -> None:
         """Take no more requests, and let ``run`` return when the others are answered. May be called by any thread."""

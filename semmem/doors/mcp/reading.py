@@ -23,6 +23,7 @@ from semmem.doors.mcp.schemas import (
     structure,
 )
 from semmem.doors.mcp.tools import Call, Tool, as_values, uri_of
+from semmem.doors.pages import bounded_page
 from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _LONG = 2_000
 """Characters of a text; of a longer one a hit shows the best passage."""
 
 _MOST = 1_000
+_PAGE_BYTES = 2**20
 _TITLE = 80
 
 
@@ -89,7 +91,8 @@ def list_(call: Call) -> dict[str, Any]:
     limit = call.present("limit").get("limit", 100)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit!r}; cursor gives the next page.")
-    page = call.memory.list(namespace=call.namespace, limit=limit, **call.present("filters", "cursor"))
+    asked = call.present("filters", "cursor")
+    page = bounded_page(call.memory, most_bytes=_PAGE_BYTES, namespace=call.namespace, limit=limit, **asked)
     return {"memories": [as_values(memory) for memory in page], "cursor": page.cursor}
 
 
@@ -197,6 +200,7 @@ TOOLS = (
         "memory_list",
         "List memories",
         "Return a page of memories, newest first, without a question: to look around, or to work through all of them. "
+        "A page of long texts ends early; cursor gives the next one. "
         "To find something, memory_recall is better.",
         list_,
         {

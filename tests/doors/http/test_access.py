@@ -136,6 +136,25 @@ def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict
         assert http.get("/v1/memories", params={"namespace": "team"}).status_code == 200
 
 
+def test_only_a_key_of_the_whole_store_rewrites_its_files(
+    shared: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, scrubbed = Keys(tmp_path / "keys.json"), list[str]()
+    monkeypatch.setattr(shared.store, "scrub", lambda: scrubbed.append("all"))
+    some, every = (keys.add(n, right="write", namespaces=where)[1] for n, where in (("some", ["n"]), ("every", None)))
+    shared.remember("The key is red.", namespace="n", id="hard")
+    asked = {"id": "hard", "namespace": "n", "hard": True}
+    with running(shared, keys=keys) as server:
+        with client(server, some) as http:
+            refused = http.post("/v1/forget", json=asked)
+            assert problem(refused) == (403, "AccessDenied")
+            assert problem(http.delete("/v1/memories/hard?namespace=n&hard=true")) == (403, "AccessDenied")
+        assert (shared.get("hard", namespace="n").id, scrubbed) == ("hard", [])
+        with client(server, every) as http:
+            assert http.post("/v1/forget", json=asked).json()["forgotten"] == 1
+    assert scrubbed == ["all"]
+
+
 def test_what_a_server_says_of_itself_needs_no_key_and_its_counters_do(guarded: Server) -> None:
     with client(guarded, None) as http:
         for path in ("/healthz", "/readyz", "/openapi.json"):
@@ -153,6 +172,24 @@ def test_a_page_under_another_name_is_refused(guarded: Server, tokens: dict[str,
             ({"origin": guarded.url}, 200),
         ):
             assert http.get("/v1/stats", headers=headers).status_code == status, headers
+
+
+def test_a_page_that_was_allowed_gets_what_its_browser_asks_for(guarded: Server, tokens: dict[str, str]) -> None:
+    page = {"origin": "https://notes.example"}
+    wanted = {"access-control-request-method": "PATCH", "access-control-request-headers": "authorization,if-match"}
+    with client(guarded, None) as http:
+        first = http.options("/v1/memories/key", headers=page | wanted)
+        assert (first.status_code, first.headers["access-control-allow-origin"]) == (200, "https://notes.example")
+        assert "PATCH" in first.headers["access-control-allow-methods"]
+        refused = http.get("/v1/stats", headers=page)
+        assert (problem(refused)[0], refused.headers["access-control-allow-origin"]) == (401, "https://notes.example")
+        other = http.options("/v1/memories/key", headers={"origin": "https://evil.example"} | wanted)
+        assert (other.status_code, "access-control-allow-origin" in other.headers) == (400, False)
+    with client(guarded, tokens["all"]) as http:
+        answer = http.get("/v1/memories/key", params={"namespace": "team"}, headers=page)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://notes.example")
+        assert "ETag" in answer.headers["access-control-expose-headers"]
+        assert "access-control-allow-origin" not in http.get("/v1/stats").headers
 
 
 def test_a_key_that_is_removed_is_refused_at_the_next_request(shared: Semmem, tmp_path: Path) -> None:

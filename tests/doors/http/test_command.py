@@ -16,6 +16,7 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
+from semmem.doors.http.server import Server
 
 PROGRAM = [sys.executable, "-m", "semmem"]
 
@@ -56,6 +57,18 @@ def test_a_server_answers_and_stops_in_order(number: signal.Signals) -> None:
         out, err = server.communicate(timeout=60)
     assert (server.returncode, out) == (0, "")
     assert err.splitlines() == [f"semmem answers at {url}, without a key. Ctrl-C stops it.", "Stopped."]
+
+
+def test_a_verb_that_does_not_end_is_broken_off(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def ended(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(Server, "run", lambda _: False)  # whose grace is over
+    monkeypatch.setattr(os, "_exit", ended)
+    assert run(["serve", "--port", "0"]) == 1
+    assert "a verb that was still at work was broken off" in capfd.readouterr().err.replace("\n", " ")
 
 
 def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,16 +8,19 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.responses import Response
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.limits import Limits, Rates, Workers
+from semmem.doors.http.replays import Replays
 from semmem.model.errors import InvalidInput, LimitExceeded
 from tests.doors.http.test_routes import problem
 from tests.serving import running, serving
@@ -110,7 +113,7 @@ def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() ->
         go.set()
         await asyncio.gather(first, third)
         await asyncio.sleep(0.05)
-        workers.close()
+        workers.close(60)
         return done, workers.asked
 
     assert asyncio.run(scene()) == (["first", "third"], 0)
@@ -153,31 +156,95 @@ def test_a_request_that_is_sent_again_to_a_server_that_was_restarted_is_done_onc
     assert mem.stats().memories == 3
 
 
-def test_a_request_that_is_still_at_work_is_not_done_twice(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    go, began, real = threading.Event(), threading.Event(), mem.store.forget
+class HeldForget:
+    """A forget that waits until it is let go, and counts its calls."""
 
-    def forget(*args: Any, **named: Any) -> Any:
-        began.set()
-        assert go.wait(60)
-        return real(*args, **named)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, mem: Semmem) -> None:
+        self.go, self.calls = threading.Event(), 0
+        self._real = mem.store.forget
+        monkeypatch.setattr(mem.store, "forget", self)
 
-    monkeypatch.setattr(mem.store, "forget", forget)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.calls += 1
+        assert self.go.wait(60)
+        return self._real(*args, **named)
+
+
+def forget_once(url: str, id: str = "key") -> httpx.Response:
+    return httpx.post(f"{url}/v1/forget", json={"id": id}, headers={"idempotency-key": "one"}, timeout=60)
+
+
+def test_a_request_that_is_sent_again_while_it_is_at_work_waits_for_its_answer(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = HeldForget(monkeypatch, mem)
     mem.remember("The key is red.", id="key")
     answers: list[httpx.Response] = []
-    with serving(mem) as url:
+    with running(mem) as server:
+        threads = [threading.Thread(target=lambda: answers.append(forget_once(server.url))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: held.calls == 1 and len(server._uvicorn.server_state.tasks) == 2)
+        assert problem(forget_once(server.url, "other")) == (422, "InvalidInput")
+        held.go.set()
+        for thread in threads:
+            thread.join(60)
+        assert [one.json()["forgotten"] for one in answers] == [1, 1]
+        assert forget_once(server.url).json()["forgotten"] == 1
+    assert held.calls == 1
 
-        def ask() -> httpx.Response:
-            once = {"idempotency-key": "one"}
-            return httpx.post(f"{url}/v1/forget", json={"id": "key"}, headers=once, timeout=60)
 
-        thread = threading.Thread(target=lambda: answers.append(ask()))
-        thread.start()
-        assert began.wait(60)
-        assert problem(ask()) == (409, "Conflict")
+def test_a_write_that_takes_too_long_is_done_once_and_its_answer_is_had_by_asking_again(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = HeldForget(monkeypatch, mem)
+    mem.remember("The key is red.", id="key")
+    with serving(mem, limits=Limits(seconds=0.3)) as url:
+        for _ in range(2):
+            late = forget_once(url)
+            assert problem(late) == (504, "LimitExceeded")
+            assert "the same Idempotency-Key sent again gets it" in late.json()["detail"]
+        held.go.set()
+        wait_until(lambda: forget_once(url).status_code == 200)
+        assert forget_once(url).json()["forgotten"] == 1
+    assert held.calls == 1
+
+
+def test_of_many_answers_the_oldest_are_left_out_and_what_is_at_work_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Replays, "_MOST", 2)
+
+    async def scene() -> list[int]:
+        replays, go, done = Replays(), asyncio.Event(), list[int]()
+
+        async def work(n: int, *, wait: bool = False, large: bool = False) -> Response:
+            if wait:
+                await go.wait()
+            done.append(n)
+            return Response("x" * (1 << 17) if large else str(n))
+
+        first = asyncio.ensure_future(replays.once("", "0", b"", lambda: work(0, wait=True), 60))
+        await asyncio.sleep(0)
+        for n in range(1, 5):
+            await replays.once("", str(n), b"", partial(work, n), 60)
+        await replays.once("", "large", b"", partial(work, 9, large=True), 60)
         go.set()
-        thread.join(60)
-        assert answers[0].json()["forgotten"] == 1
-        assert ask().content == answers[0].content
+        await first
+        for n in (0, 4, 1):
+            await replays.once("", str(n), b"", partial(work, n), 60)
+        return done
+
+    assert asyncio.run(scene()) == [1, 2, 3, 4, 9, 0, 1]
+
+
+def test_a_server_that_stops_waits_for_a_verb_as_long_as_its_grace(mem: Semmem, held: Held) -> None:
+    with running(mem, grace_s=0.2) as server:
+        asking = threading.Thread(target=lambda: httpx.get(f"{server.url}/v1/stats", timeout=60))
+        asking.daemon = True
+        asking.start()
+        wait_until(lambda: held.calls == 1)
+    assert server.service.workers.at_work  # running() fails where the server has not ended
+    held.go.set()
+    wait_until(lambda: not server.service.workers.at_work)
 
 
 def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Held) -> None:

@@ -43,14 +43,15 @@ def test_every_argument_and_answer_of_a_route_is_described() -> None:
 
 def test_a_memory_is_stored_read_changed_and_forgotten(http: httpx.Client) -> None:
     made = http.post("/v1/memories", json={"text": "The key is red.", "id": "key", "tags": ["house"]})
-    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
+    tag = made.headers["etag"]
+    assert (made.status_code, tag[:3], len(tag)) == (201, '"1-', 20)
     assert made.headers["location"] == "/v1/memories/key?namespace=default"
     found = http.get(made.headers["location"])
     assert (found.status_code, found.json()) == (200, made.json())
-    assert http.get("/v1/memories/key", headers={"if-none-match": 'W/"1"'}).status_code == 304
-    changed = http.patch("/v1/memories/key", json={"text": "The key is blue."}, headers={"if-match": '"1"'})
-    assert (changed.status_code, changed.headers["etag"], changed.json()["tags"]) == (200, '"2"', ["house"])
-    assert http.get("/v1/memories/key", headers={"if-none-match": '"1"'}).json()["text"] == "The key is blue."
+    assert http.get("/v1/memories/key", headers={"if-none-match": f"W/{tag}"}).status_code == 304
+    changed = http.patch("/v1/memories/key", json={"text": "The key is blue."}, headers={"if-match": tag})
+    assert (changed.status_code, changed.headers["etag"][:3], changed.json()["tags"]) == (200, '"2-', ["house"])
+    assert http.get("/v1/memories/key", headers={"if-none-match": tag}).json()["text"] == "The key is blue."
     gone = http.delete("/v1/memories/key")
     assert (gone.status_code, gone.json()) == (200, {"forgotten": 1, "matched": 1, "dry_run": False})
     assert problem(http.get("/v1/memories/key")) == (404, "NotFound")
@@ -73,6 +74,38 @@ def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client)
     for name in ("id", "namespace", "expected_version"):
         body = {name: "1"}
         assert problem(http.patch("/v1/memories/key?namespace=default", json=body)) == (422, "InvalidInput")
+
+
+def test_a_tag_of_a_memory_that_was_forgotten_is_none_of_its_successor(http: httpx.Client) -> None:
+    stale = http.post("/v1/memories", json={"text": "The key is red.", "id": "key"}).headers["etag"]
+    http.delete("/v1/memories/key")
+    fresh = http.post("/v1/memories", json={"text": "The key is red.", "id": "key"}).headers["etag"]
+    assert stale != fresh
+    refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": stale})
+    assert problem(refused) == (412, "Conflict")
+    assert http.get("/v1/memories/key").headers["etag"] == fresh
+    changed = http.patch("/v1/memories/key", json={"text": "Blue."}, headers={"if-match": fresh})
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+    by_version = http.patch("/v1/memories/key", json={"text": "Green."}, headers={"if-match": '"2"'})
+    assert by_version.json()["version"] == 3
+
+
+def test_a_page_ends_before_it_is_too_large_and_the_next_one_goes_on_behind_it(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semmem.doors.http.app._PAGE_BYTES", 50_000)
+    for n in range(30):
+        size = 200_000 if n == 7 else 6_000
+        http.post("/v1/memories", json={"text": "x" * size, "id": f"{n:02}", "created_at": f"2026-01-01T00:00:{n:02}Z"})
+    sizes, ids, cursor = list[int](), list[str](), None
+    while cursor is not None or not sizes:
+        page = http.get("/v1/memories", params={"limit": 30, **({"cursor": cursor} if cursor else {})}).json()
+        sizes.append(len(page["memories"]))
+        ids += [one["id"] for one in page["memories"]]
+        cursor = page["cursor"]
+    assert sizes == [7, 7, 7, 1, 1, 7]
+    assert ids == [f"{n:02}" for n in range(29, -1, -1)]
+    assert len(http.get("/v1/memories", params={"limit": 3}).json()["memories"]) == 3
 
 
 @pytest.mark.parametrize("id", ["a/b", "a%2Fb", "..", ".", "a b?c#d", "é\u2028", "explain", "a/explain", "%"])
