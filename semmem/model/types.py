@@ -26,6 +26,7 @@ __all__ = [
     "Passage",
     "Rejected",
     "SortBy",
+    "bound_rejected",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
@@ -230,6 +231,14 @@ MOST_REJECTED = 10_000
 """Rejected items that a report describes; of a stream without end it must not grow without end."""
 
 
+def bound_rejected(report: Any) -> None:
+    """Leave the first ``MOST_REJECTED`` rows in ``rejected`` of a report, and count the others in ``more_rejected``."""
+    more = len(report.rejected) - MOST_REJECTED
+    if more > 0:
+        object.__setattr__(report, "more_rejected", report.more_rejected + more)
+        object.__setattr__(report, "rejected", report.rejected[:MOST_REJECTED])
+
+
 @dataclass(frozen=True, slots=True)
 class IngestReport:
     """The result of ``remember_many``: ``read`` items are remembered, unchanged or rejected.
@@ -243,6 +252,9 @@ class IngestReport:
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
     more_rejected: int = 0
+
+    def __post_init__(self) -> None:
+        bound_rejected(self)
 
     @property
     def read(self) -> int:

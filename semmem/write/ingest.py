@@ -28,7 +28,7 @@ from semmem.model.errors import (
 from semmem.model.exchange import Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
-from semmem.model.types import MOST_REJECTED, IngestReport, Memory, Rejected
+from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
 from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
@@ -162,10 +162,10 @@ class Ingest:
             report = IngestReport(
                 report.remembered + done.remembered,
                 report.unchanged + done.unchanged,
-                (report.rejected + done.rejected)[:MOST_REJECTED],
+                report.rejected + done.rejected,
                 time.monotonic() - started,
                 {**report.degraded, **done.degraded},
-                report.more_rejected + max(0, len(report.rejected) + len(done.rejected) - MOST_REJECTED),
+                report.more_rejected,
             )
             if progress is not None:
                 progress(report)

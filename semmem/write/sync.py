@@ -19,7 +19,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.filters import matches, within
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store
-from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected
+from semmem.model.types import Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches
 from semmem.write.relink import Upkeep
@@ -44,6 +44,9 @@ class BroughtIn:
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
     more_rejected: int = 0
+
+    def __post_init__(self) -> None:
+        bound_rejected(self)
 
     @property
     def read(self) -> int:
@@ -133,8 +136,8 @@ def bring_in(
             done.remembered + one.remembered,
             done.unchanged + one.unchanged,
             done.replaced + one.replaced,
-            (done.rejected + one.rejected)[:MOST_REJECTED],
-            more_rejected=done.more_rejected + max(0, len(done.rejected) + len(one.rejected) - MOST_REJECTED),
+            done.rejected + one.rejected,
+            more_rejected=done.more_rejected,
             seconds=time.monotonic() - started,
             degraded={**done.degraded, **one.degraded},
         )

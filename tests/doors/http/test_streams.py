@@ -32,8 +32,7 @@ def test_a_stream_is_reported_with_every_line_that_was_refused(http: httpx.Clien
 def test_a_report_names_the_first_rows_that_were_refused_and_counts_the_others(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("semmem.write.ingest.MOST_REJECTED", 3)
-    monkeypatch.setattr("semmem.write.sync.MOST_REJECTED", 3)
+    monkeypatch.setattr("semmem.model.types.MOST_REJECTED", 3)
     lines: list[Any] = [{"text": "a"}, *({"text": ""} for _ in range(8))]
     for path in ("/v1/memories", "/v1/bring-in"):
         report = post(http, *lines, path=path, on_error="skip", batch_size=2).json()
