@@ -256,6 +256,17 @@ class IngestReport:
     def __post_init__(self) -> None:
         bound_rejected(self)
 
+    def with_batch(self, batch: Any, seconds: float) -> IngestReport:
+        """Return the report after one more batch, of which ``batch`` has the same counts, ``seconds`` from the start."""
+        return IngestReport(
+            self.remembered + batch.remembered,
+            self.unchanged + batch.unchanged,
+            self.rejected + batch.rejected,
+            seconds,
+            {**self.degraded, **batch.degraded},
+            self.more_rejected,
+        )
+
     @property
     def read(self) -> int:
         """Items read from the input."""

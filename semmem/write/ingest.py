@@ -159,14 +159,7 @@ class Ingest:
         report = IngestReport()
         for batch in batches(enumerate(items), batch_size):
             done = self.batch(batch, namespace, on_error)
-            report = IngestReport(
-                report.remembered + done.remembered,
-                report.unchanged + done.unchanged,
-                report.rejected + done.rejected,
-                time.monotonic() - started,
-                {**report.degraded, **done.degraded},
-                report.more_rejected,
-            )
+            report = report.with_batch(done, time.monotonic() - started)
             if progress is not None:
                 progress(report)
         return replace(report, seconds=time.monotonic() - started)
