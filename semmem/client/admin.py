@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from semmem.client.connection import Connection
+from semmem.client.life import Life
 from semmem.concepts.names import name_of
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
 __all__ = ["Concepts", "Keeping"]
 
 
-class Keeping(Connection):
+class Keeping(Life):
     """The graph and its names, rebuilding, upkeep."""
 
     def graph(

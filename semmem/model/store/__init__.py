@@ -1,4 +1,4 @@
-"""What a store offers: memories always, and vectors and the graph where it keeps them.
+"""What a store offers: memories always; vectors, the graph and the life of memories where it keeps them.
 
 A leg or a pipeline takes the protocol that it needs. What a store cannot do is said here in one sentence.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from semmem.model.errors import InvalidInput
 from semmem.model.store.graph import GraphStore
+from semmem.model.store.life import LifeStore
 from semmem.model.store.memories import Store
 from semmem.model.store.vectors import VectorStore
 
-__all__ = ["GraphStore", "Store", "VectorStore", "absence", "graph_of", "lacking", "vectors_of"]
+__all__ = ["GraphStore", "LifeStore", "Store", "VectorStore", "absence", "graph_of", "lacking", "life_of", "vectors_of"]
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
 
@@ -39,3 +40,12 @@ def graph_of(store: Store) -> GraphStore:
     if store.graph is None:
         raise InvalidInput(lacking(store, "graph") or "")
     return store.graph
+
+
+def life_of(store: Store) -> LifeStore:
+    """Return the life of the memories of ``store``. Raises InvalidInput where it keeps none."""
+    if store.life is None:
+        raise InvalidInput(
+            f"A {store.kind} store keeps no versions, links or changes of memories; semmem's own do."
+        )
+    return store.life

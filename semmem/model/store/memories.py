@@ -16,6 +16,7 @@ from semmem.model.types import Filters, Memory, Page
 
 if TYPE_CHECKING:
     from semmem.model.store.graph import GraphStore
+    from semmem.model.store.life import LifeStore
     from semmem.model.store.vectors import VectorStore
 
 __all__ = ["Store"]
@@ -24,8 +25,8 @@ __all__ = ["Store"]
 class Store(Protocol):
     """One transactional store of memories and their postings. Every method is safe to call from any thread.
 
-    ``kind`` is what people call it. ``vectors`` and ``graph`` are None in a store that keeps none; ``capabilities``
-    say the same by the legs that it can answer: ``lexical``, ``dense``, ``graph``.
+    ``kind`` is what people call it. ``vectors``, ``graph`` and ``life`` are None in a store that keeps none;
+    ``capabilities`` are the legs that it can answer: ``lexical``, ``dense``, ``graph``.
     """
 
     url: str
@@ -48,6 +49,11 @@ class Store(Protocol):
     @property
     def graph(self) -> GraphStore | None:
         """The concepts of the memories, None where none are kept."""
+        ...
+
+    @property
+    def life(self) -> LifeStore | None:
+        """The versions, links and changes of the memories, None where none are kept."""
         ...
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:

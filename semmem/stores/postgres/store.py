@@ -43,6 +43,7 @@ from semmem.stores.postgres.encoding import (
     sorted_rows,
 )
 from semmem.stores.postgres.graph import PostgresGraph, corrections_of, reindex
+from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 
@@ -71,6 +72,7 @@ class PostgresStore(Pooled):
         )
         self.vectors = PostgresVectors(self)
         self.graph = PostgresGraph(self)
+        self.life = PostgresLife(self)
 
     # ------------------------------------------------------------------ writing
 

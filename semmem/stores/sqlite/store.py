@@ -40,7 +40,8 @@ from semmem.model.types import Filters, Memory, Page
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
 from semmem.stores.sqlite import write
 from semmem.stores.sqlite.connection import Filed
-from semmem.stores.sqlite.write import at_microsecond, filter_parameters, microsecond, token
+from semmem.stores.sqlite.life import SqliteLife
+from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +97,11 @@ class SqliteStore(Filed):
     vectors = None
     graph = None
 
+    @property
+    def life(self) -> SqliteLife:
+        """The versions, links and changes of the memories."""
+        return SqliteLife(self)
+
     # ------------------------------------------------------------------ writing
 
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
@@ -110,7 +116,7 @@ class SqliteStore(Filed):
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
         rows = self._rows("memory_stored", {"names": json.dumps([list(name) for name in names])})
-        return {(row[0], row[1]): Stored(_memory(row[:-1]), row[-1]) for row in rows}
+        return {(row[0], row[1]): Stored(memory_of(row[:-1]), row[-1]) for row in rows}
 
     def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
@@ -168,7 +174,7 @@ class SqliteStore(Filed):
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
-        found = {m.id: m for m in map(_memory, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
+        found = {m.id: m for m in map(memory_of, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
         return [found[i] for i in ids if i in found]
 
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
@@ -181,7 +187,7 @@ class SqliteStore(Filed):
             "cursor_id": id,
             **filter_parameters(filters),
         }
-        rows = [_memory(r) for r in self._rows("memory_list", parameters)]
+        rows = [memory_of(r) for r in self._rows("memory_list", parameters)]
         memories = tuple(rows[:limit])
         return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
 
@@ -193,19 +199,19 @@ class SqliteStore(Filed):
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
         rows = self.among("memory_by_ords", namespaces, ords)
-        return {placed(row[-1], at): _memory(row) for at, held in rows for row in held}
+        return {placed(row[-1], at): memory_of(row) for at, held in rows for row in held}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
         rows = self._rows("memory_wholes", {"names": json.dumps([list(name) for name in names])})
-        return {(r[0], r[1]): (_memory(r[:-1]), json.loads(r[-1])) for r in rows}
+        return {(r[0], r[1]): (memory_of(r[:-1]), json.loads(r[-1])) for r in rows}
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
         parameters = {"namespace": namespace, "ord": ord, "limit": limit}
-        return [(r[-1], _memory(r)) for r in self._rows("indexed_after", parameters)]
+        return [(r[-1], memory_of(r)) for r in self._rows("indexed_after", parameters)]
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return what fusion needs of each candidate; forgotten ones are left out."""
@@ -331,25 +337,3 @@ class SqliteStore(Filed):
             connection.executemany(_SQL["setting_set"], values)
 
         self._writing(work)
-
-
-def _memory(row: Any) -> Memory:
-    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, _ = rest
-    return Memory(
-        id=f"{id}#{part}" if part else id,
-        namespace=namespace,
-        text=text,
-        title=title,
-        author=author,
-        session=session,
-        position=position,
-        source=source,
-        tags=tuple(json.loads(tags)),
-        metadata=json.loads(metadata),
-        importance=importance,
-        created_at=at_microsecond(created_at),
-        updated_at=at_microsecond(updated_at),
-        version=version,
-        parent_id=id if part else None,
-    )

@@ -16,7 +16,7 @@ from typing import Any
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
-from semmem.model.types import Filters
+from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import check_ord
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import author_key
@@ -27,6 +27,7 @@ __all__ = [
     "drop",
     "filter_parameters",
     "forget",
+    "memory_of",
     "microsecond",
     "prune",
     "reindex",
@@ -52,6 +53,29 @@ def microsecond(at: datetime) -> int:
 def at_microsecond(number: int) -> datetime:
     """Return the time of ``microsecond`` in UTC."""
     return _EPOCH + number * _MICROSECOND
+
+
+def memory_of(row: Any) -> Memory:
+    """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
+    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
+    created_at, updated_at, version, _ = rest
+    return Memory(
+        id=f"{id}#{part}" if part else id,
+        namespace=namespace,
+        text=text,
+        title=title,
+        author=author,
+        session=session,
+        position=position,
+        source=source,
+        tags=tuple(json.loads(tags)),
+        metadata=json.loads(metadata),
+        importance=importance,
+        created_at=at_microsecond(created_at),
+        updated_at=at_microsecond(updated_at),
+        version=version,
+        parent_id=id if part else None,
+    )
 
 
 def token(number: int, key: int) -> str:

@@ -434,6 +434,30 @@ def test_migrations_one_by_one_give_the_schema_of_all_at_once(monkeypatch: pytes
     at_once.close()
 
 
+def test_a_file_of_schema_3_comes_over_with_its_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with semmem.connect(f"sqlite://{tmp_path}/newest.db") as mem:
+        for number in range(3):
+            mem.remember(f"The kettle number {number} stands on the stove.", id=f"m{number}", tags=["kitchen"])
+        before = mem.list(), [(hit.id, hit.score) for hit in mem.recall("kettle on the stove")]
+    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
+    oldest = migrations("sqlite")[:1]
+    monkeypatch.setattr(sqlite_migrate, "migrations", lambda backend: oldest)
+    assert migrate(old, "it") == 3
+    monkeypatch.undo()
+    old.execute("ATTACH ? AS newest", (str(tmp_path / "newest.db"),))
+    for (table,) in old.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'lexical_%' "
+        "AND name NOT LIKE 'sqlite_%' AND name <> 'migration'"
+    ).fetchall():
+        own = [name for _, name, *_, hidden in old.execute(f"PRAGMA table_xinfo({table})") if hidden == 0]
+        names = ", ".join(["rowid", *own] if table == "lexical" else own)
+        old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
+    old.close()
+    with semmem.connect(f"sqlite://{tmp_path}/old.db") as mem:
+        assert (mem.list(), [(hit.id, hit.score) for hit in mem.recall("kettle on the stove")]) == before
+        assert mem.remember("A whistle.").version == 1
+
+
 def test_a_migration_that_fails_leaves_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrations("sqlite")
     connection = memory()

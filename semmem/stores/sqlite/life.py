@@ -1,0 +1,31 @@
+"""The life of memories in SQLite: their versions, links and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from semmem.model.life import Version
+from semmem.stores.sqlite.write import at_microsecond, memory_of
+
+if TYPE_CHECKING:
+    from semmem.stores.sqlite.connection import Filed
+
+__all__ = ["SqliteLife"]
+
+
+class SqliteLife:
+    """The life of the memories of one file; it asks with the store's connections."""
+
+    def __init__(self, file: Filed) -> None:
+        self._file = file
+
+    def history(self, namespace: str, id: str) -> Sequence[Version]:
+        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
+        rows = self._file._rows("history_list", {"namespace": namespace, "id": id})
+        return [Version(memory_of(row[:-3]), row[-3], *map(_time, row[-2:])) for row in rows]
+
+
+def _time(number: int | None) -> datetime | None:
+    return None if number is None else at_microsecond(number)
