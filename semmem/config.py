@@ -68,6 +68,12 @@ class Settings(BaseSettings):
     start_timeout_s: float = Field(
         120.0, gt=0, description="Seconds to wait for the embedded server, recovery included."
     )
+    keep_changes_days: float = Field(
+        90.0,
+        ge=1,
+        le=36_500,
+        description="Days for which it is kept what was written and forgotten; maintain sweeps it.",
+    )
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
@@ -86,7 +92,7 @@ class Settings(BaseSettings):
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
-    @field_validator("llm_timeout_s", "pool_size", "idle_stop_s", "start_timeout_s", mode="before")
+    @field_validator("llm_timeout_s", "pool_size", "idle_stop_s", "start_timeout_s", "keep_changes_days", mode="before")
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
         """Refuse true, which would be taken for 1."""

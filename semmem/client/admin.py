@@ -23,7 +23,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
-from semmem.model.store import GraphStore, Store, graph_of, vectors_of
+from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.overrides import changed, dotted, fitted
 from semmem.write.items import check_namespace
@@ -182,11 +182,11 @@ class Keeping(Life):
         )  # fmt: skip
 
     def maintain(self) -> Mapping[str, int]:
-        """Link late names to older memories, merge segments, index vectors; return the count of each.
+        """Sweep what is not kept any longer, link late names, merge segments, index vectors; return the count of each.
 
         ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
         """
-        return {**self._upkeep.maintain(), **self.store.maintain()}
+        return {**self._upkeep.maintain(), **self.store.maintain(Keep(changes_days=self.settings.keep_changes_days))}
 
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None

@@ -61,6 +61,7 @@ class SettingValues(TypedDict, total=False):
     pool_size: int
     idle_stop_s: float
     start_timeout_s: float
+    keep_changes_days: float
     backup_before_migration: bool
     personal_namespace: str
     config: str | PathLike[str] | None

@@ -21,7 +21,7 @@ from semmem.client.connection import legs_of
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
-from semmem.model.store import Store, graph_of, vectors_of
+from semmem.model.store import Keep, Store, graph_of, vectors_of
 from semmem.model.types import Filters, IngestReport, Memory
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key
@@ -776,6 +776,18 @@ class StoreConformance:
         assert answers() == before
         assert store.stats("n").pending == 0
         assert not any(store.maintain().values())
+
+    def test_old_changes_are_swept_and_what_is_left_says_up_to_where(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        store.forget("n", "a", ANY, dry_run=False)
+        store.forget_namespace("n", dry_run=False)
+        write(store, {"id": "c"}, namespace="m")
+        assert "changes" not in store.maintain(Keep(changes_days=1))
+        done = store.maintain(Keep(changes_days=-1))  # older than tomorrow
+        assert done["changes"] == 2  # a drop leaves itself of its namespace
+        assert "changes" not in store.maintain(Keep(changes_days=-1))
+        write(store, {"id": "d"}, namespace="m")
+        assert store.maintain(Keep(changes_days=-1))["changes"] == 1
 
     def test_an_empty_store_answers_everything_with_nothing(self, store: Store) -> None:
         scope = store.scope(("n",), ANY, ("x",))

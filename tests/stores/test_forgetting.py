@@ -88,7 +88,7 @@ def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
     assert sql(mem, row) == [(0, 0, None, True)]
     mem.maintain()
     assert sql(mem, row) == [(0, 0, None, True)]
-    sql(mem, "UPDATE namespace SET changed_at = changed_at - interval '25 hours' WHERE namespace = 'one'")
+    sql(mem, "UPDATE namespace SET changed_at = changed_at - interval '91 days' WHERE namespace = 'one'")
     mem.maintain()
     assert sql(mem, row) == []
     check(mem)

@@ -9,9 +9,22 @@ from semmem.model.errors import InvalidInput
 from semmem.model.store.graph import GraphStore
 from semmem.model.store.life import LifeStore
 from semmem.model.store.memories import Store
+from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.store.vectors import VectorStore
 
-__all__ = ["GraphStore", "LifeStore", "Store", "VectorStore", "absence", "graph_of", "lacking", "life_of", "vectors_of"]
+__all__ = [
+    "KEEP",
+    "GraphStore",
+    "Keep",
+    "LifeStore",
+    "Store",
+    "VectorStore",
+    "absence",
+    "graph_of",
+    "lacking",
+    "life_of",
+    "vectors_of",
+]
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
 
@@ -45,7 +58,5 @@ def graph_of(store: Store) -> GraphStore:
 def life_of(store: Store) -> LifeStore:
     """Return the life of the memories of ``store``. Raises InvalidInput where it keeps none."""
     if store.life is None:
-        raise InvalidInput(
-            f"A {store.kind} store keeps no versions, links or changes of memories; semmem's own do."
-        )
+        raise InvalidInput(f"A {store.kind} store keeps no versions, links or changes of memories; semmem's own do.")
     return store.life

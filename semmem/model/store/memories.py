@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from semmem.model.exchange import Extraction, Head, Kinds, Ords, Postings, Row, Scope, Stored, Turn, Written
 from semmem.model.reports import Namespace, Stats
+from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.types import Filters, Memory, Page
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ class Store(Protocol):
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         ...
 
-    def maintain(self) -> Mapping[str, int]:
-        """Fold what is pending, join small segments, index what is not; return how much of each."""
+    def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
+        """Sweep what is not to be kept any longer, fold what is pending, join, index; return how much of each."""
         ...
 
     def stats(self, namespace: str | None) -> Stats:

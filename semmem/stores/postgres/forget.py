@@ -154,11 +154,16 @@ DROP_STEPS = (_drop_memories, _drop_names, _drop_postings, _drop_rest, _drop_end
 """How a namespace is dropped: each in a transaction of its own, as often as it returns True."""
 
 
-def prune(connection: Any, namespace: str) -> None:
-    """Take away what is left of a namespace that has been empty for a day, but for its settings."""
-    where = {"namespace": namespace}
+def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> None:
+    """Take away what is left of a namespace that has been empty for long, but for its settings.
+
+    ``parameters`` are those of a sweep: changes are kept for ``changes_days``.
+    """
+    where = {**parameters, "namespace": namespace}
     if connection.execute(_SQL["namespace_prune"], where).rowcount:
-        connection.execute(_SQL["change_prune"], where)
+        with pipelined(connection):
+            for statement in ("change_prune", "alias_empty", "correction_empty", "fresh_empty"):
+                connection.execute(_SQL[statement], where)
 
 
 def _clear_empty(connection: Any, namespace: str) -> None:

@@ -29,9 +29,10 @@ from semmem.model.exchange import (
     placed,
 )
 from semmem.model.reports import Namespace, Stats
+from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
-from semmem.stores.postgres import forget, nearest, postings, write
+from semmem.stores.postgres import forget, nearest, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import (
     facts_asked,
@@ -120,7 +121,7 @@ class PostgresStore(Pooled):
         asked = {namespace for namespace, _ in names}
         unfinished = [(n, upto) for n, upto in self.rows("drop_unfinished", {}) if n in asked]
         for namespace, upto in unfinished:
-            self._drop(namespace, upto)
+            self.drop(namespace, upto)
         return bool(unfinished)
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
@@ -151,30 +152,19 @@ class PostgresStore(Pooled):
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True)
         count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
-        self._drop(namespace, upto)
+        self.drop(namespace, upto)
         return count
 
-    def _drop(self, namespace: str, upto: int) -> None:
+    def drop(self, namespace: str, upto: int) -> None:
         """Take away what has a number up to ``upto``, in transactions of bounded size; maintain goes on with it."""
         for step in forget.DROP_STEPS if upto else ():
             while self.transaction(partial(step, namespace=namespace, upto=upto)):
                 pass
 
-    def maintain(self) -> Mapping[str, int]:
-        """Fold every pending memory and join small posting segments."""
-        folded = joined = 0
-        for namespace, upto in self.rows("drop_unfinished", {}):
-            self._drop(namespace, upto)
-        for (namespace,) in self.rows("namespace_forgotten", {}):
-            self.transaction(partial(forget.prune, namespace=namespace))
-        for (namespace,) in self.rows("pending_namespaces", {}):
-            while count := self.transaction(partial(postings.fold, namespace=namespace)):
-                folded += count
-        for (namespace,) in self.rows("namespace_names", {}):
-            joined += self.transaction(partial(postings.compact, namespace=namespace, everything=True))
-        self.run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
-        indexed = self._indexed(self.vectors.embedder())
-        return {"folded": folded, "joined": joined, "indexed": indexed}
+    def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
+        """Sweep what is due, fold what is pending and join small segments; see semmem.stores.postgres.upkeep."""
+        done = upkeep.maintain(self, keep)
+        return {**done, "indexed": self._indexed(self.vectors.embedder())}
 
     def _indexed(self, identity: Mapping[str, Any] | None) -> int:
         """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""

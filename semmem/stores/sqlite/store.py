@@ -36,9 +36,10 @@ from semmem.model.exchange import (
     placed,
 )
 from semmem.model.reports import Namespace, Stats
+from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
-from semmem.stores.sqlite import write
+from semmem.stores.sqlite import upkeep, write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.life import SqliteLife
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
@@ -140,21 +141,9 @@ class SqliteStore(Filed):
         """Let memories match what was found in them anew; return how many were changed."""
         return self._writing(lambda c: write.reindex(c, namespace, found)) if found else 0
 
-    def maintain(self) -> Mapping[str, int]:
-        """Join the pieces of the inverted index, and fold the log into the file; return how many pieces went."""
-
-        def join(connection: Any) -> int:
-            pieces = int(connection.execute(_SQL["lexical_segments"]).fetchone()[0])
-            if pieces < 2:
-                return 0
-            connection.execute(_SQL["lexical_optimize"])
-            return pieces - 1
-
-        joined = self._writing(join)
-        self._writing(write.prune)
-        self._run(lambda c: c.execute("PRAGMA optimize").fetchall())
-        self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-        return {"joined": joined}
+    def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
+        """Sweep what is due, join the pieces of the inverted index; see semmem.stores.sqlite.upkeep."""
+        return upkeep.maintain(self, keep)
 
     def scrub(self) -> None:
         """Rewrite the file so that no forgotten bytes are left in it; takes as long as copying it.

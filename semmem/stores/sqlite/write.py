@@ -29,7 +29,6 @@ __all__ = [
     "forget",
     "memory_of",
     "microsecond",
-    "prune",
     "reindex",
     "token",
     "write",
@@ -224,12 +223,6 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     for statement in ("drop_rest", "drop_history", "drop_link", "drop_judgement", "drop_recall_log"):
         connection.execute(_SQL[statement], {"namespace": namespace})
     return False
-
-
-def prune(connection: sqlite3.Connection) -> None:
-    """Take away the rows of namespaces that have been empty for a day."""
-    connection.execute(_SQL["namespace_prune"], {"before": microsecond(datetime.now(UTC) - timedelta(days=1))})
-    connection.execute(_SQL["change_prune"])
 
 
 def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:

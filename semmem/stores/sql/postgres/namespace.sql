@@ -24,16 +24,21 @@ WHERE namespace = %(namespace)s RETURNING changes, memories;
 UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE namespace = %(namespace)s;
 
 -- namespace_prune --
--- Nobody still holds a number of a namespace that has been empty for a day.
-DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND changed_at < now() - interval '1 day';
+-- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
+-- a limit waits for its next memory.
+DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL
+AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL;
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
 DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- namespace_forgotten --
--- The namespaces that have been empty for a day.
-SELECT namespace FROM namespace WHERE memories = 0 AND changed_at < now() - interval '1 day' ORDER BY namespace;
+-- The namespaces that have been empty for so long.
+SELECT namespace FROM namespace WHERE memories = 0 AND dropping IS NULL
+AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL ORDER BY namespace;
 
 -- namespace_names --
 -- Those that hold memories.

@@ -24,12 +24,19 @@ WHERE namespace = :namespace;
 UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE namespace = :namespace;
 
 -- namespace_prune --
--- Nobody still holds a number of a namespace that has been empty for a day.
-DELETE FROM namespace WHERE memories = 0 AND changed_at < :before;
+-- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
+-- a limit waits for its next memory.
+DELETE FROM namespace WHERE namespace = :namespace AND memories = 0 AND changed_at < min(:day_before, :changes_before)
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL;
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
-DELETE FROM change WHERE namespace NOT IN (SELECT namespace FROM namespace);
+DELETE FROM change WHERE namespace = :namespace;
+
+-- namespace_forgotten --
+-- The namespaces that have been empty for so long.
+SELECT namespace FROM namespace WHERE memories = 0 AND changed_at < min(:day_before, :changes_before)
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL ORDER BY namespace;
 
 -- change_add --
 -- What became of which memories, under the number that was just taken.

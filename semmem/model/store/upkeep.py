@@ -1,0 +1,18 @@
+"""What maintain keeps, and for how long. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["KEEP", "Keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """For how many days things stay that nobody asked to be taken away; the names are parameters of the sweeps."""
+
+    changes_days: float = 90.0
+
+
+KEEP = Keep()
+"""What is kept where no settings say otherwise."""

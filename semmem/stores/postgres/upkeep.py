@@ -1,0 +1,93 @@
+"""Upkeep of a store on PostgreSQL: what is due is swept in steps of bounded size, what is pending folded and indexed.
+
+Each step is a transaction of its own, so that it can be interrupted anywhere, and run beside writers and itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from semmem.model.store import Keep
+from semmem.stores.postgres import forget, postings
+from semmem.stores.sql_files import statements
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
+
+__all__ = ["SWEEPS", "Sweep", "maintain"]
+
+_SQL = statements("postgres")
+
+AT_ONCE = 5_000
+"""Rows that one step takes away."""
+
+
+class Sweep(NamedTuple):
+    """What is taken away when it is due, and counted under ``name``.
+
+    ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
+    them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
+    ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
+    all statements are the fields of Keep, ``limit``, and for a step ``namespace``.
+    """
+
+    name: str
+    due: str
+    step: str | Callable[[Any, str, Mapping[str, Any]], int]
+
+
+def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of the oldest changes away, and mark up to which; who has not read these must export anew."""
+    where = {**parameters, "namespace": namespace}
+    gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
+    if gone:
+        marked = {"namespace": namespace, "number": max(gone)}
+        connection.execute(_SQL["sweep_change_unmark"], marked)
+        connection.execute(_SQL["sweep_change_mark"], marked)
+    return len(gone)
+
+
+def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take away what is left of a namespace that has been empty for long."""
+    forget.prune(connection, namespace, parameters)
+    return 0
+
+
+SWEEPS: tuple[Sweep, ...] = (
+    Sweep("changes", "sweep_change_due", _changes),
+    Sweep("emptied", "namespace_forgotten", _emptied),
+)
+"""Everything that maintain takes away, in this order. A new kind of thing that goes in time is one more entry."""
+
+
+def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
+    """Finish drops, sweep, fold every pending memory and join small posting segments; return the count of each."""
+    folded = joined = 0
+    for namespace, upto in store.rows("drop_unfinished", {}):
+        store.drop(namespace, upto)
+    swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE}) for sweep in SWEEPS}
+    for (namespace,) in store.rows("pending_namespaces", {}):
+        while count := store.transaction(partial(postings.fold, namespace=namespace)):
+            folded += count
+    for (namespace,) in store.rows("namespace_names", {}):
+        joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
+    store.run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
+    return {**{name: count for name, count in swept.items() if count}, "folded": folded, "joined": joined}
+
+
+def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
+    """Take away what is due of one kind, in every namespace; return how much."""
+
+    def step(connection: Any, namespace: str) -> int:
+        if callable(sweep.step):
+            return sweep.step(connection, namespace, parameters)
+        return int(connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount)
+
+    gone = 0
+    for (namespace,) in store.rows(sweep.due, parameters):
+        while count := store.transaction(partial(step, namespace=namespace)):
+            gone += count
+    return gone

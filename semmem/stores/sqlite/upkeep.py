@@ -1,0 +1,106 @@
+"""Upkeep of a store in one file: what is due is swept in steps of bounded size, the inverted index joined.
+
+Each step is a transaction of its own, so that it can be interrupted anywhere, and writers wait for one step at most.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from semmem.model.store import Keep
+from semmem.stores.sql_files import statements
+from semmem.stores.sqlite.write import microsecond
+
+if TYPE_CHECKING:
+    from semmem.stores.sqlite.store import SqliteStore
+
+__all__ = ["SWEEPS", "Sweep", "maintain"]
+
+_SQL = statements("sqlite")
+_DAY = 86_400_000_000
+
+AT_ONCE = 5_000
+"""Rows that one step takes away."""
+
+
+class Sweep(NamedTuple):
+    """What is taken away when it is due, and counted under ``name``.
+
+    ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
+    them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
+    ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
+    all statements are ``now``, ``limit``, the fields of Keep, each also as the time before which things are older
+    (``changes_before`` of ``changes_days``), in microseconds, and for a step ``namespace``.
+    """
+
+    name: str
+    due: str
+    step: str | Callable[[sqlite3.Connection, str, Mapping[str, Any]], int]
+
+
+def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of the oldest changes away, and mark up to which; who has not read these must export anew."""
+    where = {**parameters, "namespace": namespace}
+    gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where).fetchall()]
+    if gone:
+        marked = {**where, "number": max(gone)}
+        connection.execute(_SQL["sweep_change_unmark"], marked)
+        connection.execute(_SQL["sweep_change_mark"], marked)
+    return len(gone)
+
+
+def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take away the row of a namespace that has been empty for long, and what is left of its changes."""
+    where = {**parameters, "namespace": namespace}
+    if connection.execute(_SQL["namespace_prune"], where).rowcount:
+        connection.execute(_SQL["change_prune"], where)
+    return 0
+
+
+SWEEPS: tuple[Sweep, ...] = (
+    Sweep("changes", "sweep_change_due", _changes),
+    Sweep("emptied", "namespace_forgotten", _emptied),
+)
+"""Everything that maintain takes away, in this order. A new kind of thing that goes in time is one more entry."""
+
+
+def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
+    """Sweep, join the pieces of the inverted index, and fold the log into the file; return the count of each."""
+    now = microsecond(datetime.now(UTC))
+    kept = asdict(keep)
+    before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in kept.items()}
+    parameters = {**kept, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE}
+    swept = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
+    joined = store._writing(_join)
+    store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
+    store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+    return {**{name: count for name, count in swept.items() if count}, "joined": joined}
+
+
+def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
+    """Take away what is due of one kind, in every namespace; return how much."""
+
+    def step(connection: sqlite3.Connection, namespace: str) -> int:
+        if callable(sweep.step):
+            return sweep.step(connection, namespace, parameters)
+        return connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount
+
+    gone = 0
+    for (namespace,) in store._rows(sweep.due, parameters):
+        while count := store._writing(partial(step, namespace=namespace)):
+            gone += count
+    return gone
+
+
+def _join(connection: sqlite3.Connection) -> int:
+    """Make one piece of the inverted index; return how many pieces went."""
+    pieces = int(connection.execute(_SQL["lexical_segments"]).fetchone()[0])
+    if pieces < 2:
+        return 0
+    connection.execute(_SQL["lexical_optimize"])
+    return pieces - 1
