@@ -20,6 +20,7 @@ VALUES ('one', 'm1', 1, 'As it was.', .5, now(), now(), now());
 INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
 INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
 INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);
+INSERT INTO likeness SELECT namespace, 5, ord FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 2;
 """
 COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
 FROM information_schema.columns WHERE table_schema = 'semmem' GROUP BY table_name"""

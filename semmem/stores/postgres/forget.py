@@ -27,7 +27,7 @@ __all__ = ["DROP_STEPS", "FORGET_AT_ONCE", "begin_drop", "delete_rows", "forget"
 
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
-_OTHERS = ("history", "link", "judgement", "recall_log", "change")
+_OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "change")
 _SQL = statements("postgres")
 
 _PATIENCE = "1500ms"

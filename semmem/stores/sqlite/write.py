@@ -220,7 +220,7 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
         lengths = [length for indexed, length in gone if indexed]
         _count(connection, namespace, -len(lengths), -sum(lengths), {})
         return True
-    for statement in ("drop_rest", "drop_history", "drop_link", "drop_judgement", "drop_recall_log"):
+    for statement in ("drop_rest", "drop_history", "drop_link", "drop_likeness", "drop_judgement", "drop_recall_log"):
         connection.execute(_SQL[statement], {"namespace": namespace})
     return False
 

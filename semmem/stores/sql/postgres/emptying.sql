@@ -62,6 +62,12 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id, type, to_id) IN (
         NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id)
         OR NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id)) LIMIT %(limit)s);
 
+-- drop_likeness --
+-- What was alike in memories that are not there any more.
+DELETE FROM likeness WHERE namespace = %(namespace)s AND (key, ord) IN (
+    SELECT l.key, l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = l.ord) LIMIT %(limit)s);
+
 -- drop_judgement --
 -- What was said of memories that are not there any more.
 DELETE FROM judgement WHERE namespace = %(namespace)s AND (recall_id, id) IN (

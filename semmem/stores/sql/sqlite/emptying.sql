@@ -32,6 +32,11 @@ DELETE FROM link WHERE namespace = :namespace AND (
     from_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace)
     OR to_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace));
 
+-- drop_likeness --
+-- What was alike in memories that are not there any more.
+DELETE FROM likeness WHERE namespace = :namespace AND ord NOT IN (
+    SELECT ord FROM memory WHERE namespace = :namespace);
+
 -- drop_judgement --
 -- What was said of memories that are not there any more.
 DELETE FROM judgement WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
