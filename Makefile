@@ -9,10 +9,11 @@
 #   make mutants              small changes of the code, one by one: which does no test notice?
 #   make differential         a hundred thousand random recalls held against the classes of reach; goes on where it stopped
 #   make evidence [DATA=set]  the committed results of that set, or of all, measured again: what differs
-# PYTHON=/path/to/python picks the interpreter, VENV=folder the environment.
+# PYTHON=/path/to/python picks the interpreter, VENV=folder the environment, WORKERS=n how many processes run the tests.
 
 SHELL := /bin/bash
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints.txt
 FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -58,10 +59,10 @@ bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m eval bench $(ARGS)
 
 test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest $(if $(ALL),-m "slow or not slow") $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ALL),-m "slow or not slow") $(ARGS)
 
 test-slow: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 # An environment of its own, and no models: what needs one is skipped. scipy is asked for by a test alone.
 test-lowest: | $(BIN)/python

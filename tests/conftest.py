@@ -27,6 +27,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "people")
 # Nor is a file of settings that the person who runs the tests has.
 os.environ["SEMMEM_CONFIG"] = ""
 
+# Nor is how wide that person's terminal is, which the processes that run the tests side by side are told.
+os.environ.pop("COLUMNS", None)
+
 # Nor is what that person has in the data folder: the graph of MiniLM is made here, once a run, by the code under test.
 _data_home = tempfile.mkdtemp(prefix="semmem-tests-")
 atexit.register(shutil.rmtree, _data_home, ignore_errors=True)
