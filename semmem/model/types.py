@@ -257,7 +257,7 @@ class IngestReport:
         bound_rejected(self)
 
     def with_batch(self, batch: Any, seconds: float) -> IngestReport:
-        """Return the report after one more batch, of which ``batch`` has the same counts, ``seconds`` from the start."""
+        """Return the report after one more batch with the counts of ``batch``, ``seconds`` from the start."""
         return IngestReport(
             self.remembered + batch.remembered,
             self.unchanged + batch.unchanged,
