@@ -226,6 +226,7 @@ class AsyncSemmem:
     update = _awaited(Semmem.update)  # type: ignore[arg-type]  # self is named where any keyword may follow
     recall = _awaited(Semmem.recall)
     get = _awaited(Semmem.get)
+    history = _awaited(Semmem.history)
     list = _awaited(Semmem.list)
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)

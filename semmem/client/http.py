@@ -235,6 +235,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "remember": values.memory,
     "list": values.page,
     "get": values.memory,
+    "history": values.versions,
     "update": values.memory,
     "forget": lambda value: value["matched"],
     "namespaces": values.namespaces,

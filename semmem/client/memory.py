@@ -164,18 +164,29 @@ class Semmem(Keeping):
         return self.remember_many(items, namespace=namespace, batch_size=max(1, len(items)))
 
     def update(
-        self, id: str, *, namespace: str = "default", expected_version: int | None = None, **changes: Any
+        self,
+        id: str,
+        *,
+        namespace: str = "default",
+        expected_version: int | None = None,
+        changed_by: str | None = None,
+        **changes: Any,
     ) -> Memory:
         """Change fields of a memory, named as in ``remember``, and return it; other fields stay.
 
         Id and created_at stay, ``version`` counts up, ``updated_at`` is now. What is found in a new text, and its
-        vector, are made anew in the same transaction; where nothing changes, nothing is written. ``tags`` and
-        ``metadata`` take the place of the old ones whole; None takes a field away. ``expected_version`` is the version
-        that the changes were made for: where the memory is at another one, Conflict is raised, with both texts. Raises
-        NotFound for an unknown id, InvalidInput for a field that no memory has.
+        vector, are made anew in the same transaction, and ``history`` keeps the version that was there, with who it was
+        ``changed_by`` where that is given; where nothing changes, nothing is written. ``tags`` and ``metadata`` take
+        the place of the old ones whole; None takes a field away. ``expected_version`` is the version that the changes
+        were made for: where the memory is at another one, Conflict is raised, with both texts. Raises NotFound for an
+        unknown id, InvalidInput for a field that no memory has.
         """
         return self._ingest.update(
-            string("id", id), changes, namespace=string("namespace", namespace), expected_version=expected_version
+            string("id", id),
+            changes,
+            namespace=string("namespace", namespace),
+            expected_version=expected_version,
+            changed_by=None if changed_by is None else string("changed_by", changed_by),
         )
 
     def recall(

@@ -196,6 +196,7 @@ ROUTES: tuple[Route, ...] = (
     Route("list", "GET", "/v1/memories", Semmem.list, serves=("list",)),
     Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
     Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
+    Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",)),
     Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
     Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
     Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),

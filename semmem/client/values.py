@@ -12,6 +12,7 @@ from semmem.client.probe_stages import Probe, Probed
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.filters import string
+from semmem.model.life import Version
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, NamespaceHash, Stats
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json", "brought_in", "concepts", "error_of", "explanation", "hashes", "hit", "lists", "memory", "namespaces",
-    "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats",
+    "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats", "versions",
 ]  # fmt: skip
 
 
@@ -118,6 +119,20 @@ def memory(value: Any) -> Memory:
 def page(value: Any) -> Page:
     """Return a page of memories."""
     return Page(tuple(map(memory, value["memories"])), value["cursor"])
+
+
+def versions(value: Any) -> list[Version]:
+    """Return the versions of a memory."""
+    return [
+        Version(
+            memory(one["memory"]),
+            tuple(one["changed"]),
+            one["changed_by"],
+            datetime.fromisoformat(one["forgotten_at"]) if one["forgotten_at"] else None,
+            one["forgotten_by"],
+        )
+        for one in value["versions"]
+    ]
 
 
 def report(value: Any) -> IngestReport:

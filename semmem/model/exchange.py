@@ -91,7 +91,7 @@ class Row:
     that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
     identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
     records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
-    one.
+    one; it is kept in the history, as changed by ``changed_by``.
     """
 
     memory: Memory
@@ -105,6 +105,7 @@ class Row:
     embedder: Mapping[str, Any] | None = None
     replaces: int | None = None
     language: str = "english"  # of its stems
+    changed_by: str | None = None
 
     @property
     def name(self) -> tuple[str, str]:

@@ -3,37 +3,88 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from semmem.model.types import Memory
 
-__all__ = ["Version"]
+__all__ = ["Kept", "Version", "versions_of"]
+
+_PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
+
+Kept = tuple[Memory, str | None, datetime | None, datetime | None]
+"""A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
     """A memory as it was from one change to the next.
 
-    ``changed_by`` and ``changed_at`` say who ended it and when: None for the version that is there now, and for a
-    change that nobody put a name to. ``forgotten_at`` is when it was forgotten softly, None where it was not.
+    ``changed`` names the fields that differ from the version before, none of the first; ``changed_by`` is who made the
+    change, where somebody put a name to it. ``forgotten_at`` and ``forgotten_by`` say when it was forgotten softly.
     """
 
     memory: Memory
+    changed: tuple[str, ...] = ()
     changed_by: str | None = None
-    changed_at: datetime | None = None
     forgotten_at: datetime | None = None
+    forgotten_by: str | None = None
 
     @property
     def version(self) -> int:
         """Its number, from 1."""
         return self.memory.version
 
+    @property
+    def changed_at(self) -> datetime | None:
+        """When it was written."""
+        return self.memory.updated_at
+
+    def diff(self, before: Version) -> str:
+        """Return how it differs from another version: its fields, then its text as a unified diff; no end of line."""
+        lines = [
+            f"{name}: {getattr(before.memory, name)!r} -> {getattr(self.memory, name)!r}"
+            for name in _differ(before.memory, self.memory)
+            if name != "text"
+        ]
+        names = f"version {before.version}", f"version {self.version}"
+        texts = before.memory.text.splitlines(), self.memory.text.splitlines()
+        return "\n".join([*lines, *difflib.unified_diff(*texts, *names, lineterm="")])
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; times as ISO 8601."""
-        out: dict[str, Any] = {"version": self.version, "memory": self.memory.as_dict()}
-        for f in dataclasses.fields(self)[1:]:
-            value = getattr(self, f.name)
-            out[f.name] = value.isoformat() if isinstance(value, datetime) else value
-        return out
+        return {
+            "version": self.version,
+            "changed": list(self.changed),
+            "changed_by": self.changed_by,
+            "changed_at": _iso(self.changed_at),
+            "forgotten_at": _iso(self.forgotten_at),
+            "forgotten_by": self.forgotten_by,
+            "memory": self.memory.as_dict(),
+        }
+
+
+def versions_of(kept: Iterable[Kept]) -> list[Version]:
+    """Return the versions of one memory from what a store keeps of them, in the order given: the oldest first."""
+    found: list[Version] = []
+    before: Kept | None = None
+    for one in kept:
+        memory, ended_by, _, forgotten = one
+        first = before is None or (before[3] is not None and forgotten is None)  # or remembered anew
+        changed = () if before is None or first else _differ(before[0], memory)
+        by = None if before is None or first else before[1]
+        found.append(Version(memory, changed, by, forgotten, ended_by if forgotten is not None else None))
+        before = one
+    return found
+
+
+def _differ(one: Memory, other: Memory) -> tuple[str, ...]:
+    names = (f.name for f in dataclasses.fields(Memory) if f.name not in _PLACE)
+    return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

@@ -33,6 +33,7 @@ from semmem.text.passages import content_key, embedded_text, encoded_text, other
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
 from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
 from semmem.write.relink import Knowledge, Upkeep
+from semmem.write.versions import overtaken
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
@@ -44,7 +45,6 @@ _UPDATING = Policy(partial=True, may_replace=lambda memory: True)
 _PATIENCE_S = 5.0
 """So long an update looks again where somebody else was faster, after pauses of chance up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
-_SHOWN = 120
 OnError = Literal["abort", "skip"]
 
 
@@ -102,7 +102,15 @@ class Ingest:
                 return written.memories[draft.name]
         return self._as_stored(draft.memory)
 
-    def update(self, id: str, changes: Mapping[str, Any], *, namespace: str, expected_version: int | None) -> Memory:
+    def update(
+        self,
+        id: str,
+        changes: Mapping[str, Any],
+        *,
+        namespace: str,
+        expected_version: int | None,
+        changed_by: str | None = None,
+    ) -> Memory:
         """Change fields of one memory and return it; see Semmem.update."""
         for name in changes:
             if name not in CHANGEABLE:
@@ -116,7 +124,7 @@ class Ingest:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
             before = there.memory
             if expected_version is not None and before.version != expected_version:
-                raise Conflict(_overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
+                raise Conflict(overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
             self._check_vector(draft, None)
             plan = self.plan([draft], _UPDATING, stored={draft.name: there})
@@ -125,7 +133,8 @@ class Ingest:
             if not plan.changed:
                 return before
             try:
-                rows, knowledge, _, written = self._written(plan.changed, "abort")
+                changed = [replace(one, changed_by=changed_by) for one in plan.changed]
+                rows, knowledge, _, written = self._written(changed, "abort")
             except Conflict as error:  # somebody else has changed it since we looked
                 if time.monotonic() > end:
                     raise Conflict(f"Others change {id!r} all the time; do it again.", names=error.names) from error
@@ -330,7 +339,7 @@ class Ingest:
             vector, maker = made.get(i, (None, None))
             before = draft.replaces.version if draft.replaces is not None and part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
-            rows.append(Row(memory, part, parts_, *made_of))
+            rows.append(Row(memory, part, parts_, *made_of, changed_by=draft.changed_by))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 
@@ -368,20 +377,6 @@ class Ingest:
 
 def _giver(vector: Any) -> dict[str, Any]:
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
-
-
-def _overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
-    """Return what is said where a memory is not of the version that was expected, with both texts."""
-    text = changes.get("text")
-    yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
-    return (
-        f"The memory {stored.id!r} is at version {stored.version}, not {expected}: its text is now "
-        f"{_short(stored.text)}{yours}; read it again, and update what you find."
-    )
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 def _at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:

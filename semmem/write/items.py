@@ -39,7 +39,7 @@ class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
 
     ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, and ``kept`` the
-    vector of that one and who made it, where what is embedded has not changed.
+    vector of that one and who made it, where what is embedded has not changed; ``changed_by`` is who changes it.
     """
 
     at: int
@@ -49,6 +49,7 @@ class Draft:
     given: frozenset[str] = frozenset()
     replaces: Memory | None = None
     kept: tuple[Any, Mapping[str, Any]] | None = None
+    changed_by: str | None = None
 
     @property
     def name(self) -> tuple[str, str]:

@@ -17,6 +17,7 @@ INSERT INTO embedding_next SELECT * FROM embedding ORDER BY namespace, ord LIMIT
 INSERT INTO namespace_setting (namespace, name, value) VALUES ('one', 'weights.graph', '0.25');
 INSERT INTO history (namespace, id, version, text, importance, created_at, updated_at, valid_from)
 VALUES ('one', 'm1', 1, 'As it was.', .5, now(), now(), now());
+INSERT INTO likeness SELECT namespace, 7, ord FROM memory WHERE parts = 0 ORDER BY 1, 3 LIMIT 2;
 INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
 INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
 INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);

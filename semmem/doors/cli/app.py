@@ -27,6 +27,7 @@ COMMANDS = {
     "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
+    "cli.commands.life:register": ("history",),
     "cli.commands.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
     "cli.commands.store:register_rebuild": ("rebuild",),
     "cli.commands.store:register": ("copy", "backup", "restore"),

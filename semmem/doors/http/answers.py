@@ -60,6 +60,8 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
         case "namespaces":
             mine = None if key is None else key.namespaces
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
+        case "history":
+            return {"versions": [one.as_dict() for one in value]}
         case "concepts":
             return {"concepts": plain(value)}
         case "graph":

@@ -71,6 +71,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "around": (_TEXT, "A name as people write it, or the id of a memory."),
     "b": (_TEXT, "The name that it is taken for."),
     "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),
+    "changed_by": (_TEXT, "Who makes the change; the history of the memory keeps it."),
     "cursor": (_TEXT, "Where the page before ended."),
     "dry_run": (_TRUTH, "Only count what would go."),
     "everything": (_TRUTH, "The whole namespace, and its settings."),

@@ -62,6 +62,10 @@ _MADE: dict[str, Any] = {
     ),
     "Reach": _members(recipe=_TEXT, k=_COUNT, regimes=_OBJECT),
     "Page": _members(memories={"type": "array", "items": _ref("Memory")}, cursor=_or_null(_TEXT)),
+    "Version": _members(
+        version=_COUNT, changed={"type": "array", "items": _TEXT}, changed_by=_or_null(_TEXT), changed_at=_TEXT,
+        forgotten_at=_or_null(_TEXT), forgotten_by=_or_null(_TEXT), memory=_ref("Memory"),
+    ),
     "Graph": _members(nodes={"type": "array", "items": _OBJECT}, edges={"type": "array", "items": _OBJECT}),
     "Probe": _members(
         recipe=_TEXT, k=_COUNT, probed={"type": "array", "items": _OBJECT}, left_out=_TEXTS, seconds={"type": "number"},
@@ -83,6 +87,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "list": _ref("Page"),
     "get": _ref("Memory"),
     "update": _ref("Memory"),
+    "history": _members(versions={"type": "array", "items": _ref("Version")}),
     "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "recall": _ref("Recall"),

@@ -86,6 +86,23 @@ def get(call: Call) -> dict[str, Any]:
     return {"memory": as_values(call.memory.get(id, namespace=call.home(id)))}
 
 
+def history(call: Call) -> dict[str, Any]:
+    """Answer memory_history."""
+    id = call.arguments["id"]
+    found = call.memory.history(id, namespace=call.namespace)
+    before = [None, *found[:-1]]
+    return {
+        "versions": [
+            {
+                **{name: value for name, value in one.as_dict().items() if value is not None},
+                "memory": as_values(one.memory),
+                "diff": "" if old is None or not one.changed else one.diff(old),
+            }
+            for old, one in zip(before, found, strict=True)
+        ]
+    }
+
+
 def list_(call: Call) -> dict[str, Any]:
     """Answer memory_list."""
     limit = call.present("limit").get("limit", 100)
@@ -195,6 +212,16 @@ TOOLS = (
         {"id": ID, "namespace": NAMESPACE},
         ("id",),
         {"memory": MEMORY},
+    ),
+    Tool(
+        "memory_history",
+        "Show a memory's versions",
+        "Return the versions of one memory, oldest first: what was changed, when and by whom. Use it to see what was "
+        "true before, or who changed something.",
+        history,
+        {"id": ID, "namespace": NAMESPACE},
+        ("id",),
+        {"versions": array({"type": "object"}, "Each with its fields, its memory, and a diff to the one before.")},
     ),
     Tool(
         "memory_list",

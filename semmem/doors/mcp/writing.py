@@ -47,7 +47,11 @@ def update(call: Call) -> dict[str, Any]:
     if isinstance(changes.get("metadata"), Mapping):
         changes["metadata"] = with_agent(changes["metadata"], call.agent)
     updated = call.memory.update(
-        id, namespace=call.home(id), expected_version=call.arguments.get("expected_version"), **changes
+        id,
+        namespace=call.home(id),
+        expected_version=call.arguments.get("expected_version"),
+        changed_by=call.agent.name,
+        **changes,
     )
     return {"memory": as_values(updated)}
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from semmem.model.life import Version
+from psycopg.types.json import Jsonb
+
+from semmem.model.life import Version, versions_of
 from semmem.stores.postgres.encoding import memory_of
+from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.connection import Pooled
 
-__all__ = ["PostgresLife"]
+__all__ = ["PostgresLife", "keep"]
+
+_SQL = statements("postgres")
 
 
 class PostgresLife:
@@ -23,4 +28,15 @@ class PostgresLife:
     def history(self, namespace: str, id: str) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
         rows = self._pool.rows("history_list", {"namespace": namespace, "id": id})
-        return [Version(memory_of(row[:-3]), *row[-3:]) for row in rows]
+        return versions_of((memory_of(row[:-3]), *row[-3:]) for row in rows)
+
+
+def keep(
+    connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], forgotten: bool = False
+) -> None:
+    """Put memories into the history as they are, before they are changed or forgotten softly.
+
+    In the transaction that does so, with their rows locked. ``by`` says who does it, by id.
+    """
+    which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": forgotten}
+    connection.execute(_SQL["history_keep"], which)

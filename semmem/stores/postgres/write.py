@@ -21,6 +21,7 @@ from semmem.stores.packed_postings import FORWARD, check_ord
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
+from semmem.stores.postgres.life import keep
 from semmem.stores.postgres.postings import clear_postings, index_few, index_many, note, note_aliases
 from semmem.stores.sql_files import statements
 
@@ -152,7 +153,7 @@ class _Numbers:
 def _take_place(
     connection: Any, rows: Sequence[Row], numbers: _Numbers
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, list[bytes]], dict[str, tuple[int, int]]]:
-    """Remove what ``rows`` replace, if it is still of that version.
+    """Remove what ``rows`` replace, if it is still of that version; the history keeps it.
 
     Returns the names removed, those that are of another version or gone, and by namespace what the removed held and
     how many they were, with their length.
@@ -168,6 +169,9 @@ def _take_place(
     for namespace, id, _, _, ord in found:
         if (namespace, id) in same:
             ords[namespace].append(ord)
+    by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
+    for namespace, some in ords.items():
+        keep(connection, namespace, some, by={id: who for (n, id), who in by.items() if n == namespace})
     gone = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
     removed, went = {}, {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from semmem.model.life import Version
+from semmem.model.life import Version, versions_of
 from semmem.stores.sqlite.write import at_microsecond, memory_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class SqliteLife:
     def history(self, namespace: str, id: str) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
         rows = self._file._rows("history_list", {"namespace": namespace, "id": id})
-        return [Version(memory_of(row[:-3]), row[-3], *map(_time, row[-2:])) for row in rows]
+        return versions_of((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
 
 
 def _time(number: int | None) -> datetime | None:

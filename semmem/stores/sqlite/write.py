@@ -106,7 +106,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     numbers = _numbers(connection, rows)
     for name, row in wholes.items():
         if row.replaces is not None:
-            gone = _take_out(connection, name, row.replaces)
+            gone = _take_out(connection, row)
             if gone is None:
                 conflicts.add(name)
                 continue
@@ -169,15 +169,24 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, t
     return taken
 
 
-def _take_out(connection: sqlite3.Connection, name: tuple[str, str], version: int) -> tuple[int, int] | None:
-    """Remove a memory that another takes the place of; None, and nothing is done, unless it is of that version.
+def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | None:
+    """Remove the memory that a row takes the place of; None, and nothing is done, unless it is of that version.
 
-    Returns how many were indexed, and their length.
+    The history keeps it. Returns how many were indexed, and their length.
     """
-    rows = connection.execute(_SQL["replace_select"], {"namespace": name[0], "id": name[1]}).fetchall()
-    if not rows or rows[0][:2] != (version, 0):
+    namespace, id = row.name
+    rows = connection.execute(_SQL["replace_select"], {"namespace": namespace, "id": id}).fetchall()
+    if not rows or rows[0][:2] != (row.replaces, 0):
         return None
+    _keep(connection, namespace, id, row.changed_by, forgotten=False)
     return _remove(connection, [row[2:] for row in rows])
+
+
+def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | None, *, forgotten: bool) -> None:
+    """Put a memory into the history as it is, before it is changed or forgotten softly."""
+    at = microsecond(datetime.now(UTC))
+    which = {"namespace": namespace, "id": id, "by": by, "at": at, "forgotten": forgotten}
+    connection.execute(_SQL["history_keep"], which)
 
 
 def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:

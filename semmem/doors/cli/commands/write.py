@@ -130,10 +130,12 @@ def update(
     importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who changes it; `semmem history` shows it.")] = None,
 ) -> None:
     """Change the text of a memory, or the fields that are given; other fields stay.
 
-    Its id stays, its time too unless --created-at is given; its version counts up.
+    Its id stays, its time too unless --created-at is given; its version counts up. `semmem history` has the versions
+    before it.
     """
     given = {
         "text": None if text is None else _read(text, None),
@@ -154,7 +156,7 @@ def update(
 
         raise InvalidInput("Say what to change: a new text, or an option such as --title.")
     with door.connect() as mem:
-        memory = mem.update(id, namespace=door.namespace, expected_version=expected_version, **changes)
+        memory = mem.update(id, namespace=door.namespace, expected_version=expected_version, changed_by=by, **changes)
     line = f"{memory.id} in namespace {door.namespace} is at version {memory.version}."
     door.give(memory, lambda: door.out.print(line, markup=False))
 

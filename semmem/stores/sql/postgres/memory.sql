@@ -1,12 +1,14 @@
 -- memory_insert --
 -- Of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order. Without a number
--- before the first, the numbers are those that the transaction has taken last.
+-- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
+-- versions count on.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, content, payload)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
        r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
-       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at, r.version,
+       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at,
+       greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
        r.content, r.payload
 FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
             %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],

@@ -1,9 +1,10 @@
 -- memory_insert --
--- An id that is there already stays as it is, and changes no row.
+-- An id that is there already stays as it is, and changes no row. Where an id was forgotten softly, the versions count on.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, content, payload, length)
 VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
-        :metadata, :importance, :created_at, :updated_at, :version, :content, :payload, :length)
+        :metadata, :importance, :created_at, :updated_at,
+        max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)), :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --

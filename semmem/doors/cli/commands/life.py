@@ -1,0 +1,62 @@
+"""The commands about what becomes of a memory: history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.doors.cli.context import Door, command
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from semmem.model.life import Version
+
+__all__ = ["register"]
+
+_WIDTH = 60
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app, "history", "url", "namespace")(history)
+
+
+def history(
+    door: Door,
+    id: Annotated[str, typer.Argument(help="The memory's id.")],
+    diff: Annotated[bool, typer.Option("--diff", help="Show how each version differs from the one before.")] = False,
+) -> None:
+    """Print the versions of a memory, oldest first: what was changed, when, and by whom."""
+    with door.connect() as mem:
+        found = mem.history(id, namespace=door.namespace)
+    given = [one.as_dict() for one in found]
+    if diff:
+        for before, one, shown in zip(found, found[1:], given[1:], strict=False):
+            shown["diff"] = one.diff(before)
+    door.give({"versions": given}, lambda: door.print_lines(_lines(found, diff)))
+
+
+def _lines(found: Sequence[Version], diff: bool) -> list[Text]:
+    from semmem.doors.cli.show import one_line
+    from semmem.doors.cli.terminal import Shown
+
+    lines: list[Text] = []
+    for before, one in zip([None, *found[:-1]], found, strict=True):
+        head = Shown(f"version {one.version}", style="bold")
+        at = f"  {one.changed_at:%Y-%m-%d %H:%M}" if one.changed_at else ""
+        by = f" by {one.changed_by}" if one.changed_by else ""
+        head.append(f"{at}{by}", style="dim")
+        if one.changed:
+            head.append(f"  {', '.join(one.changed)}")
+        if one.forgotten_at:
+            whom = f" by {one.forgotten_by}" if one.forgotten_by else ""
+            head.append(f"  forgotten {one.forgotten_at:%Y-%m-%d %H:%M}{whom}", style="red")
+        lines.append(head)
+        if diff and before is not None and one.changed:
+            lines.append(Shown(one.diff(before)))
+        else:
+            lines.append(Shown(f"  {one_line(one.memory.text, _WIDTH)}"))
+    return lines
