@@ -172,6 +172,9 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.remember("Then.", id="then", created_at=at).created_at == at
         changed = remote.update(made.id, text="The key is blue.", tags=(), author=None, expected_version=1)
         assert (changed.version, changed.tags, changed.author, local.get(made.id)) == (2, (), None, changed)
+        assert remote.update(made.id, text="The key is green.", changed_by="clerk").version == 3
+        assert [one.changed_by for one in local.history(made.id)] == [None, None, "clerk"]
+        assert remote.history(made.id) == local.history(made.id)
         assert remote.configure(namespace="n", weights={"lexical": 2}, recipe="hybrid") == local.settings_of(
             namespace="n"
         )

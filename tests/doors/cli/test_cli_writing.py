@@ -243,3 +243,24 @@ def test_an_id_that_is_not_there_is_told_before_a_question_is_asked(
     monkeypatch.setattr(Semmem, "recall", lambda *_, **__: asked.append("recall"))
     assert call("explain", "nope", "--query", "owl")[0] == 4
     assert asked == []
+
+
+def test_history_shows_each_version_with_its_author_and_its_diff(call: Call) -> None:
+    call("remember", "Ana lives in Lisbon.", "--id", "ana")
+    assert call("update", "ana", "Ana lives in Porto.", "--by", "clerk")[0] == 0
+    code, out, _ = call("history", "ana")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()][1::2] == [
+        ["Ana", "lives", "in", "Lisbon."],
+        ["Ana", "lives", "in", "Porto."],
+    ]
+    assert "by clerk  text" in out
+    assert "-Ana lives in Lisbon.\n+Ana lives in Porto." in call("history", "ana", "--diff")[1]
+    versions = json.loads(call("history", "ana", "--json", "--diff")[1])["versions"]
+    assert [(one["version"], one["changed"], one["changed_by"]) for one in versions] == [
+        (1, [], None),
+        (2, ["text"], "clerk"),
+    ]
+    assert "diff" in versions[1]
+    code, _, err = call("history", "nobody")
+    assert (code, "no memory 'nobody'" in err) == (4, True)

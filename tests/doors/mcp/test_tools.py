@@ -58,6 +58,7 @@ async def test_every_tool_says_what_it_takes_gives_and_does(url: str, mode: str)
         "memory_remember": (False, False, False),
         "memory_recall": reads,
         "memory_get": reads,
+        "memory_history": reads,
         "memory_list": reads,
         "memory_update": (False, True, True),
         "memory_forget": (False, True, True),
@@ -89,6 +90,10 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         assert (await ask(client, "memory_get", id=stored["id"]))["memory"] == stored
         changed = await ask(client, "memory_update", id=stored["id"], text="The Kestrel was our logger.", title=None)
         assert (changed["memory"]["version"], "title" in changed["memory"]) == (2, False)
+        before, now = (await ask(client, "memory_history", id=stored["id"]))["versions"]
+        assert (before["memory"], before["changed"], before["diff"]) == (stored, [], "")
+        assert (now["memory"], now["changed"], now["changed_by"]) == (changed["memory"], ["text", "title"], "tester")
+        assert now["diff"].startswith("title: 'Kestrel' -> None\n--- version 1\n+++ version 2")
         (listed,) = (await ask(client, "memory_list"))["memories"]
         assert listed == changed["memory"]
         why = await ask(client, "memory_explain", id=stored["id"], query="what is the Kestrel?")
@@ -155,7 +160,7 @@ async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(url: str, mo
 
 async def test_a_store_that_cannot_be_opened_is_told_by_the_call_that_needs_it(tmp_path: Path) -> None:
     async with in_memory(f"sqlite:{tmp_path}/no/such/folder/notes.db") as client:
-        assert len((await client.list_tools()).tools) == 9
+        assert len((await client.list_tools()).tools) == 10
         error = await refusal(client, "memory_recall", query="where is the key?")
         assert "folder" in error["message"]
         assert error["class"] in ("InvalidInput", "StoreUnavailable")
