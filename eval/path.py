@@ -199,13 +199,17 @@ def measure(url: str) -> dict[str, Counts]:
         counted[verb] = counter.counts()
         return answer
 
-    with installed(counter), semmem.connect(url, embedder="hashing") as mem:
+    with installed(counter), semmem.connect(url, embedder="hashing", resident_mb=0) as mem:
         for verb, (id, text) in zip(("remember", "remember, warm"), _NEW.items(), strict=True):
             given: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
             count(verb, partial(mem.remember, text, **given))
         found = count("recall", lambda: mem.recall(questions[_FIRST], namespace=where))
         count("explain", lambda: found.explain(found[0].id))
         count("recall, warm", lambda: mem.recall(questions[_SECOND], namespace=where))
+        with semmem.connect(url, embedder="hashing") as keeping:
+            for text in questions.values():
+                keeping.recall(text, namespace=where)
+            count("recall, resident", lambda: keeping.recall(questions[_SECOND], namespace=where))
         count("forget", lambda: mem.forget("path-1", namespace=where))
     return counted
 

@@ -62,6 +62,9 @@ class Settings(BaseSettings):
         None, description="The key of the server, where the URL is an http:// one; never shown."
     )
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
+    resident_mb: int = Field(
+        256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently; 0: none."
+    )
     idle_stop_s: float = Field(
         3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
     )
@@ -92,7 +95,9 @@ class Settings(BaseSettings):
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
-    @field_validator("llm_timeout_s", "pool_size", "idle_stop_s", "start_timeout_s", "keep_changes_days", mode="before")
+    @field_validator(
+        "llm_timeout_s", "pool_size", "resident_mb", "idle_stop_s", "start_timeout_s", "keep_changes_days", mode="before"
+    )
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
         """Refuse true, which would be taken for 1."""

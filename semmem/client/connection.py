@@ -20,6 +20,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
+from semmem.stores.resident.store import resident
 from semmem.write.ingest import Ingest
 from semmem.write.relink import Upkeep
 
@@ -50,8 +51,9 @@ class Connection:
         self._upkeep = Upkeep(store, chosen)
         of = self._encoder
         self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language)
-        self._legs = Legs(store, legs_of(store, language), legs)
-        self._recaller = Recaller(store, self._legs, self._encoder.found, language, self._encoder.renewed)
+        self._reader = resident(store, settings.resident_mb << 20)
+        self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
+        self._recaller = Recaller(self._reader, self._legs, of.found, language, of.renewed, explained_by=store)
         self._wired = self._ingest, self._recaller
         self._speak(store, language)
         if embedder is not None:
@@ -80,6 +82,8 @@ class Connection:
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
         self._wired[1].close()
+        if self._reader is not self.store:
+            self._reader.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
+from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ class Task(Future[T]):
         super().__init__()
         self.leg = leg
         self.work: Callable[[], T] | None = work
+        self.context = copy_context()  # of the recall: which moment of a namespace it reads
         self.overdue = False
 
 
@@ -130,7 +132,7 @@ def _do(task: Task[Any]) -> None:
     if work is None or not task.set_running_or_notify_cancel():
         return
     try:
-        answer = work()
+        answer = task.context.run(work)
     except BaseException as error:  # noqa: BLE001  # whoever waits for the task gets it
         task.set_exception(error)
     else:

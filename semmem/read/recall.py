@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
@@ -29,6 +30,9 @@ from semmem.text.passages import passages, snippet, terms
 
 __all__ = ["Recaller"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _OURS = ("lexical", "dense", "graph")
 _LAST = "graph"
 """The leg that starts from what the others found."""
@@ -44,6 +48,16 @@ def _each(question: Question, change: Callable[[Question], Question]) -> Questio
     return replace(change(question), narrowed={n: change(one) for n, one in question.narrowed.items()})
 
 
+def _in_its_own_context(work: Callable[P, T]) -> Callable[P, T]:
+    """Let a recall, and the legs that it asks, have a context of their own: what moment of the store they read."""
+
+    @wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return copy_context().run(work, *args, **kwargs)
+
+    return run
+
+
 class Recaller:
     """Wires a store and its legs; keeps no state of a call."""
 
@@ -54,8 +68,10 @@ class Recaller:
         embedder: Callable[[], Embedder | str],
         language: str,
         renewed: Callable[[], bool] = lambda: False,
+        explained_by: Store | None = None,
     ) -> None:
         self._store = store
+        self._explained_by = store if explained_by is None else explained_by
         self._legs = legs
         self._language = self.language = language
         self._tailor = Tailor(legs)
@@ -67,6 +83,7 @@ class Recaller:
         """Stop the threads; legs that still run finish by themselves."""
         self._asking.close()
 
+    @_in_its_own_context
     def recall(
         self,
         query: str,
@@ -115,7 +132,7 @@ class Recaller:
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
-        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._store, how, settings)
+        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._explained_by, how, settings)
         return Recall(*known, min_confidence, withheld, self._language)
 
     def candidates(

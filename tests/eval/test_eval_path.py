@@ -16,10 +16,12 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "forget": 7,
+        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 2,
+        "forget": 7,
     },
     "SQLite": {
-        "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "forget": 7,
+        "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
+        "forget": 7,
     },
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and never raised."""

@@ -254,7 +254,7 @@ class PostgresStore(Pooled):
         asked = [(name, {"namespace": n, **more}) for n in namespaces for name, more in each.items()]
         if names is not None:
             asked += [("memory_kinds", facts_asked(n, names)) for n in namespaces]
-            asked += [("moment", {"namespace": n}) for n in namespaces]
+            asked += [(name, {"namespace": n}) for name in ("moment", "resident_state") for n in namespaces]
         found: dict[str, dict[str, list[Any]]] = {}
         for (name, sent), held in zip(asked, self.together(*asked) if asked else (), strict=True):
             found.setdefault(name, {})[sent["namespace"]] = held
@@ -275,7 +275,8 @@ class PostgresStore(Pooled):
         if names is None:
             return scope
         corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}
-        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections)
+        states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
+        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections, states=states)
 
     def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
         """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""

@@ -1,0 +1,200 @@
+"""Some memories of a namespace in memory, in arrays: heads, packed postings and vectors. Built once, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.exchange import Turn
+from semmem.stores.packed_postings import FORWARD, POSTING, mentions
+
+__all__ = ["PER_MEMORY", "Block", "Rows", "runs"]
+
+PER_MEMORY = 700
+"""Bytes of one memory without its entries and its vector, as measured."""
+_LONGEST = 65_535
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Memories as they are stored, ords ascending: parallel columns, one element a memory.
+
+    ``places`` are (position, microseconds since 1970), by which a session is ordered before the id. ``sizes`` is how
+    many of the ``entries`` each one has; ``held`` are the ords that have a vector, ``vectors`` these, one a row.
+    """
+
+    turns: list[Turn]
+    titles: list[str | None]
+    places: list[tuple[int, int]]
+    ords: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    entries: NDArray[Any]
+    held: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+    def without(self, gone: NDArray[np.int64]) -> Rows:
+        """Return them without the ords ``gone``."""
+        if not len(gone):
+            return self
+        stays, has = ~np.isin(self.ords, gone), ~np.isin(self.held, gone)
+        rows = np.flatnonzero(stays).tolist()
+        return Rows(
+            [self.turns[row] for row in rows],
+            [self.titles[row] for row in rows],
+            [self.places[row] for row in rows],
+            self.ords[stays],
+            self.lengths[stays],
+            self.sizes[stays],
+            self.entries[np.repeat(stays, self.sizes)],
+            self.held[has],
+            self.vectors[has],
+        )
+
+    @classmethod
+    def joined(cls, one: Rows, other: Rows) -> Rows:
+        """Return the memories of both, which have no ord in common."""
+        ords = np.concatenate([one.ords, other.ords])
+        order = np.argsort(ords)
+        sizes = np.concatenate([one.sizes, other.sizes])
+        entries = np.concatenate([one.entries, other.entries])
+        held = np.concatenate([one.held, other.held])
+        by_ord = np.argsort(held)
+        filled = [rows.vectors for rows in (one, other) if len(rows.held)]
+        vectors = np.concatenate(filled)[by_ord] if filled else one.vectors
+
+        def column(name: str) -> list[Any]:
+            both = [*getattr(one, name), *getattr(other, name)]
+            return [both[row] for row in order.tolist()]
+
+        return cls(
+            column("turns"),
+            column("titles"),
+            column("places"),
+            ords[order],
+            np.concatenate([one.lengths, other.lengths])[order],
+            sizes[order],
+            entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
+            held[by_ord],
+            vectors,
+        )
+
+
+class Block:
+    """The postings of ``rows``, each entry once, and for each memory where its own stand."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.turns, self.titles, self.places = rows.turns, rows.titles, rows.places
+        self.ords, self.held, self.vectors = rows.ords, rows.held, rows.vectors
+        self.lengths = rows.lengths
+        self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # of each memory in ``own``
+        owner = np.repeat(np.arange(len(rows.ords)), rows.sizes)
+        order = np.argsort(rows.entries["key"], kind="stable")
+        packed = np.zeros(len(order), dtype=POSTING)
+        packed["ord"] = rows.ords[owner[order]]
+        packed["length"] = np.minimum(rows.lengths, _LONGEST)[owner[order]]
+        for name in ("count", "mention", "subject"):
+            packed[name] = rows.entries[name][order]
+        keys = rows.entries["key"][order]
+        first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
+        self.entries = packed
+        self.keys: NDArray[np.int64] = keys[first].astype(np.int64)
+        self.kinds: NDArray[np.uint8] = rows.entries["kind"][order][first]
+        self.firsts = np.append(first, len(keys)).astype(np.int64)  # of each key in ``entries``
+        counted = np.concatenate([[0], np.cumsum(mentions(packed))])
+        self.mentioned = counted[self.firsts[1:]] - counted[self.firsts[:-1]]
+        self.own = np.empty(len(order), dtype=np.uint32)
+        self.own[order] = np.arange(len(order), dtype=np.uint32)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        arrays = (self.entries, self.own, self.keys, self.firsts, self.mentioned, self.kinds, self.vectors)
+        return sum(array.nbytes for array in arrays) + PER_MEMORY * len(self.ords)
+
+    @property
+    def rows(self) -> Rows:
+        """The memories that it was built of."""
+        entries = self._forward(self.own)
+        sizes = np.diff(self.starts)
+        places = self.turns, self.titles, self.places
+        return Rows(*places, self.ords, self.lengths, sizes, entries, self.held, self.vectors)
+
+    @cached_property
+    def by_session(self) -> dict[str, list[int]]:
+        """The memories of each session, as positions; without those that are in none."""
+        found: dict[str, list[int]] = {}
+        for at, turn in enumerate(self.turns):
+            if turn.session is not None:
+                found.setdefault(turn.session, []).append(at)
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for turn in self.turns:
+            found.setdefault(turn.id, []).append(turn.ord)
+        return found
+
+    def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
+        """Return the ords of the memories with these ids, ascending, parts included."""
+        held = self._by_id if ids else {}
+        return np.array(sorted(ord for id in ids for ord in held.get(id, ())), dtype=np.int64)
+
+    def _forward(self, own: NDArray[Any]) -> NDArray[Any]:
+        """Return entries of postings, by their places, as those of memories."""
+        held = self.entries[own]
+        at = np.searchsorted(self.firsts, own, side="right") - 1
+        found = np.zeros(len(own), dtype=FORWARD)
+        found["key"], found["kind"] = self.keys[at], self.kinds[at]
+        for name in ("count", "mention", "subject"):
+            found[name] = held[name]
+        return found
+
+    def places_of(self, ords: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of those of ``ords`` that are here; in their order."""
+        if not len(self.ords):
+            return np.zeros(0, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.ords, ords), len(self.ords) - 1)
+        found: NDArray[np.int64] = at[self.ords[at] == ords]
+        return found
+
+    def forwards(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """Return (ords, sizes, entries) of the memories at some positions."""
+        sizes = self.starts[at + 1] - self.starts[at]
+        return self.ords[at], sizes, self._forward(self.own[runs(self.starts[at], sizes)])
+
+    def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which of ``keys`` are here, and for each its position, which means nothing where it is not."""
+        if not len(self.keys):
+            return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return self.keys[at] == keys, at
+
+    def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many entries the keys at some positions have."""
+        found: NDArray[np.int64] = self.firsts[at + 1] - self.firsts[at]
+        return found
+
+    def vectors_of(self, ords: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return those of ``ords`` that have a vector, and the vectors."""
+        if not len(self.held):
+            return ords[:0], self.vectors[:0]
+        at = np.minimum(np.searchsorted(self.held, ords), len(self.held) - 1)
+        at = at[self.held[at] == ords]
+        return self.held[at], self.vectors[at]
+
+
+def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from each start on, as many as its size says, one run after the other."""
+    whole = int(sizes.sum())
+    if not whole:
+        return np.zeros(0, dtype=np.int64)
+    before = np.cumsum(sizes) - sizes
+    found: NDArray[np.int64] = np.arange(whole) + np.repeat(starts - before, sizes)
+    return found

@@ -1,0 +1,132 @@
+"""Read models from PostgreSQL: a whole namespace of one moment, or what has changed in it since an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from semmem.model.errors import SemmemError
+from semmem.model.exchange import Turn
+from semmem.stores.packed_postings import FORWARD
+from semmem.stores.postgres.connection import Pooled, pipelined_transaction
+from semmem.stores.resident.block import PER_MEMORY, Block, Rows
+from semmem.stores.resident.model import Model, State
+from semmem.stores.sql_files import statements
+
+__all__ = ["follow", "load", "state_of"]
+
+_SQL = statements("postgres")
+_LAST = 1 << 32
+_STEP = 50_000
+"""Ords that are read at a time, so that no value of the server's is larger than it may be."""
+_PER_ENTRY = 1.3
+"""Bytes in memory of a byte of entries in the store: postings, where each one stands, and the keys."""
+
+
+def state_of(row: Any) -> State:
+    """Return the state in a row of the statement ``resident_state``."""
+    return State(*row)
+
+
+def load(pool: Pooled, namespace: str, most: int) -> Model | None:
+    """Read a namespace into memory; None where it would take more than ``most`` bytes, or changes with time alone."""
+    where = {"namespace": namespace}
+
+    def read(connection: Any) -> Model | None:
+        with connection.transaction():
+            connection.execute(_SQL["resident_snapshot"])
+            found = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
+            if found is None:
+                return None
+            state = state_of(found)
+            entries, passes, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
+            if state.dropping or passes or _bytes(state, entries) > most:
+                return None
+            rows: Rows | None = None
+            for after in range(0, last or 1, _STEP):
+                part = _rows(connection, {**where, "after": after, "upto": after + _STEP, "since": None})
+                rows = part if rows is None else Rows.joined(rows, part)
+            assert rows is not None
+            return Model(namespace, state, Block(rows))
+
+    return _tried(pool, read)
+
+
+def follow(pool: Pooled, model: Model, most: int) -> Model | None:
+    """Read what has changed since ``model``; None where that is much, or cannot be told."""
+    before = model.state
+    where = {"namespace": model.namespace, "since": before.changes, "after": 0, "upto": _LAST}
+
+    def read(connection: Any) -> Model | None:
+        with pipelined_transaction(connection):
+            connection.execute(_SQL["resident_snapshot"])
+            found = connection.execute(_SQL["resident_state"], where, binary=True)
+            changes = connection.execute(_SQL["resident_changes"], where)
+            passing = connection.execute(_SQL["resident_passing"], where)
+            cursors = _sent(connection, where)
+        row = found.fetchone()
+        state = None if row is None else state_of(row)
+        if state is None or not state.follows(before):
+            return None
+        ids = {id for id, kind in changes.fetchall() if kind != "written"}
+        if passing.fetchone()[0] or "" in ids:  # a drop, or changes that were swept
+            return None
+        return model.after(state, _read(cursors), ids)
+
+    found = _tried(pool, read)
+    return None if found is None or found.size > most else found
+
+
+def _tried(pool: Pooled, read: Any) -> Model | None:
+    """Run ``read``; what cannot be read into memory is asked of the database, which tells what is wrong."""
+    try:
+        model: Model | None = pool.run(read)
+    except (SemmemError, psycopg.Error, MemoryError, ValueError):
+        return None
+    return model
+
+
+def _bytes(state: State, entries: int) -> float:
+    import json
+
+    dimensions = json.loads(state.embedder)["dimensions"] if state.embedder else 0
+    return state.memories * (PER_MEMORY + 4 * dimensions) + _PER_ENTRY * entries
+
+
+def _sent(connection: Any, which: Mapping[str, Any]) -> list[Any]:
+    names = ("resident_memories", "resident_forwards", "resident_vectors")
+    return [connection.execute(_SQL[name], which, binary=True) for name in names]
+
+
+def _rows(connection: Any, which: Mapping[str, Any]) -> Rows:
+    return _read(_sent(connection, which))
+
+
+def _read(cursors: list[Any]) -> Rows:
+    """Return the memories, what they hold and their vectors from the three statements; of one moment."""
+    found = cursors[0].fetchall()
+    heads, raw = cursors[1].fetchone()
+    triples = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 3)
+    owners, packed = cursors[2].fetchone()
+    held = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
+    ords = np.array([row[1] for row in found], dtype=np.int64)
+    if not np.array_equal(ords, triples[:, 0]):
+        raise ValueError("A memory is in no index.")
+    vectors = np.zeros((0, 0), dtype=np.float32)
+    if len(held):
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(held), -1)[:, 4:]  # each begins with its length
+        vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
+    return Rows(
+        [Turn(*row[:12]) for row in found],
+        [row[12] for row in found],
+        [(row[13], row[14]) for row in found],
+        ords,
+        triples[:, 1],
+        triples[:, 2] // FORWARD.itemsize,
+        np.frombuffer(raw or b"", dtype=FORWARD),
+        held,
+        vectors,
+    )

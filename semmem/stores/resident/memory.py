@@ -1,0 +1,158 @@
+"""The models that a process holds: which namespaces, within a budget, and which of them a recall may read."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import Lock
+from weakref import ReferenceType, ref
+
+from semmem.stores.resident.model import Model, State
+
+__all__ = ["Models"]
+
+_OFTEN = 8
+"""Recalls that a model should serve to have been worth its loading."""
+_LONGEST = 256
+"""Recalls of a namespace that pass at most before it is loaded again."""
+_MOST_ASKED = 10_000
+"""Namespaces of which it is known how often they were asked."""
+
+_reading: ContextVar[tuple[int, Mapping[str, ReferenceType[Model]]] | None] = ContextVar("reading", default=None)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """How often a namespace was asked without a model, how often before one is loaded, and how many that served."""
+
+    times: int = 0
+    wait: int = 2
+    served: int = 0
+
+
+class Models:
+    """Models by namespace, the one used last at the end. Safe to use from any thread.
+
+    ``load`` reads a namespace that may take so many bytes, ``follow`` brings a model up to date in as many; both return
+    None where that cannot be. A recall that has found a model to be of its own moment is bound to it: see ``bind``.
+    """
+
+    def __init__(
+        self,
+        budget: int,
+        load: Callable[[str, int], Model | None],
+        follow: Callable[[Model, int], Model | None],
+    ) -> None:
+        self._budget = budget
+        self._load, self._follow = load, follow
+        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._lock = Lock()
+        self._busy: dict[str, Lock] = {}
+
+    def bind(self, states: Mapping[str, State | None]) -> None:
+        """Let what is read from here on in this context be read from the models that are of these states, or later."""
+        found = {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
+        _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
+
+    def bound(self, namespace: str) -> Model | None:
+        """Return the model of a namespace that this context reads; None: the database is to be asked."""
+        known = _reading.get()
+        if known is None or known[0] != id(self) or (reference := known[1].get(namespace)) is None:
+            return None
+        return reference()
+
+    def clear(self) -> None:
+        """Drop all models."""
+        with self._lock:
+            self._models.clear()
+            self._asked.clear()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the models take, about."""
+        with self._lock:
+            return sum(model.size for model in self._models.values())
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces that are in memory, the one asked last at the end."""
+        with self._lock:
+            return tuple(self._models)
+
+    def _current(self, namespace: str, state: State | None) -> Model | None:
+        """Return a model at ``state`` or later; None where there is none and none is to be made now."""
+        if state is None:
+            self._drop(namespace)
+            return None
+        model = self._known(namespace)
+        if model is not None and model.state == state:
+            return model
+        if not self._claim(namespace):
+            return None  # another thread reads it just now
+        try:
+            model = self._known(namespace)
+            if model is None:
+                return self._loaded(namespace)
+            if model.state == state or model.state.revision > state.revision:
+                # another recall has brought it up to date; one that is set back has another state of the server
+                later = model if model.state[6:] == state[6:] else None
+            else:
+                later = self._follow(model, self._budget) if state.follows(model.state) else None
+            if later is None:
+                self._drop(namespace)
+            elif later is not model:
+                self._keep(later)
+            return later
+        finally:
+            self._busy[namespace].release()
+
+    def _claim(self, namespace: str) -> bool:
+        with self._lock:
+            lock = self._busy.setdefault(namespace, Lock())
+        return lock.acquire(blocking=False)
+
+    def _known(self, namespace: str) -> Model | None:
+        with self._lock:
+            model = self._models.get(namespace)
+            if model is not None:
+                self._models.move_to_end(namespace)
+                self._asked[namespace].served += 1
+            return model
+
+    def _loaded(self, namespace: str) -> Model | None:
+        with self._lock:
+            asked = self._asked.setdefault(namespace, _Asked())
+            self._asked.move_to_end(namespace)
+            while len(self._asked) > _MOST_ASKED:
+                self._asked.popitem(last=False)
+            asked.times += 1
+            if asked.times < asked.wait:
+                return None
+            asked.times = asked.served = 0
+        model = self._load(namespace, self._budget)
+        if model is None or model.size > self._budget:
+            asked.wait = _LONGEST
+            return None
+        self._keep(model)
+        return model
+
+    def _keep(self, model: Model) -> None:
+        """Hold a model, and let those go that were not asked for longest until all are within the budget."""
+        with self._lock:
+            self._models[model.namespace] = model
+            self._models.move_to_end(model.namespace)
+            self._asked.setdefault(model.namespace, _Asked())
+            size = sum(one.size for one in self._models.values())
+            while size > self._budget and len(self._models) > 1:
+                size -= self._models.popitem(last=False)[1].size
+
+    def _drop(self, namespace: str) -> None:
+        """Let a model go; one that served few recalls is not soon made again."""
+        with self._lock:
+            if self._models.pop(namespace, None) is not None:
+                asked = self._asked[namespace]
+                asked.wait = min(_LONGEST, 2 * asked.wait) if asked.served < _OFTEN else 2
+                asked.times = 0

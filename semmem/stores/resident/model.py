@@ -1,0 +1,277 @@
+"""The read model of one namespace at one revision: what recalls ask of a store, answered from arrays.
+
+A large block, and a small one of what was written since that was built; what went from the large one is left out.
+Nothing is changed once it is built, so that many threads read one model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.exchange import MOST_TURNS, Forwards, Head, Ords, Postings, Ranking, Scope, Turn
+from semmem.stores.packed_postings import mentions
+from semmem.stores.resident.block import Block, Rows, runs
+
+__all__ = ["Model", "State"]
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+_UNSURE = 4e-6
+"""A product of unit vectors in single precision is right to this, so what is as near to the cut is looked at again."""
+_TAIL = 1_000
+"""Memories of the small block, and forgotten ones of the large, from which on both are built into one."""
+
+
+class State(NamedTuple):
+    """A namespace as a recall found it: two that are equal have equal answers."""
+
+    revision: int
+    changes: int
+    segments: int
+    memories: int
+    length: int
+    dropping: bool
+    created: float
+    server: float
+    embedder: str | None
+
+    def follows(self, before: State) -> bool:
+        """Return whether all that has changed since ``before`` is what the table of changes names.
+
+        What names nothing counts the revision alone: memories that were read again, joined segments, a rebuild.
+        """
+        counted = (self.changes - before.changes) + (self.segments - before.segments)
+        same = (self.created, self.server, self.embedder) == (before.created, before.server, before.embedder)
+        return same and not self.dropping and 0 < self.revision - before.revision == counted
+
+
+class Model:
+    """A namespace at the revision of ``state``: ``base`` without the ords ``gone``, and ``tail``."""
+
+    def __init__(
+        self, namespace: str, state: State, base: Block, tail: Block | None = None, gone: NDArray[np.int64] = _NOTHING
+    ) -> None:
+        self.namespace = namespace
+        self.state = state
+        self._base = base
+        self._tail = tail
+        self._gone = gone
+        self._blocks = [base] if tail is None else [base, tail]
+        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # the names that some memories are about, once read
+        self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
+        lost = base.forwards(base.places_of(gone))[2] if len(gone) else None
+        self._lost = _counted(lost) if lost is not None else None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return sum(block.size for block in self._blocks)
+
+    def after(self, state: State, came: Rows, ids: Collection[str]) -> Model:
+        """Return the model at a later ``state``: without the memories of the ``ids``, and with those that ``came``."""
+        gone = np.union1d(self._gone, self._base.ords_of(ids))
+        if self._tail is not None:
+            came = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), came)
+        if len(came.ords) + len(gone) >= max(_TAIL, len(self._base.ords) // 8):
+            return Model(self.namespace, state, Block(Rows.joined(self._base.rows.without(gone), came)))
+        return Model(self.namespace, state, self._base, Block(came) if len(came.ords) else None, gone)
+
+    # ------------------------------------------------------------------ postings
+
+    def postings(self, keys: Collection[int], max_df: int | None, *, shared: bool = False) -> Postings:
+        """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out those that one memory has."""
+        wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+        found = [block.find(wanted) for block in self._blocks]
+        sizes = np.zeros(len(wanted), dtype=np.int64)
+        mentioned = np.zeros(len(wanted), dtype=np.int64)
+        for block, (here, at) in zip(self._blocks, found, strict=True):
+            if len(block.keys):
+                sizes += np.where(here, block.sizes(at), 0)
+                mentioned += np.where(here, block.mentioned[at], 0)
+        if self._lost is not None:
+            lost, count, times = self._lost
+            gone = np.isin(wanted, lost)
+            of = np.searchsorted(lost, wanted[gone])
+            sizes[gone] -= count[of]
+            mentioned[gone] -= times[of]
+        kept = sizes > (1 if shared else 0)
+        if max_df is not None:
+            kept &= mentioned <= max_df
+        totals = self.state.memories, self.state.length
+        if len(self._blocks) == 1 and not len(self._gone):
+            base = self._base
+            at = found[0][1][kept]
+            return Postings(*totals, wanted[kept], sizes[kept], base.entries[_runs(base.firsts[at], sizes[kept])])
+        owners, held = [], []
+        for block, (here, at) in zip(self._blocks, found, strict=True):
+            mine = kept & here
+            counts = block.sizes(at[mine]) if len(block.keys) else _NOTHING
+            entries = block.entries[_runs(block.firsts[at[mine]], counts)]
+            owner = np.repeat(wanted[mine], counts)
+            if block is self._base and len(self._gone):
+                alive = ~np.isin(entries["ord"], self._gone)
+                entries, owner = entries[alive], owner[alive]
+            owners.append(owner)
+            held.append(entries)
+        owner = np.concatenate(owners)
+        order = np.argsort(owner, kind="stable")
+        return Postings(*totals, wanted[kept], sizes[kept], np.concatenate(held)[order])
+
+    def forwards(self, ords: Ords) -> Forwards:
+        """Return what each of ``ords`` holds."""
+        parts = [block.forwards(at) for block, at in self._at(ords)]
+        if len(parts) == 1:
+            return Forwards(*parts[0])
+        owners, sizes, entries = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(owners)
+        starts = np.cumsum(sizes) - sizes
+        return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])])
+
+    def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
+        """Return each block, and where in it those of ``ords`` stand that it has, ascending."""
+        wanted = np.unique(np.fromiter(ords, np.int64, len(ords)))
+        in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
+        return [(b, b.places_of(in_base if b is self._base else wanted)) for b in self._blocks]
+
+    # ------------------------------------------------------------------ heads and sessions
+
+    def turns_of(self, ords: Ords) -> list[Turn]:
+        """Return ``ords`` as they stand in their sessions; forgotten ones are left out."""
+        return [block.turns[at] for block, places in self._at(ords) for at in places.tolist()]
+
+    def heads(self, ords: Ords) -> dict[int, Head]:
+        """Return what fusion needs of each of ``ords``; forgotten ones are left out."""
+        return {turn.ord: turn.head for turn in self.turns_of(ords)}
+
+    def titles(self, ords: Ords) -> dict[int, str | None]:
+        """Return the title of each of ``ords``."""
+        return {b.turns[at].ord: b.titles[at] for b, places in self._at(ords) for at in places.tolist()}
+
+    def by_author(self, ords: Ords, author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        return np.array(sorted(turn.ord for turn in self.turns_of(ords) if turn.author == author), dtype=np.int64)
+
+    @cached_property
+    def _left(self) -> frozenset[int]:
+        return frozenset(self._gone.tolist())
+
+    def _session(self, name: str) -> tuple[list[Turn], dict[int, int]]:
+        """Return the memories of a session in their order, and the place of each ord in it."""
+        known = self._sessions.get(name)
+        if known is None:
+            rows = [
+                (*block.places[at], block.turns[at].id, block.turns[at].part, block.turns[at])
+                for block in self._blocks
+                for at in block.by_session.get(name, ())
+                if block is not self._base or block.turns[at].ord not in self._left
+            ]
+            rows.sort(key=lambda row: row[:4])
+            turns = [row[4] for row in rows]
+            known = self._sessions[name] = turns, {turn.ord: at for at, turn in enumerate(turns)}
+        return known
+
+    def session_turns(self, ords: Ords) -> list[Turn]:
+        """Return the sessions that hold ``ords``, each in its order; see Store.session_turns."""
+        around = self.turns_of(ords)
+        found: list[Turn] = []
+        for name in sorted({turn.session for turn in around if turn.session is not None}):
+            found += self._session(name)[0]
+            if len(found) > MOST_TURNS:
+                return found[: MOST_TURNS + 1]
+        alone = [turn for turn in around if turn.session is None]
+        return [*found, *alone][: MOST_TURNS + 1]
+
+    def neighbours(self, ords: Ords) -> list[tuple[int, int, bool]]:
+        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        found = []
+        for turn in self.turns_of(ords):
+            if turn.session is None:
+                continue
+            turns, place = self._session(turn.session)
+            at = place[turn.ord]
+            for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
+                found.append((turn.ord, other.ord, turn.author is not None and turn.author == other.author))
+        return found
+
+    # ------------------------------------------------------------------ vectors
+
+    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories of highest inner product with a unit vector, within scope; exactly.
+
+        All of them in single precision, and what may be within the depth again in double, row by row: equal vectors
+        have equal products wherever they stand.
+        """
+        query = np.asarray(vector, dtype=np.float32)
+        ords = np.concatenate([block.held for block in self._blocks])
+        near = np.concatenate([b.vectors @ query if len(b.held) else np.zeros(0, np.float32) for b in self._blocks])
+        if len(self._gone):
+            first = len(self._base.held)
+            near[:first][np.isin(self._base.held, self._gone)] = -np.inf
+        if scope.allowed is not None or scope.excluded is not None:
+            near[~scope.admits(ords)] = -np.inf
+        count = min(depth, len(near))
+        if not count:
+            return Ranking()
+        cut = np.partition(near, len(near) - count)[len(near) - count]
+        which = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
+        first = len(self._base.held)
+        rows = [b.vectors[at] for b, at in zip(self._blocks, (which[which < first], which[which >= first] - first))]  # noqa: B905
+        exact = _products(np.concatenate([part for part in rows if len(part)]), query) if len(which) else np.zeros(0)
+        found = ords[which]
+        order = np.lexsort((found, -exact))[:depth]
+        return Ranking(tuple(found[order].tolist()), tuple(exact[order].tolist()), len(order))
+
+    def vectors_of(self, ords: Ords) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row."""
+        wanted = np.unique(np.fromiter(ords, np.int64, len(ords)))
+        in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
+        parts = [b.vectors_of(in_base if b is self._base else wanted) for b in self._blocks]
+        parts = [part for part in parts if len(part[0])] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        held, vectors = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        order = np.argsort(held)
+        return held[order], vectors[order]
+
+    def similarities(self, ords: Ords, vector: NDArray[np.float32]) -> dict[int, float]:
+        """Return the inner product of each memory's vector with ``vector``; those without one are left out."""
+        held, vectors = self.vectors_of(ords)
+        if not len(held):
+            return {}
+        return dict(zip(held.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
+
+    def is_of(self, embedder: Mapping[str, Any] | None) -> bool:
+        """Return whether the vectors are of ``embedder``; None is one that nobody knows."""
+        return embedder is None or dict(embedder) == self._embedder
+
+    @cached_property
+    def _embedder(self) -> Any:
+        return None if self.state.embedder is None else json.loads(self.state.embedder)
+
+    @cached_property
+    def dimensions(self) -> int | None:
+        """Of the vectors, None where there are none."""
+        return next((b.vectors.shape[1] for b in self._blocks if len(b.held)), None)
+
+
+def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = (rows.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return found
+
+
+def _runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    if len(starts) == 1:  # one key, or one memory: no copy
+        return slice(int(starts[0]), int(starts[0] + sizes[0]))
+    return runs(starts, sizes)
+
+
+def _counted(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys of some entries, ascending, how many of these each has, and how many of them mention it."""
+    keys, slot = np.unique(entries["key"], return_inverse=True)
+    times = np.bincount(slot, weights=mentions(entries), minlength=len(keys)).astype(np.int64)
+    return keys, np.bincount(slot, minlength=len(keys)).astype(np.int64), times

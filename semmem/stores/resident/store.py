@@ -1,0 +1,198 @@
+"""A store whose recalls read from memory what they can; whoever reads it need not know which namespaces these are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.encoded import maker
+from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
+from semmem.model.store import GraphStore, Store, VectorStore
+from semmem.model.types import Filters
+from semmem.stores.resident.memory import Models
+from semmem.stores.resident.model import Model, State
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
+
+__all__ = ["ResidentStore", "resident"]
+
+
+def resident(store: Store, budget: int) -> Store:
+    """Return ``store`` so that recalls read from memory, within ``budget`` bytes; itself where that brings nothing.
+
+    A recall begins with ``scope``, in a context of its own: it says which models are of that moment.
+    """
+    if budget <= 0 or store.kind != "PostgreSQL":
+        return store
+    return cast(Store, ResidentStore(store, budget))
+
+
+class _Behind:
+    """What is not read from memory is read from the store behind."""
+
+    def __init__(self, behind: Any, models: Models) -> None:
+        self._behind = behind
+        self._models = models
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def _model(self, namespaces: Sequence[str]) -> Model | None:
+        return self._models.bound(namespaces[0]) if len(namespaces) == 1 else None
+
+
+class ResidentStore(_Behind):
+    """The postings, heads and sessions of a store."""
+
+    def __init__(self, store: Store, budget: int) -> None:
+        from semmem.stores.resident.loading import follow, load
+
+        pool = cast("PostgresStore", store)
+        models = Models(
+            budget, lambda namespace, most: load(pool, namespace, most), lambda model, most: follow(pool, model, most)
+        )
+        super().__init__(store, models)
+        self.models = models
+        self.vectors = None if store.vectors is None else cast(VectorStore, _Vectors(store.vectors, models))
+        self.graph = None if store.graph is None else cast(GraphStore, _Graph(store.graph, models))
+
+    def close(self) -> None:
+        """Drop the models; the store behind stays open."""
+        self.models.clear()
+
+    def scope(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str] | None = None,
+    ) -> Scope:
+        """Resolve filters and excluded ids to ords, and bind this context to the models of that moment."""
+        scope: Scope = self._behind.scope(namespaces, filters, exclude, names)
+        if names is not None and scope.states is not None:
+            self.models.bind({n: None if row is None else State(*row) for n, row in scope.states.items()})
+        return replace(scope, states=None)
+
+    def postings(
+        self,
+        namespaces: Sequence[str],
+        keys: Collection[int],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
+    ) -> Mapping[str, Postings]:
+        """Return the postings of ``keys`` in each namespace."""
+        if (model := self._model(namespaces)) is not None:
+            return {namespaces[0]: model.postings(keys, max_df, shared=shared)}
+        found: Mapping[str, Postings] = self._behind.postings(
+            namespaces, keys, max_df=max_df, shared=shared, pending=pending
+        )
+        return found
+
+    def postings_of(
+        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+    ) -> Sequence[Mapping[str, Postings]]:
+        """Return what ``postings`` does for each (keys, max_df)."""
+        if (model := self._model(namespaces)) is not None:
+            return [{namespaces[0]: model.postings(keys, max_df)} for keys, max_df in asked]
+        found: Sequence[Mapping[str, Postings]] = self._behind.postings_of(namespaces, *asked)
+        return found
+
+    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords``, each in its order."""
+        if (model := self._model(namespaces)) is not None:
+            return model.session_turns(ords)
+        found: Sequence[Turn] = self._behind.session_turns(namespaces, ords)
+        return found
+
+    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
+        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        if (model := self._model(namespaces)) is not None:
+            return model.heads(ords)
+        found: Mapping[int, Head] = self._behind.candidate_info(namespaces, ords)
+        return found
+
+
+class _Vectors(_Behind):
+    """The vectors of a store, as long as those of the question are of the same embedder."""
+
+    def _fits(self, namespaces: Sequence[str], vector: NDArray[np.float32]) -> Model | None:
+        """Return the model whose vectors can be compared with one; where they cannot, the store behind says why."""
+        model = self._model(namespaces)
+        if model is None or model.dimensions != len(vector) or not model.is_of(maker(vector)):
+            return None
+        return model
+
+    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
+        if (model := self._fits(scope.namespaces, vector)) is not None:
+            return model.nearest(scope, vector, depth)
+        found: Ranking = self._behind.nearest(scope, vector, depth)
+        return found
+
+    def nearest_with_turns(
+        self, scope: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return what ``nearest`` does, the session turns around these, and the vectors of whole sessions."""
+        found: tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]
+        if (model := self._fits(scope.namespaces, vector)) is not None:
+            ranking = model.nearest(scope, vector, depth)
+            turns = model.session_turns(ranking.ords)
+            found = ranking, turns, *model.vectors_of([turn.ord for turn in turns])
+        else:
+            found = self._behind.nearest_with_turns(scope, vector, depth)
+        return found
+
+    def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
+        """Return the inner product of each memory's vector with ``vector``."""
+        if (model := self._fits(namespaces, vector)) is not None:
+            return model.similarities(ords, vector)
+        found: Mapping[int, float] = self._behind.similarities(namespaces, ords, vector)
+        return found
+
+
+class _Graph(_Behind):
+    """The graph of a store."""
+
+    def forwards_and_neighbours(
+        self, namespace: str, ords: Ords, *, neighbours: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
+        if (model := self._model([namespace])) is not None:
+            beside = model.neighbours(ords) if neighbours else []
+            return model.forwards(ords), beside, np.zeros(0, dtype=np.int64)
+        found: tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]
+        found = self._behind.forwards_and_neighbours(namespace, ords, neighbours=neighbours)
+        return found
+
+    def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
+        """Return which of ``ords`` are by ``author``, ascending."""
+        if (model := self._model(namespaces)) is not None:
+            return model.by_author(ords, author)
+        found: NDArray[np.int64] = self._behind.by_author(namespaces, ords, author)
+        return found
+
+    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+        """Return the title of each memory."""
+        if (model := self._model(namespaces)) is not None:
+            return model.titles(ords)
+        found: Mapping[int, str | None] = self._behind.titles(namespaces, ords)
+        return found
+
+    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        if (model := self._model([namespace])) is None:
+            found: Sequence[tuple[int, int, int, str]] = self._behind.subject_names(namespace, ords)
+            return found
+        missing = [ord for ord in ords if ord not in model.about]
+        if missing:
+            rows = self._behind.subject_names(namespace, missing)
+            for ord in missing:
+                model.about[ord] = [row for row in rows if row[0] == ord]
+        return [row for ord in sorted(ords) for row in model.about[ord]]

@@ -1,0 +1,318 @@
+"""Namespaces in memory: every answer is that of a Semmem that keeps nothing, whatever others write meanwhile."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import semmem
+from eval.path import Counter, installed
+from semmem import Semmem
+from semmem.model.types import Filters
+from semmem.stores.resident.memory import Models
+from semmem.stores.resident.model import State
+
+PEOPLE = ("Ada Lovelace", "Grace Hopper", "Mary Somerville", "Sunniva Holt", "Piers Landrake")
+THINGS = ("engine", "compiler", "telescope", "lighthouse", "ferry", "ledger", "harbour", "signal")
+QUESTIONS = ("Who mended the lighthouse?", "What did Ada Lovelace say of the engine?", "ferry ledger", "Grace Hopper")
+STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None)
+_spaces = count(1)
+
+
+class Trio(NamedTuple):
+    """Three on one store: one keeps namespaces in memory, one keeps nothing, one writes."""
+
+    kept: Semmem
+    plain: Semmem
+    writer: Semmem
+
+    @property
+    def models(self) -> Models:
+        return self.kept._reader.models  # type: ignore[attr-defined, no-any-return]
+
+    def warm(self, namespace: str) -> None:
+        """Ask until the namespace is in memory."""
+        for _ in range(4):
+            if namespace not in self.models.namespaces:
+                self.kept.recall("anything", namespace=namespace)
+        assert namespace in self.models.namespaces
+
+
+def opened(stack: ExitStack, url: str, **more: Any) -> Trio:
+    budgets = (more.pop("resident_mb", 64), 0, 0)
+    of = [semmem.connect(url, embedder="hashing", pool_size=4, resident_mb=mb, **more) for mb in budgets]
+    return Trio(*(stack.enter_context(mem) for mem in of))
+
+
+@pytest.fixture(scope="module")
+def trio(module_url: str) -> Iterator[Trio]:
+    with ExitStack() as stack:
+        yield opened(stack, module_url)
+
+
+@pytest.fixture
+def space() -> str:
+    return f"space{next(_spaces)}"
+
+
+def item(number: int, chance: random.Random) -> dict[str, Any]:
+    """Return a memory that shares names, words and sessions with others."""
+    who, what = chance.choice(PEOPLE), chance.choice(THINGS)
+    beside = f"{chance.choice(PEOPLE)}, near the {chance.choice(THINGS)}"
+    text = f"{who} wrote of the {what} number {number % 11} beside {beside}."
+    return {
+        "id": f"m{number}",
+        "text": text * (30 if number % 17 == 16 else 1),  # some are split into parts
+        "title": chance.choice([None, None, who, f"The {what}"]),
+        "author": chance.choice([None, "Mia", "Tom"]),
+        "session": chance.choice([None, "s1", "s2"]),
+        "position": chance.choice([None, number]),
+        "tags": chance.sample(["half", "few"], chance.randint(0, 2)),
+        "importance": chance.choice([0.2, 0.5, 0.9]),
+    }
+
+
+def near(value: Any) -> Any:
+    """Return plain values with numbers as precise as vectors in single precision let them be."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {str(key): near(each) for key, each in value.items() if key != "timings"}
+    return [near(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def answer(mem: Semmem, question: str, **how: Any) -> Any:
+    """Return all that a recall says, and why its first and last hits are there."""
+    found = mem.recall(question, limit=6, **how)
+    why = [found.explain(hit.memory.id, hit.memory.namespace).as_dict() for hit in (*found[:1], *found[-1:])]
+    return near({**found.as_dict(), "why": why, "heads": [hit.memory.id for hit in found]})
+
+
+def change(mem: Semmem, space: str, step: tuple[str, int]) -> None:
+    what, number = step
+    chance = random.Random(number)
+    stored = [memory.id for memory in mem.list(namespace=space).memories]
+    if what == "many":
+        mem.remember_many([item(n, chance) for n in range(number, number + 70)], namespace=space, on_error="skip")
+    elif what == "few":
+        mem.remember_many([item(n, chance) for n in range(number, number + 3)], namespace=space, on_error="skip")
+    elif what == "maintain":
+        mem.maintain()
+    elif what == "drop":
+        mem.forget(namespace=space, everything=True)
+    elif what == "merge":
+        with suppress(semmem.SemmemError):  # unknown, or one already
+            mem.merge_concepts("Ada Lovelace", "Grace Hopper", namespace=space)
+    elif stored and what == "update":
+        mem.update(stored[number % len(stored)], text=f"Sunniva Holt saw the ferry {number}.", namespace=space)
+    elif stored and what == "forget":
+        mem.forget(stored[number % len(stored)], namespace=space)
+
+
+STEPS = ("few", "few", "update", "forget", "many", "maintain", "merge", "drop")
+
+
+# no shrinking: each step is a write and four recalls
+@settings(
+    max_examples=5, suppress_health_check=list(HealthCheck), deadline=None, phases=[Phase.explicit, Phase.generate]
+)
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 200)), min_size=2, max_size=7))
+def test_what_is_in_memory_answers_as_the_database_does(trio: Trio, steps: list[tuple[str, int]]) -> None:
+    space = f"space{next(_spaces)}"
+    change(trio.writer, space, ("many", 0))
+    trio.warm(space)
+    for at, step in enumerate(steps):
+        change(trio.writer, space, step)
+        for question in (QUESTIONS[at % 4], QUESTIONS[(at + 1) % 4]):
+            assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space), step
+
+
+def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    trio.warm(space)
+    for number in range(3):
+        trio.writer.remember(f"the barometer fell on day {number}", id=f"b{number}", namespace=space)
+        found = trio.kept.recall("barometer", namespace=space)
+        assert {hit.memory.id for hit in found} >= {f"b{n}" for n in range(number + 1)}
+        assert space in trio.models.namespaces
+    trio.writer.forget("b1", namespace=space)
+    trio.writer.update("b2", text="the thermometer rose", namespace=space)
+    lexical = trio.kept.recall("barometer", namespace=space, recipe="lexical")
+    assert [hit.memory.id for hit in lexical] == ["b0"]
+    assert space in trio.models.namespaces
+
+
+def test_filters_exclusions_phrases_and_several_namespaces_are_answered_alike(trio: Trio, space: str) -> None:
+    other = f"{space}-other"
+    for name in (space, other):
+        change(trio.writer, name, ("many", 0))
+        trio.warm(name)
+    hows: list[dict[str, Any]] = [
+        {"namespace": space, "filters": {"tags": ["few"]}},
+        {"namespace": space, "filters": Filters(authors=("Mia",), sessions=("s1",))},
+        {"namespace": space, "exclude": ["m1", "m2", "m16"]},
+        {"namespace": [space, other]},
+        {"namespace": [other, space], "filters": {"sessions": ["s2"]}, "exclude": ["m3"]},
+        {"namespace": space, "offset": 5, "fold_parts": False},
+        {"namespace": space, "sort_by": "created"},
+        {"namespace": space, "recipe": "dense"},
+        {"namespace": space, "recipe": "hybrid"},
+    ]
+    for how in hows:
+        for question in (*QUESTIONS, '"the engine number" ferry', "What did Mia say in May about the ledger?"):
+            assert answer(trio.kept, question, **how) == answer(trio.plain, question, **how), how
+
+
+def test_writers_beside_readers_are_never_missed(module_url: str, space: str) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))
+        trio.warm(space)
+        stop, same, wrong = threading.Event(), [], []
+
+        def state() -> Any:
+            scope = trio.plain.store.scope((space,), Filters(), (), ())
+            return scope.states
+
+        def read(question: str) -> None:
+            while not stop.is_set():
+                before = state()
+                pair = [answer(mem, question, namespace=space) for mem in (trio.kept, trio.plain)]
+                if state() == before:  # nobody has written meanwhile, so the two were asked of one moment
+                    same.append(question)
+                    if pair[0] != pair[1]:
+                        wrong.append(pair)
+
+        readers = [threading.Thread(target=read, args=(question,)) for question in QUESTIONS[:2]]
+        for reader in readers:
+            reader.start()
+        chance = random.Random(7)
+        for number in range(300, 324):
+            change(trio.writer, space, (chance.choice(("few", "few", "update", "forget")), number))
+            threading.Event().wait(0.05 if number % 3 else 0.4)
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert wrong == []
+        assert len(same) >= 3
+        for question in QUESTIONS:
+            assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
+
+
+def test_a_namespace_in_memory_is_asked_in_two_round_trips(module_url: str, space: str) -> None:
+    counter = Counter()
+    with installed(counter), ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))
+        trio.warm(space)
+        trio.kept.recall("Who mended the lighthouse?", namespace=space)
+        with counter.counting():
+            assert len(trio.kept.recall("Who wrote of the lighthouse number 3?", namespace=space))
+        assert counter.counts().trips == {"memory_by_ords": 1, "pipeline": 1}
+
+
+def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, module_url, resident_mb=1)
+        for at in range(3):
+            change(trio.writer, f"{space}-{at}", ("many", 0))
+            for _ in range(2):
+                trio.kept.recall("ferry", namespace=f"{space}-{at}")
+        size = trio.models.size
+        assert 0 < size <= 1 << 20
+        trio.writer.remember_many(
+            [{"id": f"x{n}", "text": f"word{n} " * 3, "vector": None} for n in range(900)], namespace=f"{space}-0"
+        )
+        for _ in range(4):
+            trio.kept.recall("ferry", namespace=f"{space}-0")
+        assert f"{space}-0" not in trio.models.namespaces
+        assert trio.models.size <= 1 << 20
+        question = {"namespace": f"{space}-0"}
+        assert answer(trio.kept, "ferry word3", **question) == answer(trio.plain, "ferry word3", **question)
+
+
+def test_the_namespace_asked_longest_ago_makes_room() -> None:
+    class Sized:
+        def __init__(self, namespace: str) -> None:
+            self.namespace, self.size, self.state = namespace, 40, STATE
+
+    models = Models(100, lambda namespace, most: Sized(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
+    for name in ("one", "two", "three"):
+        models.bind({name: STATE})
+        assert models.bound(name) is None
+        models.bind({name: STATE})
+        assert models.bound(name) is not None
+    assert models.namespaces == ("two", "three")
+    models.bind({"two": STATE})
+    assert models.namespaces == ("three", "two")
+    assert models.size == 80
+
+
+def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
+    made: list[str] = []
+
+    class Sized:
+        namespace, size, state = "n", 1, STATE
+
+    def load(namespace: str, most: int) -> Any:
+        made.append(namespace)
+        return Sized()
+
+    models = Models(100, load, lambda model, most: None)
+    for revision in range(9, 60):
+        models.bind({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
+    assert 2 <= len(made) <= 6
+
+
+def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
+    with semmem.connect(other_url, embedder="hashing", resident_mb=64) as mem:
+        mem.remember_many([item(n, random.Random(n)) for n in range(20)], namespace="n")
+        for _ in range(3):
+            mem.recall("engine", namespace="n")
+        kept: Models = mem._reader.models  # type: ignore[attr-defined]
+        assert kept.namespaces == ("n",)
+
+        class Other:
+            name, dimensions, fingerprint, max_tokens = "other", 8, "1", None
+
+            def count_tokens(self, text: str) -> int:
+                return len(text.split())
+
+            def embed(self, texts: Any) -> Any:
+                rows = np.array([[len(t), *map(ord, (t + " " * 7)[:7])] for t in texts], dtype=np.float32)
+                return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+        with semmem.connect(other_url, resident_mb=0) as second:
+            second.rebuild(embedder=Other())
+        found = mem.recall("engine", namespace="n")
+        assert "dense" in found.degraded
+        assert found.hits
+
+
+def test_threads_read_one_model(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    trio.warm(space)
+    expected = [answer(trio.plain, question, namespace=space) for question in QUESTIONS]
+    wrong: list[int] = []
+
+    def read(at: int) -> None:
+        for turn in range(4):
+            which = (at + turn) % len(QUESTIONS)
+            if answer(trio.kept, QUESTIONS[which], namespace=space) != expected[which]:
+                wrong.append(which)
+
+    threads = [threading.Thread(target=read, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
