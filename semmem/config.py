@@ -96,7 +96,13 @@ class Settings(BaseSettings):
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @field_validator(
-        "llm_timeout_s", "pool_size", "resident_mb", "idle_stop_s", "start_timeout_s", "keep_changes_days", mode="before"
+        "llm_timeout_s",
+        "pool_size",
+        "resident_mb",
+        "idle_stop_s",
+        "start_timeout_s",
+        "keep_changes_days",
+        mode="before",
     )
     @classmethod
     def _no_truth(cls, value: Any) -> Any:

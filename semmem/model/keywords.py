@@ -59,6 +59,7 @@ class SettingValues(TypedDict, total=False):
     llm_timeout_s: float
     key: Any
     pool_size: int
+    resident_mb: int
     idle_stop_s: float
     start_timeout_s: float
     keep_changes_days: float

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.encoded import maker
 from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
 from semmem.model.store import GraphStore, Store, VectorStore
+from semmem.model.store.encoded import maker
 from semmem.model.types import Filters
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import Model, State
