@@ -175,6 +175,7 @@ def _row(memory: Memory) -> dict[str, Any]:
         "created_at": _told(memory.created_at),
         "updated_at": _told(memory.updated_at),
         "version": memory.version,
+        "sensitive": memory.sensitive or None,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -9,6 +9,7 @@ rebuild.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,17 +133,25 @@ class Keeping(Life):
         namespace: str | Sequence[str] | None = "default",
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         vectors: bool = False,
+        sensitive: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield memories as mappings with all their fields, newest first; ``namespace=None`` means all.
 
-        In bounded memory, and in an order that is the same in every store. ``vectors`` adds those that are stored. What
-        comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line. ``updated_at`` and ``version``
-        are there to read and are not carried back: what is imported is at version 1. `backup` carries all.
+        Sensitive ones are left out, unless ``sensitive`` lets them come with their texts; ``list`` with the filter
+        ``sensitive`` has them. In bounded memory, and in an order that is the same in every store. ``vectors`` adds
+        those that are stored. What comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line.
+        ``updated_at`` and ``version`` are there to read and are not carried back: what is imported is at version 1.
+        `backup` carries all.
         """
         from semmem.transfer import exported
 
         where = None if namespace is None else strings("namespace", namespace)
-        return exported(self.store, where, checked_filters(filters), vectors=vectors)
+        if not isinstance(sensitive, bool):
+            raise InvalidInput(f"sensitive must be True or False, not {sensitive!r}.")
+        chosen = checked_filters(filters)
+        if not sensitive:
+            chosen = replace(chosen, sensitive=False)
+        return exported(self.store, where, chosen, vectors=vectors)
 
     def bring_in(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
 from typing import Any, Literal, Unpack
@@ -18,7 +19,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
-from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy
+from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy, masked
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
@@ -107,19 +108,22 @@ class Semmem(Keeping):
         importance: float = 0.5,
         created_at: datetime | date | str | None = None,
         vector: Any = None,
+        sensitive: bool = False,
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
         The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an
-        id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). Raises
-        InvalidInput.
+        id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). The text of
+        a ``sensitive`` memory enters no index: no recall finds it, ``get`` and ``list`` do, and show it where they are
+        to ``reveal`` it. Raises InvalidInput.
         """
         given = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
             "position": position, "source": source, "tags": tags, "importance": importance,
             "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
+            "sensitive": sensitive,
         }  # fmt: skip
-        return self._ingest.remember(given)
+        return masked(self._ingest.remember(given))
 
     def remember_many(
         self,
@@ -158,7 +162,9 @@ class Semmem(Keeping):
         """
         first = position
         if first is None:
-            newest = self.list(namespace=namespace, filters={"sessions": [session]}, limit=1000)
+            newest = self.store.list(
+                string("namespace", namespace), checked_filters({"sessions": [session]}), 1000, None
+            )
             first = max((one.position + 1 for one in newest if one.position is not None), default=0)
         items = message_items(messages, session=session, first=first, named=position is not None)
         return self.remember_many(items, namespace=namespace, batch_size=max(1, len(items)))
@@ -181,12 +187,14 @@ class Semmem(Keeping):
         were made for: where the memory is at another one, Conflict is raised, with both texts. Raises NotFound for an
         unknown id, InvalidInput for a field that no memory has.
         """
-        return self._ingest.update(
-            string("id", id),
-            changes,
-            namespace=string("namespace", namespace),
-            expected_version=expected_version,
-            changed_by=None if changed_by is None else string("changed_by", changed_by),
+        return masked(
+            self._ingest.update(
+                string("id", id),
+                changes,
+                namespace=string("namespace", namespace),
+                expected_version=expected_version,
+                changed_by=None if changed_by is None else string("changed_by", changed_by),
+            )
         )
 
     def recall(
@@ -237,12 +245,13 @@ class Semmem(Keeping):
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
         return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
 
-    def get(self, id: str, *, namespace: str = "default") -> Memory:
-        """Return the memory ``id``. Raises NotFound."""
+    def get(self, id: str, *, namespace: str = "default", reveal: bool = False) -> Memory:
+        """Return the memory ``id``; of a sensitive one the text only where it is to ``reveal`` it. Raises NotFound."""
+        shown = _revealing(reveal)
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
-        return found[0]
+        return shown(found[0])
 
     def list(
         self,
@@ -251,12 +260,22 @@ class Semmem(Keeping):
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        reveal: bool = False,
     ) -> Page:
-        """Return a page of memories, newest first; pass its ``cursor`` to get the next one."""
+        """Return a page of memories, newest first; pass its ``cursor`` to get the next one.
+
+        Among them are sensitive ones, without their texts unless it is to ``reveal`` them; of filters only ``titles``,
+        ``tags`` and ``sensitive`` find these.
+        """
+        shown = _revealing(reveal)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
         after = None if cursor is None else string("cursor", cursor)
-        return self.store.list(string("namespace", namespace), checked_filters(filters), limit, after)
+        chosen = checked_filters(filters)
+        if chosen and not (chosen.titles or chosen.tags or chosen.sensitive):
+            chosen = replace(chosen, sensitive=False)
+        page = self.store.list(string("namespace", namespace), chosen, limit, after)
+        return replace(page, memories=tuple(map(shown, page.memories)))
 
     def forget(
         self,
@@ -311,6 +330,13 @@ class Semmem(Keeping):
     def namespaces(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
         return self.store.overview()
+
+
+def _revealing(reveal: Any) -> Callable[[Memory], Memory]:
+    """Return what a memory is shown by. Raises InvalidInput."""
+    if not isinstance(reveal, bool):
+        raise InvalidInput(f"reveal must be True or False, not {reveal!r}.")
+    return (lambda memory: memory) if reveal else masked
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

@@ -147,9 +147,11 @@ def export(
     everything: bool = False,
     filters: Mapping[str, Any] | None = None,
     vectors: bool = False,
+    sensitive: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield memories as plain mappings with all that was given, newest first; with ``everything`` of all namespaces."""
-    return mem.export(namespace=None if everything is True else namespace, filters=filters, vectors=vectors)
+    where = None if everything is True else namespace
+    return mem.export(namespace=where, filters=filters, vectors=vectors, sensitive=sensitive)
 
 
 def settings(mem: Semmem, *, namespace: str = "default") -> dict[str, Any]:

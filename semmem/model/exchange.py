@@ -23,6 +23,7 @@ __all__ = [
     "LAST",
     "MOST_TURNS",
     "PLACE",
+    "UNINDEXED",
     "Extraction",
     "Forwards",
     "Head",
@@ -58,6 +59,9 @@ BEHIND = 8
 PLACE = "reextract"
 """The name under which a store records how far a re-extraction has come."""
 
+UNINDEXED = -1
+"""The number of parts of a sensitive memory: neither it nor a part of it is indexed."""
+
 _SHIFT = 40
 
 
@@ -86,9 +90,10 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
 class Row:
     """One memory, or one part of a split memory, ready to be written.
 
-    ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split). ``extraction`` is
-    None for a whole that was split. ``content`` and ``payload`` are 16-byte hashes: of the normalised text, and of all
-    that was given. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
+    ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split), ``UNINDEXED`` of a
+    sensitive one: so what is indexed has ``parts`` 0. ``extraction`` is None for what is not indexed. ``content`` and
+    ``payload`` are 16-byte hashes: of the normalised text, and of all that was given; of a sensitive memory 16 bytes
+    drawn by chance. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
     identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
     records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
     one; it is kept in the history, as changed by ``changed_by``.

@@ -55,7 +55,7 @@ def checked_filters(given: Filters | FilterValues | Mapping[str, Any] | None) ->
     """Return checked filters. Raises InvalidInput for an unknown filter, or a value that no store can hold."""
     known = [f.name for f in dataclasses.fields(Filters)]
     if isinstance(given, Filters):
-        given = {name: value for name in known if (value := getattr(given, name))}
+        given = {name: value for name in known if (value := getattr(given, name)) or value is False}
     if given is None:
         return Filters()
     if not isinstance(given, Mapping):
@@ -70,6 +70,10 @@ def checked_filters(given: Filters | FilterValues | Mapping[str, Any] | None) ->
             values[name] = _metadata(value)
         elif name.startswith("created"):
             values[name] = _when(name, value)
+        elif name == "sensitive":
+            if not isinstance(value, bool):
+                raise InvalidInput(f"The filter sensitive must be True or False, not {shown(value)}.")
+            values[name] = value
         else:
             values[name] = strings(f"The filter {name}", value)
             if not values[name]:
@@ -154,6 +158,10 @@ def matches(memory: Memory, filters: Within) -> bool:
     if filters.sessions and memory.session not in filters.sessions:
         return False
     if filters.authors and memory.author not in filters.authors:
+        return False
+    if filters.titles and memory.title not in filters.titles:
+        return False
+    if filters.sensitive is not None and memory.sensitive is not filters.sensitive:
         return False
     if not set(filters.tags) <= set(memory.tags) or not contains(memory.metadata, filters.metadata):
         return False

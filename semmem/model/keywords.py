@@ -31,6 +31,7 @@ class Item(TypedDict, total=False):
     importance: float | None
     created_at: datetime | date | str | None
     vector: Any
+    sensitive: bool
 
 
 class FilterValues(TypedDict, total=False):
@@ -42,6 +43,8 @@ class FilterValues(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     created_after: datetime | date | str | None
     created_before: datetime | date | str | None
+    titles: str | Sequence[str] | None
+    sensitive: bool | None
 
 
 class SettingValues(TypedDict, total=False):
@@ -65,6 +68,7 @@ class SettingValues(TypedDict, total=False):
     keep_changes_days: float
     backup_before_migration: bool
     personal_namespace: str
+    credentials: str
     config: str | PathLike[str] | None
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 __all__ = [
     "LINK_TYPES",
+    "MASK",
     "MOST_REJECTED",
     "Concept",
     "Filters",
@@ -27,6 +28,7 @@ __all__ = [
     "Rejected",
     "SortBy",
     "bound_rejected",
+    "masked",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
@@ -44,12 +46,17 @@ shown = _short.repr
 """Writes a text of any length in at most 60 characters."""
 
 
+MASK = "(sensitive; reveal=True shows it)"
+"""What stands in the place of the text of a sensitive memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One stored text an agent may get back.
 
     ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None,
-    except for a part of a split text, which only a leg of one's own reads: its id is ``{parent_id}#{n}``.
+    except for a part of a split text, which only a leg of one's own reads: its id is ``{parent_id}#{n}``. The text of a
+    ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it.
     """
 
     id: str
@@ -67,6 +74,7 @@ class Memory:
     updated_at: datetime | None = None
     version: int = 1
     parent_id: str | None = None
+    sensitive: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; times as ISO 8601."""
@@ -83,13 +91,19 @@ class Memory:
         return out
 
 
+def masked(memory: Memory) -> Memory:
+    """Return ``memory`` without its text, if it is sensitive."""
+    return dataclasses.replace(memory, text=MASK) if memory.sensitive else memory
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Filters of a recall, list or forget. An empty one restricts nothing.
 
-    A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), it
-    carries all of ``tags``, its metadata contains ``metadata``, and ``created_after <= created_at < created_before``.
-    Metadata matches by containment; there are no ranges and no other operators.
+    A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), its
+    title is exactly one of ``titles`` (any), it carries all of ``tags``, its metadata contains ``metadata``, and
+    ``created_after <= created_at < created_before``. Metadata matches by containment; there are no ranges and no other
+    operators. ``sensitive`` is True for sensitive memories alone, False for the others, None for both.
     """
 
     sessions: tuple[str, ...] = ()
@@ -98,9 +112,12 @@ class Filters:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_after: datetime | None = None
     created_before: datetime | None = None
+    titles: tuple[str, ...] = ()
+    sensitive: bool | None = None
 
     def __bool__(self) -> bool:
-        return any(getattr(self, f.name) for f in dataclasses.fields(self))
+        given = (getattr(self, f.name) for f in dataclasses.fields(self))
+        return any(value or value is False for value in given)
 
 
 @dataclass(frozen=True, slots=True)

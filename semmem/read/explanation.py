@@ -171,6 +171,8 @@ def _heads(namespace: str, id: str, store: Store, at: int) -> dict[Key, Head]:
     heads = store.candidate_info([namespace], store.ords_of(namespace, id))
     rows = sorted(heads.values(), key=lambda h: h.part)
     keys = {(h.id, h.part, h.namespace): replace(h, ord=placed(h.ord, at)) for h in rows}
+    if not keys and any(memory.sensitive for memory in store.get(namespace, [id])):
+        raise InvalidInput(f"The memory {shown(id)} is sensitive: it is in no index, and no recall finds it.")
     if not keys:
         raise NotFound(f"The memory {shown(id)} was forgotten just now; `list` shows what is stored.")
     return keys

@@ -6,6 +6,7 @@ in one query, and then written with what it replaces in one transaction. What is
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,13 +26,13 @@ from semmem.model.errors import (
     NotFound,
     SemmemError,
 )
-from semmem.model.exchange import Row, Stored, Written
+from semmem.model.exchange import UNINDEXED, Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
-from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
+from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, overtaken, planned
 from semmem.write.relink import Knowledge, Upkeep
 from semmem.write.versions import overtaken
 
@@ -240,6 +241,8 @@ class Ingest:
         elif named:  # only whether the content is the same
             payloads = self._store.payload_hashes(named)
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
+            if hidden := [name for name in stored if named[name].memory.sensitive]:  # no hash tells of these
+                stored |= self._store.stored_memories(hidden)
         given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
         held = self._store.vectors
         vectors = held.stored_vectors(given) if given and held is not None else {}
@@ -261,7 +264,7 @@ class Ingest:
         refused = list(plan.refused)
         for draft in plan.changed:
             vector = None if draft.vector is not None else vectors.get((*draft.name, 0))
-            if vector is None:
+            if vector is None or draft.memory.sensitive:
                 changed.append(draft)
             elif draft.replaces is not None and embedded_text(draft.replaces) == embedded_text(draft.memory):
                 changed.append(replace(draft, kept=(vector, recorded)))
@@ -310,9 +313,12 @@ class Ingest:
 
     def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], Knowledge, dict[str, str]]:
         """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
-        embedder, reason = self._embedder_for(drafts)
+        embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
         pieces: list[tuple[Draft, Memory, int, int]] = []
         for draft in drafts:
+            if draft.memory.sensitive:
+                pieces.append((draft, draft.memory, 0, UNINDEXED))
+                continue
             parts = self._split(draft, embedder)
             if len(parts) == 1:
                 pieces.append((draft, draft.memory, 0, 0))
@@ -335,7 +341,7 @@ class Ingest:
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
-            content = content_key(memory.text)
+            content = os.urandom(16) if memory.sensitive else content_key(memory.text)
             vector, maker = made.get(i, (None, None))
             before = draft.replaces.version if draft.replaces is not None and part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)

@@ -16,13 +16,13 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.plain import instant
-from semmem.model.types import Memory
+from semmem.model.types import MASK, Memory
 
-__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "uuid7"]
+__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "timed_of", "uuid7"]
 
 KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at", "vector",
+    "created_at", "vector", "sensitive",
 )  # fmt: skip
 """What an item of remember_many may hold: the arguments of remember."""
 _LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": 200, "session": 1_000, "source": 4_000}
@@ -84,6 +84,8 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     text = _string(values, "text", _LONGEST_TEXT)
     if not text or not text.strip():
         raise InvalidInput("The text is empty; a memory needs some text.")
+    if text.strip() == MASK:
+        raise InvalidInput("This stands for the text of a sensitive memory and is not that text; get it with reveal.")
     strings = {k: _string(values, k, longest) for k, longest in _LONGEST.items()}
     if strings["id"] == "" or strings["namespace"] == "":
         raise InvalidInput("id and namespace cannot be empty strings; leave them out instead.")
@@ -100,6 +102,11 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         raise InvalidInput(f"importance must be a number from 0 to 1, not {shown(importance)}.")
     tags, metadata = _tags(values.get("tags", ())), _metadata(values.get("metadata", {}))
     created_at = _time(values["created_at"]) if "created_at" in values else None
+    sensitive = values.get("sensitive", False)
+    if not isinstance(sensitive, bool):
+        raise InvalidInput(f"sensitive must be True or False, not {shown(sensitive)}.")
+    if sensitive and "vector" in values:
+        raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
     now = datetime.now(UTC)
     memory = Memory(
         id=strings["id"] or uuid7(),
@@ -115,6 +122,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         importance=float(importance),
         created_at=created_at or now,
         updated_at=created_at or now,
+        sensitive=sensitive,
     )
     given = frozenset(item) - {name for name in ("id", "created_at") if values.get(name) is None}
     payload = payload_of(memory, timed=created_at is not None)
@@ -220,14 +228,26 @@ def _vector(value: Any) -> Any:
 def payload_of(memory: Memory, *, timed: bool) -> bytes:
     """Return the hash of all that was given for a memory, except what names it and its vector.
 
-    ``timed``: its time was given too; one that the clock gave is no content.
+    ``timed``: its time was given too; one that the clock gave is no content. Of a sensitive memory nothing is hashed,
+    for whoever came by the hash could try short secrets: it is drawn by chance, but for the last bit, which is
+    ``timed``. What is remembered again is then compared with the memory itself.
     """
+    if memory.sensitive:
+        drawn = os.urandom(16)
+        return drawn[:15] + bytes([drawn[15] & 0xFE | timed])
     at = memory.created_at.isoformat() if timed and memory.created_at is not None else None
     given = [
         memory.text, memory.title, memory.author, memory.session, memory.source, memory.position, list(memory.tags),
         memory.metadata, memory.importance, at,
     ]  # fmt: skip
     return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def timed_of(memory: Memory, payload: bytes) -> bool:
+    """Return whether the time of a stored memory was given, by the hash that is stored with it."""
+    if memory.sensitive:
+        return bool(payload[-1] & 1)
+    return payload_of(memory, timed=False) != payload
 
 
 def uuid7() -> str:

@@ -17,9 +17,9 @@ def message_items(
     """Return one item a message that holds text; the first message has the position ``first`` in its session.
 
     A message has ``content``, a string or parts of which those with text are taken, and ``role``; ``name`` is its
-    author rather than the role, and ``created_at`` its time. A message without text (a call of a tool) keeps its
-    position and is left out. ``named`` gives each item the id SESSION:POSITION. Raises InvalidInput for what is no
-    message.
+    author rather than the role, ``created_at`` its time, and ``sensitive`` keeps it out of every index. A message
+    without text (a call of a tool) keeps its position and is left out. ``named`` gives each item the id
+    SESSION:POSITION. Raises InvalidInput for what is no message.
     """
     if not isinstance(session, str) or not session.strip():
         raise InvalidInput(f"session must be a name, not {session!r}.")
@@ -41,5 +41,7 @@ def message_items(
             item["id"] = f"{session}:{position}"
         if message.get("created_at") is not None:
             item["created_at"] = message["created_at"]
+        if message.get("sensitive") is not None:
+            item["sensitive"] = message["sensitive"]
         items.append(item)
     return items

@@ -12,11 +12,12 @@ from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.types import Memory
-from semmem.write.items import Draft, payload_of
+from semmem.write.items import Draft, payload_of, timed_of
 
-__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "planned"]
+__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "overtaken", "planned"]
 
-_FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at")
+_FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
+           "sensitive")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Policy:
     mark: Mapping[str, Any] | None = None
     keep_edits: bool = False
 
+
+_SHOWN = 120
 
 REMEMBERING = Policy()
 """As ``remember`` has it: the whole item is compared, and nothing is replaced."""
@@ -83,7 +86,7 @@ def planned(
     for draft in drafts:
         first = firsts.setdefault(draft.name, draft)
         if first is not draft:
-            if first.payload == draft.payload and _same_vector(first.vector, draft.vector):
+            if _same_content(first, draft) and _same_vector(first.vector, draft.vector):
                 plan.repeats.setdefault(draft.name, []).append(draft.at)
             else:
                 plan.refused.append(_twice(draft, first, policy))
@@ -112,7 +115,7 @@ def planned(
 
 def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any] | None = None) -> Draft:
     """Return ``draft`` as what takes the place of a stored memory: fields that it does not have stay as they are."""
-    timed = draft.timed or payload_of(stored.memory, timed=False) != stored.payload
+    timed = draft.timed or timed_of(stored.memory, stored.payload)
     changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
@@ -120,6 +123,20 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
 
 
 _EDITED = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
+
+
+def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
+    """Return what is said where a memory is not of the version that was expected, with both texts if they may be."""
+    text = changes.get("text")
+    head = f"The memory {stored.id!r} is at version {stored.version}, not {expected}"
+    if stored.sensitive or changes.get("sensitive"):
+        return f"{head}; read it again, and update what you find."
+    yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
+    return f"{head}: its text is now {_short(stored.text)}{yours}; read it again, and update what you find."
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 def no_longer(draft: Draft, policy: Policy) -> Refused:
@@ -136,11 +153,24 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
         return True
     there, item = stored.memory, draft.memory
     if not policy.partial:
-        return False
+        timed = there.sensitive and timed_of(there, stored.payload)
+        return there.sensitive and draft.timed == timed and _same_fields(there, item, timed)
     if "metadata" in draft.given and not _same_metadata(there.metadata, item.metadata, policy.mark):
         return False
     others = (name for name in _FIELDS if name in draft.given and name != "metadata")
     return all(_alike(getattr(there, name), getattr(item, name)) for name in others)
+
+
+def _same_content(one: Draft, other: Draft) -> bool:
+    """Return whether two items say the same; the hashes of sensitive ones are drawn by chance."""
+    if one.memory.sensitive and other.memory.sensitive:
+        return one.timed == other.timed and _same_fields(one.memory, other.memory, one.timed)
+    return one.payload == other.payload
+
+
+def _same_fields(one: Memory, other: Memory, timed: bool) -> bool:
+    names = (name for name in _FIELDS if timed or name != "created_at")
+    return all(_alike(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def _same_metadata(stored: Mapping[str, Any], given: Mapping[str, Any], mark: Mapping[str, Any] | None) -> bool:

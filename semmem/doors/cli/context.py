@@ -287,6 +287,14 @@ Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help="Only wi
 
 Metadata = Annotated[str | None, typer.Option("--metadata", help="Only where metadata contains this JSON object.")]
 
+Titles = Annotated[
+    list[str] | None, typer.Option("--titles", "--title", help="Only with exactly this title; repeatable.")
+]
+
+Sensitive = Annotated[bool, typer.Option("--sensitive", help="Only sensitive memories.")]
+
+Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensitive memories.")]
+
 After = Annotated[str | None, typer.Option("--created-after", help="Only from this time on (ISO 8601).")]
 
 Before = Annotated[str | None, typer.Option("--created-before", help="Only before this time (ISO 8601).")]
@@ -299,6 +307,8 @@ def filters(
     metadata: str | None,
     created_after: str | None,
     created_before: str | None,
+    titles: list[str] | None = None,
+    sensitive: bool | None = None,
 ) -> dict[str, Any] | None:
     """Return the filters that were given as one mapping, None when there are none."""
     given = {
@@ -308,6 +318,8 @@ def filters(
         "metadata": pairs(metadata) or None,
         "created_after": moment(created_after, "--created-after"),
         "created_before": moment(created_before, "--created-before"),
+        "titles": titles or None,
+        "sensitive": sensitive or None,
     }
     return {key: value for key, value in given.items() if value is not None} or None
 

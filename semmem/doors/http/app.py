@@ -24,7 +24,7 @@ from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag
 from semmem.doors.http.arguments import arguments_of, read_arguments, spread
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
-from semmem.doors.http.keys import Key, Keys, authorise
+from semmem.doors.http.keys import Key, Keys, Right, authorise
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
@@ -119,7 +119,7 @@ class Service:
         arguments = await read_arguments(route, request, self.limits, self.mem.recipe)
         if route.form == "lines":
             return await self._stream(route, request, arguments, key)
-        authorise(key, route.right, _namespaces(route, arguments))
+        authorise(key, _right(route, arguments), _namespaces(route, arguments))
         if arguments.get("hard"):
             authorise(key, route.right, None)  # it rewrites the files of the whole store
         if route.lines:
@@ -217,6 +217,12 @@ def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
     if given is None:
         return [] if route.name.startswith("reach") else None
     return [str(one) for one in given] if isinstance(given, list) else [str(given)]
+
+
+def _right(route: Route, arguments: dict[str, Any]) -> Right:
+    """Return what a key must allow: the texts of sensitive memories are not for one that may only read."""
+    secret = arguments.get("reveal") or (route.name == "export" and arguments.get("sensitive"))
+    return "write" if secret else route.right
 
 
 def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:

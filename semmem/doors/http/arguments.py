@@ -53,6 +53,7 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
     "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
     "created_at": (_TIME, "When it was said or written, in ISO 8601."),
     "vector": ({"type": "array", "items": {"type": "number"}}, "A unit vector of your own model."),
+    "sensitive": (_TRUTH, "Whether its text stays out of every index; in an export, whether such memories come too."),
 }
 """The fields of a memory: their JSON Schemas, and what they mean."""
 
@@ -63,6 +64,8 @@ FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
     "metadata": (_OBJECT, "Only where the metadata contains this JSON object."),
     "created_after": (_TIME, "Only from this time on."),
     "created_before": (_TIME, "Only before this time."),
+    "titles": (_TEXTS, "Only with exactly one of these titles."),
+    "sensitive": (_TRUTH, "Only sensitive memories, or with false only the others."),
 }
 
 ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
@@ -108,6 +111,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "prune": (_TRUTH, "Forget the source's memories that are not among the items."),
     "query": ({"type": "string", "minLength": 1}, "The question."),
     "recipe": ({"anyOf": [_TEXT, _OBJECT]}, "Search settings: a recipe's name, or a table of changes with a name."),
+    "reveal": (_TRUTH, "Show the texts of sensitive memories; the key must allow to write."),
     "replace": (_TRUTH, "Let changed items replace memories of the source."),
     "scope_size": ({"type": "integer", "minimum": 0}, "How many memories the scope has."),
     "sort_by": ({"type": "string", "enum": ["relevance", "importance", "created", "updated"]}, "The order of hits."),
@@ -118,7 +122,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
 
 _NEVER_SENT = frozenset({"progress", "items"})
 """What has a place of its own: a function cannot be sent, and items are the body."""
-_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names"}
+_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names", "title": "titles"}
 
 
 @lru_cache(maxsize=64)

@@ -79,6 +79,8 @@ FILTERS = structure(
         "metadata": {"type": "object", "description": "Only where the metadata contains these values."},
         "created_after": string("Only from this time on (ISO 8601)."),
         "created_before": string("Only before this time (ISO 8601)."),
+        "titles": array({"type": "string"}, "Only with exactly one of these titles."),
+        "sensitive": boolean("Only sensitive memories; false: only the others."),
     },
     description="What to narrow the call to; all that are given must fit.",
     additionalProperties=False,
@@ -93,6 +95,7 @@ FIELDS: dict[str, Schema] = {
     "tags": array({"type": "string"}, "Words to filter by later."),
     "metadata": {"type": "object", "description": "Any JSON values."},
     "importance": number("From 0 to 1; 0.5 is usual.", minimum=0, maximum=1),
+    "sensitive": boolean("Keep the text out of every index and hide it; cannot be taken back here."),
 }
 """The fields of a memory that a call may give, besides text and id."""
 
@@ -111,6 +114,7 @@ _STORED = {
     "created_at": {"type": "string"},
     "updated_at": {"type": "string"},
     "version": {"type": "integer"},
+    "sensitive": {"type": "boolean"},
 }
 
 MEMORY = structure(

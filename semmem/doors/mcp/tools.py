@@ -152,6 +152,8 @@ def as_values(memory: Memory) -> dict[str, Any]:
     """Return a memory as the tools show it: without fields that have no value, and with its resource."""
     values = plain(memory.as_dict())
     values.pop("parent_id", None)
+    if not memory.sensitive:
+        values.pop("sensitive", None)
     return {**{name: value for name, value in values.items() if value not in _ABSENT}, "uri": uri_of(memory)}
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from semmem.doors.mcp.schemas import FIELDS, FILTERS, ID, MEMORY, NAMESPACE, boolean, integer, string
 from semmem.doors.mcp.tools import Call, Tool, as_values
 from semmem.doors.scope import with_agent
-from semmem.model.errors import Conflict, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 
 __all__ = ["TOOLS"]
 
 _REMEMBERED = (
-    "id", "title", "author", "session", "position", "source", "tags", "importance", "created_at",
+    "id", "title", "author", "session", "position", "source", "tags", "importance", "created_at", "sensitive",
 )  # fmt: skip
 
 
@@ -44,6 +44,8 @@ def update(call: Call) -> dict[str, Any]:
     """Answer memory_update."""
     id = call.arguments["id"]
     changes = call.given("text", *FIELDS)
+    if changes.get("sensitive", True) is not True:
+        raise InvalidInput("What is sensitive stays so here; a person takes it back with `semmem update`.")
     if isinstance(changes.get("metadata"), Mapping):
         changes["metadata"] = with_agent(changes["metadata"], call.agent)
     updated = call.memory.update(

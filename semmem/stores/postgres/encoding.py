@@ -50,6 +50,7 @@ __all__ = [
 
 _AS_THEY_ARE = (
     "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
+    "sensitive",
 )  # fmt: skip
 
 
@@ -59,7 +60,7 @@ _NO_LIMIT = 2**62
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, _ = rest
+    created_at, updated_at, version, sensitive, _ = rest
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -76,6 +77,7 @@ def memory_of(row: Any) -> Memory:
         updated_at=updated_at,
         version=version,
         parent_id=id if part else None,
+        sensitive=sensitive,
     )
 
 
@@ -88,7 +90,8 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
         for field in _AS_THEY_ARE:
             columns[field].append(getattr(memory, field))
         columns["id"].append(row.name[1])
-        columns["author_key"].append((author_key(memory.author) or None) if memory.author else None)
+        known = bool(memory.author) and not memory.sensitive
+        columns["author_key"].append((author_key(memory.author or "") or None) if known else None)
         columns["part"].append(row.part)
         columns["parts"].append(row.parts)
         columns["tags"].append(Jsonb(list(memory.tags)))
@@ -204,6 +207,8 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
         "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
         "after": filters.created_after,
         "before": filters.created_before,
+        "titles": list(filters.titles) or None,
+        "sensitive": filters.sensitive,
     }
 
 

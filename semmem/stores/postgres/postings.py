@@ -116,6 +116,7 @@ def index_many(
 
     ``last`` is their last number. See ``count_change`` for the rest. Raises EmbedderReplaced.
     """
+    stored = [pair for pair in stored if pair[1].extraction is not None]
     extractions = [row.extraction for _, row in stored if row.extraction is not None]
     name = text(namespace)
     entries = forward_entries(extractions)

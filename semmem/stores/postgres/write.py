@@ -61,7 +61,7 @@ def write(
     ords |= place.insert([r for r in ordered if r.part > 0 and r.name in new])
     each: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in ordered:
-        if row.extraction is not None and row.name in new:
+        if row.name in new and (row.extraction is not None or row.memory.sensitive):
             each[row.memory.namespace].append((ords[(*row.name, row.part)], row))
     changes: dict[str, int] = {}
     memories: dict[tuple[str, str], Memory] = {}
@@ -100,8 +100,8 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
 
 def _total(stored: Sequence[tuple[int, Row]], went: tuple[int, int]) -> dict[str, int]:
     """Return what comes to the count of a namespace, less the (memories, length) that went."""
-    length = sum(row.extraction.length for _, row in stored if row.extraction is not None)
-    return {"memories": len(stored) - went[0], "length": length - went[1]}
+    lengths = [row.extraction.length for _, row in stored if row.extraction is not None]
+    return {"memories": len(lengths) - went[0], "length": sum(lengths) - went[1]}
 
 
 class _Numbers:

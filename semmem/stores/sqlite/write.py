@@ -57,7 +57,7 @@ def at_microsecond(number: int) -> datetime:
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, _ = rest
+    created_at, updated_at, version, sensitive, _ = rest
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -74,6 +74,7 @@ def memory_of(row: Any) -> Memory:
         updated_at=at_microsecond(updated_at),
         version=version,
         parent_id=id if part else None,
+        sensitive=bool(sensitive),
     )
 
 
@@ -91,6 +92,8 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
         "metadata": json.dumps(dict(filters.metadata)) if filters.metadata else None,
         "after": None if filters.created_after is None else microsecond(filters.created_after),
         "before": None if filters.created_before is None else microsecond(filters.created_before),
+        "titles": json.dumps(filters.titles) if filters.titles else None,
+        "sensitive": filters.sensitive,
     }
 
 
@@ -133,7 +136,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             assert ord is not None
             ords[(*row.name, row.part)] = ord
     indexed = [(ords[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
-    for namespace in sorted({r.memory.namespace for _, r in indexed}):
+    for namespace in sorted({namespace for namespace, _ in new}):
         number = numbers[namespace][0]
         held = [(o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None]
         connection.executemany(
@@ -270,7 +273,8 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, tupl
         "id": memory.parent_id or memory.id,
         "part": row.part,
         "parts": row.parts,
-        "author_key": (author_key(memory.author) or None) if memory.author else None,
+        "author_key": (author_key(memory.author) or None) if memory.author and not memory.sensitive else None,
+        "sensitive": memory.sensitive,
         "tags": json.dumps(memory.tags),
         "metadata": json.dumps(dict(memory.metadata)),
         "created_at": microsecond(memory.created_at),

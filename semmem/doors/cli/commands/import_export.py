@@ -21,6 +21,7 @@ from semmem.doors.cli.show import counted
 from semmem.doors.control_characters import as_json
 
 if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
     from semmem.importers import BadRow
     from semmem.model.errors import SemmemError
     from semmem.write.sync import BroughtIn
@@ -288,6 +289,9 @@ def export(
     created_after: After = None,
     created_before: Before = None,
     vectors: Annotated[bool, typer.Option("--vectors", help="Export the vectors too.")] = False,
+    sensitive: Annotated[
+        bool, typer.Option("--sensitive", help="Export sensitive memories too, with their texts.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
 ) -> None:
     """Export memories with all their fields as JSON lines, which `semmem import jsonl` reads.
@@ -307,14 +311,34 @@ def export(
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
     wanted = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
-        rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors)
+        rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors, sensitive=sensitive)
         with _sink(path, force) as sink:
             count = _written(rows, sink, advance)
+        left = 0 if sensitive else _sensitive(mem, wanted, narrow)
+    if left:
+        door.say(f"Left out: {left:,} sensitive; export them with --sensitive.")
     if path is None:
         return
-    told = {"exported": count, "file": str(path)}
+    told = {"exported": count, "file": str(path), "sensitive_left_out": left}
     line = f"Exported {counted(count, 'memory')} to {path}."
     door.give(told, lambda: door.out.print(line, soft_wrap=True))
+
+
+def _sensitive(mem: Semmem, namespaces: str | list[str] | None, narrow: Mapping[str, Any] | None) -> int:
+    """Count the sensitive memories that an export of the same has left out."""
+    if namespaces is None:
+        namespaces = [one.name for one in mem.namespaces()]
+    count = 0
+    for namespace in [namespaces] if isinstance(namespaces, str) else namespaces:
+        cursor: str | None = None
+        while True:
+            hidden = {**(narrow or {}), "sensitive": True}
+            page = mem.list(namespace=namespace, filters=hidden, limit=1_000, cursor=cursor)
+            count += len(page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return count
 
 
 def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:

@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
+from semmem.doors.cli.context import (
+    After,
+    Authors,
+    Before,
+    Door,
+    Metadata,
+    Reveal,
+    Sensitive,
+    Sessions,
+    Tags,
+    Titles,
+    command,
+    filters,
+    not_empty,
+)
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
@@ -101,12 +115,12 @@ def explain(
     door.give(why, lambda: door.out.print(str(why)))
 
 
-def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
+def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")], reveal: Reveal = False) -> None:
     """Print one memory."""
     from semmem.doors.cli.show import memory_lines
 
     with door.connect() as mem:
-        memory = mem.get(id, namespace=door.namespace)
+        memory = mem.get(id, namespace=door.namespace, reveal=reveal)
     door.give(memory, lambda: door.print_lines(memory_lines(memory)))
 
 
@@ -118,13 +132,16 @@ def list_(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
+    titles: Titles = None,
+    sensitive: Sensitive = False,
+    reveal: Reveal = False,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="The cursor that the page before ended with.")] = None,
 ) -> None:
-    """Print a page of memories, newest first."""
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
     with door.connect() as mem:
-        page = mem.list(namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor)
+        page = mem.list(namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal)
         others = _others(mem, [door.namespace]) if not len(page) and not door.json else ""
     door.give(page, lambda: _show_page(door, page, others))
 

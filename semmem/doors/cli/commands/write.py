@@ -20,8 +20,10 @@ from semmem.doors.cli.context import (
     Before,
     Door,
     Metadata,
+    Sensitive,
     Sessions,
     Tags,
+    Titles,
     command,
     filters,
     moment,
@@ -78,6 +80,9 @@ def remember(
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its vector as a JSON list, instead of an embedder.")] = None,
+    sensitive: Annotated[
+        bool, typer.Option("--sensitive", help="Keep its text out of every index; give the text as - to hide it too.")
+    ] = False,
     on_error: Annotated[
         OnError, typer.Option(help="For .jsonl: store nothing of a batch with a bad item, or skip that item.")
     ] = OnError.abort,
@@ -109,6 +114,7 @@ def remember(
             importance=importance,
             created_at=when,
             vector=numbers,
+            sensitive=sensitive,
         )
     door.give(memory, lambda: _show_memory(door, memory))
 
@@ -131,6 +137,9 @@ def update(
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
     by: Annotated[str | None, typer.Option(help="Who changes it; `semmem history` shows it.")] = None,
+    sensitive: Annotated[
+        bool | None, typer.Option("--sensitive/--not-sensitive", help="Take its text out of every index, or index it.")
+    ] = None,
 ) -> None:
     """Change the text of a memory, or the fields that are given; other fields stay.
 
@@ -149,6 +158,7 @@ def update(
         "importance": importance,
         "created_at": moment(created_at, "--created-at"),
         "vector": _vector(vector),
+        "sensitive": sensitive,
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
@@ -170,6 +180,8 @@ def forget(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
+    titles: Titles = None,
+    sensitive: Sensitive = False,
     hard: Annotated[
         bool, typer.Option(help="Also rewrite the files, so that no forgotten bytes stay in them.")
     ] = False,
@@ -179,7 +191,7 @@ def forget(
     """Forget one memory, or all that the filters match. Counts only, unless --yes is given."""
     from semmem.model.errors import InvalidInput
 
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
     if everything and (id is not None or narrow):

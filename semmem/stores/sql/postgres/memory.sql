@@ -3,19 +3,20 @@
 -- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
 -- versions count on.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, content, payload)
+                    metadata, importance, created_at, updated_at, version, sensitive, content, payload)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
        r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
        ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at,
        greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
-       r.content, r.payload
+       r.sensitive, r.content, r.payload
 FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
             %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
-            %(updated_at)s::timestamptz[], %(version)s::int[], %(content)s::bytea[], %(payload)s::bytea[])
+            %(updated_at)s::timestamptz[], %(version)s::int[], %(sensitive)s::boolean[],
+            %(content)s::bytea[], %(payload)s::bytea[])
      AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, updated_at, version, content, payload)
+          created_at, updated_at, version, sensitive, content, payload)
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
@@ -31,7 +32,7 @@ SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace
 -- memory_stored --
 -- What a batch is compared with, before anything is read or embedded; and whether a drop is still to take it.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord, m.payload,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
@@ -49,13 +50,13 @@ ORDER BY id, part FOR UPDATE;
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- memory_wholes --
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
@@ -63,7 +64,7 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- memory_by_ords --
 -- What is indexed, for the hits.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
@@ -88,13 +89,15 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory
 WHERE namespace = %(namespace)s AND part = 0
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
   AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
   AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
   AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
@@ -112,6 +115,8 @@ WHERE namespace = %(namespace)s AND parts = 0
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
   AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
   AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
 
@@ -150,7 +155,7 @@ WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.session IS NOT
 -- Are there sessions, are there authors, whom does the question name, and who wrote what stands before the last of their
 -- memories, nearest first. Index look-ups, of a bounded number, whatever the size.
 SELECT 'session' AS what, NULL AS author, NULL::text[] AS behind
-WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.session IS NOT NULL)
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.session IS NOT NULL AND m.parts = 0)
 UNION ALL
 SELECT 'author', NULL, NULL
 WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.author_key IS NOT NULL)
@@ -250,6 +255,8 @@ WHERE namespace = %(namespace)s
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
   AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
   AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
 
@@ -262,6 +269,8 @@ WHERE namespace = %(namespace)s
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
   AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
   AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
 ORDER BY id, part FOR UPDATE;

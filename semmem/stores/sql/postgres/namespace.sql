@@ -25,10 +25,11 @@ UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE
 
 -- namespace_prune --
 -- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
--- a limit waits for its next memory.
-DELETE FROM namespace WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL
+-- a limit waits for its next memory. A sensitive memory is not counted.
+DELETE FROM namespace n WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
-AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL;
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
+AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace);
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
@@ -36,13 +37,15 @@ DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- namespace_forgotten --
 -- The namespaces that have been empty for so long.
-SELECT namespace FROM namespace WHERE memories = 0 AND dropping IS NULL
+SELECT namespace FROM namespace n WHERE memories = 0 AND dropping IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
-AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL ORDER BY namespace;
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
+AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- namespace_names --
--- Those that hold memories.
-SELECT namespace FROM namespace WHERE memories > 0 ORDER BY namespace;
+-- Those that hold memories, if they are sensitive ones alone.
+SELECT namespace FROM namespace n
+WHERE memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- namespace_list --
 -- What there is, for a person who wants to know: every whole memory is counted.

@@ -5,7 +5,7 @@ SELECT namespace, id, 0, text, title, author, session, position, source, tags, m
 FROM history WHERE namespace = :namespace AND id = :id
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord, NULL, NULL, NULL
+       updated_at, version, sensitive, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version;
 

@@ -25,9 +25,10 @@ UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE na
 
 -- namespace_prune --
 -- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
--- a limit waits for its next memory.
+-- a limit waits for its next memory. A sensitive memory is not counted.
 DELETE FROM namespace WHERE namespace = :namespace AND memories = 0 AND changed_at < min(:day_before, :changes_before)
-AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL;
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
+AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace);
 
 -- change_prune --
 -- Nor is there anybody to be told of it.
@@ -36,7 +37,8 @@ DELETE FROM change WHERE namespace = :namespace;
 -- namespace_forgotten --
 -- The namespaces that have been empty for so long.
 SELECT namespace FROM namespace WHERE memories = 0 AND changed_at < min(:day_before, :changes_before)
-AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL ORDER BY namespace;
+AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
+AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace) ORDER BY namespace;
 
 -- change_add --
 -- What became of which memories, under the number that was just taken.
@@ -53,8 +55,9 @@ SELECT namespace, language FROM namespace WHERE memories > 0 AND language <> :la
 UPDATE namespace SET language = :language WHERE language <> :language;
 
 -- namespaces --
--- Those that hold memories.
-SELECT namespace FROM namespace WHERE memories > 0 ORDER BY namespace;
+-- Those that hold memories, if they are sensitive ones alone.
+SELECT namespace FROM namespace AS n
+WHERE memories > 0 OR EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- lexical_insert --
 -- FTS5 inverts it.

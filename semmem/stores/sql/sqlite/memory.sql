@@ -1,10 +1,11 @@
 -- memory_insert --
 -- An id that is there already stays as it is, and changes no row. Where an id was forgotten softly, the versions count on.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, content, payload, length)
+                    metadata, importance, created_at, updated_at, version, sensitive, content, payload, length)
 VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
         :metadata, :importance, :created_at, :updated_at,
-        max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)), :content, :payload, :length)
+        max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
+        :sensitive, :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
@@ -19,7 +20,7 @@ SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 
 -- memory_stored --
 -- What a batch is compared with, before anything is read.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord, m.payload
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord, m.payload
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- replace_select --
@@ -29,13 +30,13 @@ SELECT version, part, parts, row, length FROM memory WHERE namespace = :namespac
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
 
 -- memory_wholes --
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.ord,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord,
        (SELECT json_group_array(characters) FROM (
            SELECT length(p.text) AS characters FROM memory AS p
            WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
@@ -44,7 +45,7 @@ FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND 
 -- memory_by_ords --
 -- What is indexed, for the hits: a row is the number of its namespace and its ord.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
@@ -67,7 +68,7 @@ WHERE row IN (
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory AS m
 WHERE namespace = :namespace AND part = 0
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
@@ -75,6 +76,8 @@ WHERE namespace = :namespace AND part = 0
   AND (:tags IS NULL OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
   AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
+  AND (:sensitive IS NULL OR sensitive = :sensitive)
   AND (:after IS NULL OR created_at >= :after)
   AND (:before IS NULL OR created_at < :before)
   AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
@@ -90,6 +93,8 @@ WHERE namespace = :namespace AND parts = 0
   AND (:tags IS NULL OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
   AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
+  AND (:sensitive IS NULL OR sensitive = :sensitive)
   AND (:after IS NULL OR created_at >= :after)
   AND (:before IS NULL OR created_at < :before)
 ORDER BY ord;
@@ -107,7 +112,7 @@ SELECT coalesce(sum(memories), 0) FROM namespace WHERE namespace IN (SELECT valu
 -- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
 -- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
 SELECT n.value, 'session', NULL, NULL FROM json_each(:namespaces) AS n
-WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.session IS NOT NULL)
+WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.session IS NOT NULL AND m.parts = 0)
 UNION ALL
 SELECT n.value, 'author', NULL, NULL FROM json_each(:namespaces) AS n
 WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.author_key IS NOT NULL)
@@ -147,6 +152,8 @@ WHERE namespace = :namespace
   AND (:tags IS NULL OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
   AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
+  AND (:sensitive IS NULL OR sensitive = :sensitive)
   AND (:after IS NULL OR created_at >= :after)
   AND (:before IS NULL OR created_at < :before);
 
@@ -165,7 +172,7 @@ UPDATE memory SET length = :length WHERE row = :row;
 -- indexed_after --
 -- Everything that is indexed, a batch at a time.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, ord
+       updated_at, version, sensitive, ord
 FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
 ORDER BY row LIMIT :limit;
@@ -174,7 +181,7 @@ ORDER BY row LIMIT :limit;
 -- Counts of one namespace, or of all of them.
 SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (:namespace IS NULL OR namespace = :namespace)),
        (SELECT count(*) FROM memory WHERE part > 0 AND (:namespace IS NULL OR namespace = :namespace)),
-       (SELECT count(*) FROM namespace WHERE memories > 0 AND (:namespace IS NULL OR namespace = :namespace)),
+       (SELECT count(DISTINCT namespace) FROM memory WHERE :namespace IS NULL OR namespace = :namespace),
        (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);
 
 -- namespace_list --
