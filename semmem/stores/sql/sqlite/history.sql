@@ -1,7 +1,7 @@
 -- history_list --
 -- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, 0, changed_by, changed_at, forgotten_at
+       updated_at, version, sensitive, 0, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = :namespace AND id = :id
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
