@@ -18,8 +18,7 @@ SECRET = "the door opens to zqx7 kolibri"
 
 def _rows(mem: semmem.Semmem, sql: str) -> list[Any]:
     """Return the rows of a statement, whatever the store is made of."""
-    store: Any = mem.store
-    run = store.run if hasattr(store, "run") else store._run
+    run: Any = getattr(mem.store, "run", None) or getattr(mem.store, "_run", None)
     rows: list[Any] = run(lambda c: c.execute(sql).fetchall())
     return rows
 
