@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack
 from semmem.client.admin import Keeping
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import checked_filters, string, strings
+from semmem.model.filters import checked_filters, shown_by, string, strings
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
@@ -247,7 +247,7 @@ class Semmem(Keeping):
 
     def get(self, id: str, *, namespace: str = "default", reveal: bool = False) -> Memory:
         """Return the memory ``id``; of a sensitive one the text only where it is to ``reveal`` it. Raises NotFound."""
-        shown = _revealing(reveal)
+        shown = shown_by(reveal)
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
@@ -267,7 +267,7 @@ class Semmem(Keeping):
         Among them are sensitive ones, without their texts unless it is to ``reveal`` them; of filters only ``titles``,
         ``tags`` and ``sensitive`` find these.
         """
-        shown = _revealing(reveal)
+        shown = shown_by(reveal)
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
             raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
         after = None if cursor is None else string("cursor", cursor)
@@ -330,13 +330,6 @@ class Semmem(Keeping):
     def namespaces(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
         return self.store.overview()
-
-
-def _revealing(reveal: Any) -> Callable[[Memory], Memory]:
-    """Return what a memory is shown by. Raises InvalidInput."""
-    if not isinstance(reveal, bool):
-        raise InvalidInput(f"reveal must be True or False, not {reveal!r}.")
-    return (lambda memory: memory) if reveal else masked
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from reprlib import repr as shown
@@ -14,9 +14,9 @@ from typing import Any
 from semmem.model.errors import InvalidInput
 from semmem.model.keywords import FilterValues
 from semmem.model.plain import instant
-from semmem.model.types import Filters, Memory
+from semmem.model.types import Filters, Memory, masked
 
-__all__ = ["Within", "checked_filters", "contains", "matches", "string", "strings", "within"]
+__all__ = ["Within", "checked_filters", "contains", "matches", "shown_by", "string", "strings", "within"]
 
 _OPERATORS = frozenset(
     (
@@ -149,6 +149,13 @@ def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] =
     """Return ``filters`` with the namespaces to search and the ids to leave out."""
     given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
     return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
+
+
+def shown_by(reveal: Any) -> Callable[[Memory], Memory]:
+    """Return what a memory is shown by: as it is where it is to be revealed, else masked. Raises InvalidInput."""
+    if not isinstance(reveal, bool):
+        raise InvalidInput(f"reveal must be True or False, not {reveal!r}.")
+    return (lambda memory: memory) if reveal else masked
 
 
 def matches(memory: Memory, filters: Within) -> bool:

@@ -32,7 +32,7 @@ from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
 from semmem.write.items import KEYS, Draft, check_namespace, drafted
-from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, overtaken, planned
+from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
 from semmem.write.relink import Knowledge, Upkeep
 from semmem.write.versions import overtaken
 

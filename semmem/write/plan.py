@@ -14,7 +14,7 @@ from semmem.model.exchange import Stored
 from semmem.model.types import Memory
 from semmem.write.items import Draft, payload_of, timed_of
 
-__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "overtaken", "planned"]
+__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "planned"]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
            "sensitive")  # fmt: skip
@@ -36,8 +36,6 @@ class Policy:
     mark: Mapping[str, Any] | None = None
     keep_edits: bool = False
 
-
-_SHOWN = 120
 
 REMEMBERING = Policy()
 """As ``remember`` has it: the whole item is compared, and nothing is replaced."""
@@ -123,20 +121,6 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
 
 
 _EDITED = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
-
-
-def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
-    """Return what is said where a memory is not of the version that was expected, with both texts if they may be."""
-    text = changes.get("text")
-    head = f"The memory {stored.id!r} is at version {stored.version}, not {expected}"
-    if stored.sensitive or changes.get("sensitive"):
-        return f"{head}; read it again, and update what you find."
-    yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
-    return f"{head}: its text is now {_short(stored.text)}{yours}; read it again, and update what you find."
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
 def no_longer(draft: Draft, policy: Policy) -> Refused:

@@ -13,8 +13,13 @@ _SHOWN = 120
 
 
 def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
-    """Return what is said where a memory is not of the version that was expected, with both texts."""
+    """Return what is said where a memory is not of the version that was expected, with both texts where they may be shown."""
     text = changes.get("text")
+    if stored.sensitive or changes.get("sensitive"):
+        return (
+            f"The memory {stored.id!r} is at version {stored.version}, not {expected}; read it again, and update what "
+            "you find."
+        )
     yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
     return (
         f"The memory {stored.id!r} is at version {stored.version}, not {expected}: its text is now "

@@ -129,6 +129,19 @@ class SensitiveConformance:
         assert derived(mem) | {"alias_change": 0} == indexed | {"alias_change": 0}
         assert mem.update("w", sensitive=False).version == 4
 
+    def test_earlier_versions_are_masked_from_the_update_on_that_makes_it_sensitive(self, mem: semmem.Semmem) -> None:
+        mem.remember("Tea at four.", id="w")
+        mem.update("w", text=SECRET)
+        mem.update("w", sensitive=True)
+        mem.update("w", text="open again", sensitive=False)
+        assert [one.memory.text for one in mem.history("w")] == [MASK, MASK, MASK, "open again"]
+        texts = [one.memory.text for one in mem.history("w", reveal=True)]
+        assert texts == ["Tea at four.", SECRET, SECRET, "open again"]
+        assert SECRET not in mem.history("w")[2].diff(mem.history("w")[0])
+        held = _rows(mem, "SELECT version, length, entries, payload FROM history ORDER BY version")
+        assert [length for _, length, _, _ in held] == [0, 0, 0]
+        assert {entries for _, _, entries, _ in held} <= {None, "[]"}
+
     def test_a_conflict_of_versions_shows_no_sensitive_text(self, mem: semmem.Semmem) -> None:
         mem.remember(SECRET, id="w", sensitive=True)
         mem.remember("open", id="o")

@@ -6,6 +6,7 @@ everybody: those of memories by id, then the row of the namespace, then those of
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -172,6 +173,10 @@ def _take_place(
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
     for namespace, some in ords.items():
         keep(connection, namespace, some, by={id: who for (n, id), who in by.items() if n == namespace})
+        hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
+        if hidden:
+            hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
+            connection.execute(_SQL["history_hide"], hide)
     gone = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
     removed, went = {}, {}

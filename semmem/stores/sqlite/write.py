@@ -8,6 +8,7 @@ characters, decides what matches, and two namespaces have no token in common.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -182,6 +183,9 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     if not rows or rows[0][:2] != (row.replaces, 0):
         return None
     _keep(connection, namespace, id, row.changed_by, forgotten=False)
+    if row.memory.sensitive:
+        hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
+        connection.execute(_SQL["history_hide"], hide)
     return _remove(connection, [row[2:] for row in rows])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door, Reveal, command
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,10 +28,11 @@ def history(
     door: Door,
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     diff: Annotated[bool, typer.Option("--diff", help="Show how each version differs from the one before.")] = False,
+    reveal: Reveal = False,
 ) -> None:
     """Print the versions of a memory, oldest first: what was changed, when, and by whom."""
     with door.connect() as mem:
-        found = mem.history(id, namespace=door.namespace)
+        found = mem.history(id, namespace=door.namespace, reveal=reveal)
     given = [one.as_dict() for one in found]
     if diff:
         for before, one, shown in zip(found, found[1:], given[1:], strict=False):

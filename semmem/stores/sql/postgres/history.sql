@@ -43,3 +43,8 @@ ON CONFLICT (namespace, id, version) DO UPDATE SET
           excluded.sensitive, excluded.valid_from, excluded.valid_to, excluded.expires_at, excluded.pinned,
           excluded.seen_count, excluded.payload, excluded.changed_by, excluded.changed_at, excluded.forgotten_at,
           excluded.length, excluded.entries, excluded.vectors);
+
+-- history_hide --
+-- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
+UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL
+WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT sensitive;

@@ -23,3 +23,8 @@ SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.pos
             SELECT part, length, row FROM memory WHERE namespace = m.namespace AND id = m.id AND parts = 0 ORDER BY part) AS p
         JOIN lexical AS l ON l.rowid = p.row)
 FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
+
+-- history_hide --
+-- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
+UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL
+WHERE namespace = :namespace AND id = :id AND NOT sensitive;
