@@ -68,7 +68,6 @@ class SettingValues(TypedDict, total=False):
     keep_changes_days: float
     backup_before_migration: bool
     personal_namespace: str
-    credentials: str
     config: str | PathLike[str] | None
 
 

@@ -13,7 +13,7 @@ _SHOWN = 120
 
 
 def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
-    """Return what is said where a memory is not of the version that was expected, with both texts where they may be shown."""
+    """Return what is said where a memory is not of the version that was expected, with both texts if they may be."""
     text = changes.get("text")
     if stored.sensitive or changes.get("sensitive"):
         return (
