@@ -27,6 +27,7 @@ from semmem.model.search import Factory
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.overrides import changed, dotted, fitted
+from semmem.text.tokens import check_language
 from semmem.write.items import check_namespace
 from semmem.write.relink import Upkeep
 
@@ -95,9 +96,7 @@ class Keeping(Life):
         from semmem.write.rebuild import fill_in, replace_vectors
 
         if extract:
-            done = self._upkeep.reextract(progress)
-            self._spoken()
-            return done
+            return self._upkeep.reextract(progress)
         vectors = vectors_of(self.store)
         if embedder is not None:
             return replace_vectors(vectors, self._encoder, embedder, progress)
@@ -286,6 +285,7 @@ class Concepts:
         self._upkeep.corrected(namespace)
 
     def _known(self, name: str, namespace: str, corrections: Corrections) -> int:
+        check_language(namespace, self._store.languages().get(namespace, self._language), self._language)
         key = name_of(name, self._language)
         if key not in corrections.names and not len(self._store.postings([namespace], [key])[namespace].keys):
             raise NotFound(

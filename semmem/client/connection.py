@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
@@ -14,7 +14,7 @@ from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
-from semmem.model.errors import InvalidInput, SemmemError
+from semmem.model.errors import SemmemError
 from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
@@ -48,40 +48,22 @@ class Connection:
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
         usual = settings.extractor if store.graph is not None else "rules"
         chosen = extractor_of(extractor or usual, settings)
-        self._upkeep = Upkeep(store, chosen)
+        self._upkeep = Upkeep(store, chosen, language)
         of = self._encoder
         self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language)
         self._reader = resident(store, settings.resident_mb << 20)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
         self._recaller = Recaller(self._reader, self._legs, of.found, language, of.renewed, explained_by=store)
-        self._wired = self._ingest, self._recaller
-        self._speak(store, language)
         if embedder is not None:
             try:
                 self._encoder.found()
             except SemmemError:
-                self._wired[1].close()
+                self._recaller.close()
                 raise
-
-    def _speak(self, store: Store, language: str) -> None:
-        """Refuse to write and to recall where memories were read in another language: their words have other stems."""
-        if (other := store.other_language(language)) is None:
-            return
-        refusal: Any = _Refusal(
-            f"The namespace {other[0]!r} of this store was read in {other[1]} and the setting language is {language}, "
-            f"so its words would not be found; set language to {other[1]}, or run `semmem rebuild --extract` to read "
-            f"every memory in {language}."
-        )
-        self._ingest = self._recaller = refusal
-
-    def _spoken(self) -> None:
-        """Note that every memory has been read in the language of the settings."""
-        self.store.set_language(self.settings.language)
-        self._ingest, self._recaller = self._wired
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
-        self._wired[1].close()
+        self._recaller.close()
         if self._reader is not self.store:
             self._reader.close()
         self.store.close()
@@ -91,16 +73,6 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
-
-
-class _Refusal:
-    """What stands for a pipeline that may not be used: any method raises InvalidInput with its sentence."""
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
-
-    def __getattr__(self, name: str) -> Any:
-        raise InvalidInput(self._sentence)
 
 
 def legs_of(store: Store, language: str) -> dict[str, Leg]:

@@ -41,6 +41,7 @@ ERRORS: dict[type[BaseException], Answer] = {
     errors.AccessDenied: Answer(10, 403, -32014),
     errors.KeyRequired: Answer(10, 401, -32014),
     errors.LimitExceeded: Answer(10, 429, -32015),
+    errors.NamespaceFull: Answer(10, 507, -32016),
 }
 
 

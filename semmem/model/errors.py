@@ -20,6 +20,7 @@
     ├── AccessDenied            the key that a server was shown does not allow this, or the request came by a wrong way
     │   └── KeyRequired         a server wants a key that it knows, and was shown none
     └── LimitExceeded           a server's limit on rate or time was met
+        └── NamespaceFull       a namespace would hold more than its limit allows
 
 A docstring is the default message; the text passed in replaces it. Every message is one sentence
 that says what was wrong and what to do.
@@ -40,6 +41,7 @@ __all__ = [
     "LimitExceeded",
     "LocalOnly",
     "MissingExtra",
+    "NamespaceFull",
     "NotFound",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -150,3 +152,7 @@ class KeyRequired(AccessDenied):
 
 class LimitExceeded(SemmemError):
     """A limit of the server on rate or time was met; ask again later, or for less."""
+
+
+class NamespaceFull(LimitExceeded):
+    """The namespace would hold more than its limit allows; forget something, or raise the limit."""

@@ -176,8 +176,9 @@ class Scope:
     ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
     was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
     a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of
-    each namespace for this question, None where they were not asked for. ``states`` tell whether anything has changed
-    in a namespace since another scope was made (None: it has no memories), where the store keeps count.
+    each namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it
+    has any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made
+    (None: it has no memories), where the store keeps count.
     """
 
     namespaces: tuple[str, ...]
@@ -190,6 +191,7 @@ class Scope:
     kinds: Mapping[str, Kinds] | None = None
     corrections: Mapping[str, Corrections] | None = None
     states: Mapping[str, tuple[Any, ...] | None] | None = None
+    languages: Mapping[str, str] = field(default_factory=dict)
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""

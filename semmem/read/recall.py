@@ -27,6 +27,7 @@ from semmem.read.result import Recall
 from semmem.read.steps import cut, page
 from semmem.rerankers import load as load_reranker
 from semmem.text.passages import passages, snippet, terms
+from semmem.text.tokens import check_language
 
 __all__ = ["Recaller"]
 
@@ -106,6 +107,8 @@ class Recaller:
         how = Cut(limit, offset, sort_by, fold_parts)
         timings: dict[str, float] = {}
         scope = self._store.scope(namespaces, filters, exclude, name_candidates(text))
+        for namespace, spoken in scope.languages.items():
+            check_language(namespace, spoken, self._language)
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
         settings: Mapping[str, Any] = {}
         wrong: str | None = None

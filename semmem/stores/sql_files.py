@@ -11,10 +11,10 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, NamespaceFull
 from semmem.model.types import Memory
 
-__all__ = ["cursor_after", "migrations", "read_cursor", "statements", "too_old"]
+__all__ = ["check_limits", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
 
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
@@ -72,3 +72,25 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
         return datetime.fromisoformat(at), str(id)
     except (ValueError, TypeError) as error:
         raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
+
+
+def check_limits(
+    namespace: str,
+    limits: tuple[int | None, int | None, int | None, int | None],
+    came: int,
+) -> None:
+    """Raise NamespaceFull if a namespace would hold more than it may; ``came`` are the memories that are new to it.
+
+    ``limits`` are most_memories and most_bytes, and then how many of each it holds: of the statement namespace_check.
+    """
+    most_memories, most_bytes, memories, size = limits
+    what = None
+    if most_memories is not None and (memories or 0) > most_memories and came:
+        what = f"{memories:,} memories, and at most {most_memories:,} are allowed"
+    elif most_bytes is not None and (size or 0) > most_bytes:
+        what = f"{size:,} bytes of text, and at most {most_bytes:,} are allowed"
+    if what is not None:
+        raise NamespaceFull(
+            f"With this the namespace {namespace!r} would hold {what}; nothing was stored. Forget something there, or "
+            f"raise the limit with `semmem namespaces limit`."
+        )

@@ -36,18 +36,45 @@ __all__ = [
     "STOP_WORDS",
     "Word",
     "author_key",
+    "check_language",
     "fold",
     "hashed",
     "is_number",
     "key",
     "stem",
     "tokens",
+    "unfinished",
     "vocabulary",
     "words",
 ]
 
 LANGUAGES: tuple[str, ...] = tuple(sorted(Stemmer.algorithms()))
 """Names of Snowball's stemmers."""
+
+_UNFINISHED = " (unfinished)"
+
+
+def unfinished(language: str) -> str:
+    """Return what stands for the language of a namespace whose memories are being read anew in ``language``."""
+    return language + _UNFINISHED
+
+
+def check_language(namespace: str, stored: str, wanted: str) -> None:
+    """Raise InvalidInput unless memories of a namespace, read in ``stored``, are found by the stems of ``wanted``."""
+    if stored == wanted:
+        return
+    if stored.endswith(_UNFINISHED):
+        new = stored.removesuffix(_UNFINISHED)
+        raise InvalidInput(
+            f"The namespace {namespace!r} is being read anew in {new}; wait until `semmem rebuild --extract` is done, "
+            f"or where it was interrupted run it again with the setting language = {new}."
+        )
+    raise InvalidInput(
+        f"The namespace {namespace!r} was read in {stored} and the setting language is {wanted}, so its words would "
+        f"not be found; set language to {stored}, use another namespace, or run `semmem rebuild --extract` to read "
+        f"every memory of the store in {wanted}."
+    )
+
 
 _MARK_BLOCKS = ((0x300, 0x1E00), (0x20D0, 0x20F1), (0xA66F, 0xABF0), (0xFE20, 0xFE30))
 

@@ -74,7 +74,7 @@ class Ingest:
         language: str = "english",
     ) -> None:
         self._store = store
-        self._upkeep = Upkeep(store, extractor)
+        self._upkeep = Upkeep(store, extractor, language)
         self._embedder = embedder
         self._renewed = renewed
         self._filled = filled

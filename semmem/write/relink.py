@@ -55,11 +55,12 @@ class Knowledge:
 class Upkeep:
     """Reads memories with what their namespace knows, and reads them again when that changes."""
 
-    def __init__(self, store: Store, extractor: Extractor) -> None:
+    def __init__(self, store: Store, extractor: Extractor, language: str | None = None) -> None:
         self._store = store
         self._extractor = self.extractor = extractor
         self._graph = store.graph
         self._language: str = getattr(extractor, "language", "english")
+        self._stems = language or self._language
         self._mentions = Mentions(store, extractor)
 
     # ------------------------------------------------------------------ reading memories
@@ -142,7 +143,7 @@ class Upkeep:
         try:
             self._reach(graph, rows, written, knowledge)
             for namespace in sorted({namespace for namespace, _ in written.replaced}):
-                self._propagate(graph, namespace, bounded=True)
+                self._propagate(graph, namespace, bounded=True)  # in our language, or nothing had been written
         except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything, and so may a store
             return {"graph": self._left(graph, written, knowledge, error)}
         return {}
@@ -214,7 +215,8 @@ class Upkeep:
         if self._graph is None:
             return
         try:
-            self._propagate(self._graph, namespace, bounded=True)
+            if self._graph.unpropagated(namespace, all=False) and self._speaks(namespace):
+                self._propagate(self._graph, namespace, bounded=True)
         except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
             _LOG.info("Left to maintain: %s", error)
 
@@ -227,9 +229,17 @@ class Upkeep:
         """Do what writers have left; return how many memories were changed, and how many could not be read, if any."""
         if (graph := self._graph) is None:
             return {"renewed": 0}
-        done = [self._propagate(graph, namespace, bounded=False) for namespace in graph.unpropagated_namespaces()]
-        unread = sum(failed for _, failed in done)
-        return {"renewed": sum(changed for changed, _ in done), **({"unread": unread} if unread else {})}
+        waiting = graph.unpropagated_namespaces()
+        spoken = self._store.languages() if waiting else {}
+        ours = [namespace for namespace in waiting if spoken.get(namespace, self._stems) == self._stems]
+        done = [self._propagate(graph, namespace, bounded=False) for namespace in ours]
+        unread, foreign = sum(failed for _, failed in done), len(waiting) - len(ours)
+        more = {"unread": unread, "other_language": foreign}
+        return {"renewed": sum(changed for changed, _ in done), **{name: n for name, n in more.items() if n}}
+
+    def _speaks(self, namespace: str) -> bool:
+        """Return whether the memories of a namespace are read in our language; nobody else may read them anew."""
+        return self._store.languages().get(namespace, self._stems) == self._stems
 
     def _propagate(self, graph: GraphStore, namespace: str, *, bounded: bool) -> tuple[int, int]:
         """Read again what mentions the names that wait; return how many changed, and how many could not be read.
@@ -279,7 +289,7 @@ class Upkeep:
                 failed += len(memories) - len(found)
                 if not found:
                     break
-                changed += self._store.reindex(namespace, found)
+                changed += self._store.reindex(namespace, found, language=self._stems)
                 meanwhile = graph.changed_subjects(namespace, knowledge.moment[namespace])
                 forms = knowledge.corrections[namespace].forms(meanwhile)
                 todo = [ord for ord, e in found if meanwhile and self._mentions.named(memories[ord], e, forms)]
@@ -321,6 +331,7 @@ class Upkeep:
                 before, after = place.get("namespace", ""), 0
                 if namespace < before:
                     continue
+                self._store.set_language(namespace, self._stems, done=False)
                 moments, corrections = graph.snapshot([namespace])
                 moment = moments[namespace]
                 if namespace == before:  # what came and went since that call began is still to be looked at
@@ -334,6 +345,7 @@ class Upkeep:
                     if progress is not None:
                         progress(read)
                 graph.note_changed_subjects(namespace, graph.changed_subjects(namespace, moment))
+                self._store.set_language(namespace, self._stems, done=True)
                 changed += self._propagate(graph, namespace, bounded=False)[0]
             graph.note_reextraction(None)
             return Rebuilt(
@@ -344,12 +356,14 @@ class Upkeep:
         """Read every memory again where no graph is kept: what one holds depends on no other, and nothing is noted."""
         read = changed = 0
         for namespace in self._store.namespaces():
+            self._store.set_language(namespace, self._stems, done=False)
             for batch in self._batches(namespace, 0):
                 knowledge = self.knowledge([memory for _, memory in batch], new=False)
                 changed += self._reindexed(namespace, batch, knowledge)
                 read += len(batch)
                 if progress is not None:
                     progress(read)
+            self._store.set_language(namespace, self._stems, done=True)
         return Rebuilt(read=read, changed=changed)
 
     def _reindexed(self, namespace: str, batch: Sequence[tuple[int, Memory]], knowledge: Knowledge) -> int:

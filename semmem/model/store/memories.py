@@ -115,12 +115,12 @@ class Store(Protocol):
         """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
         ...
 
-    def other_language(self, language: str) -> tuple[str, str] | None:
-        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
+    def languages(self) -> Mapping[str, str]:
+        """Return the language in which the memories of each namespace were read."""
         ...
 
-    def set_language(self, language: str) -> None:
-        """Record that all memories have been read in ``language``."""
+    def set_language(self, namespace: str, language: str, *, done: bool) -> None:
+        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
         ...
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
@@ -200,8 +200,11 @@ class Store(Protocol):
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
         ...
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
-        """Let memories hold what was found in them anew; return how many were changed. Forgotten ones are left out."""
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
+        """Let memories hold what was found in them anew; return how many were changed. Forgotten ones are left out.
+
+        Raises InvalidInput where the memories of the namespace were read in another ``language``, if it is given.
+        """
         ...
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:

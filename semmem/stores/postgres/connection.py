@@ -20,6 +20,7 @@ from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import starting, told_at_connect, told_at_work
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
+from semmem.text.tokens import unfinished
 
 __all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
 
@@ -227,14 +228,14 @@ class Pooled:
 
         return self.run(read)
 
-    def other_language(self, language: str) -> tuple[str, str] | None:
-        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
-        rows = self.rows("language_other", {"language": language})
-        return (rows[0][0], rows[0][1]) if rows else None
+    def languages(self) -> Mapping[str, str]:
+        """Return the language in which the memories of each namespace were read."""
+        return dict(self.rows("language_list", {}))
 
-    def set_language(self, language: str) -> None:
-        """Record that all memories have been read in ``language``."""
-        self.run(lambda c: c.execute(_SQL["language_set"], {"language": language}))
+    def set_language(self, namespace: str, language: str, *, done: bool) -> None:
+        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
+        asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
+        self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
 
     def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
         """Fetch the rows of a statement about some (namespace, id), by namespace; of several in one round trip."""

@@ -20,6 +20,7 @@ from semmem.stores.postgres.encoding import copy_rows, int8, known_of, labels_of
 from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
+from semmem.text.tokens import check_language
 
 __all__ = ["PostgresGraph", "corrections_of", "reindex"]
 
@@ -31,7 +32,9 @@ def _array(keys: Collection[int]) -> NDArray[np.int64]:
     return np.fromiter(sorted(keys), np.int64, len(keys))
 
 
-def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+def reindex(
+    connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
+) -> int:
     """Let memories hold what was found in them anew; return how many were changed.
 
     A pending memory stays pending. Of a folded one, only the keys that changed leave their segments, and come back in a
@@ -63,6 +66,8 @@ def reindex(connection: Any, namespace: str, found: Sequence[tuple[int, Extracti
         copy_rows(connection, "pending", ("namespace", "ord", "names"), waiting)
     longer = sum(e.length - old[ord][0] for ord, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
+    if language is not None:
+        check_language(namespace, connection.execute(_SQL["language_of"], which).fetchone()[0], language)
     _move(connection, namespace, {ord: (old[ord], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending})
     forwards = {
         "namespace": namespace,

@@ -21,12 +21,14 @@ from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, memory_of, text, text_array
 from semmem.stores.postgres.vectors import claim_or_agree
-from semmem.stores.sql_files import statements
+from semmem.stores.sql_files import check_limits, statements
+from semmem.text.tokens import check_language
 
 __all__ = [
     "COMPACT_AT",
     "FOLD_AT",
     "are_few",
+    "checked",
     "clear_keys",
     "clear_postings",
     "compact",
@@ -71,7 +73,7 @@ def index_few(
     A round trip counts there, and a COPY is two. The connection is in a pipeline; see ``count_change`` for the rest.
 
     Returns the number of the note on ``arrivals``, how many memories are pending and segments fresh, and the memory as
-    it is stored, if it is one. Raises EmbedderReplaced.
+    it is stored, if it is one. Raises EmbedderReplaced, and what ``checked`` does.
     """
     where = {"namespace": namespace}
     for ord, row in stored:
@@ -93,6 +95,7 @@ def index_few(
         keys = np.fromiter(sorted(arrivals), np.int64, len(arrivals))
         noted = connection.execute(_SQL["alias_note"], {**where, "keys": keys})
     backlog = connection.execute(_SQL["backlog"], where)
+    holds = connection.execute(_SQL["namespace_check"], where)
     names = {row.name for _, row in stored}
     read = None
     if len(names) == 1:
@@ -100,6 +103,7 @@ def index_few(
     known = filled_by.fetchone()
     mine = next((r.embedder for _, r in stored if r.vector is not None), None)
     claim_or_agree(connection, known[0] if known else None, mine)
+    checked(holds, namespace, stored, fates)
     whole = [memory_of(found) for found in read] if read is not None else []
     return None if noted is None else int(noted.fetchone()[0]), backlog.fetchone(), whole
 
@@ -151,10 +155,19 @@ def index_many(
         lengths = np.array([e.length for e in extractions], dtype=np.int64)
         names = [n for e in extractions for n in e.names]
         copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
-    _, dropping = connection.execute(_SQL["namespace_own"], {"namespace": namespace}).fetchone()
+    language = stored[0][1].language
+    claim = {"namespace": namespace, "language": language}
+    _, dropping = connection.execute(_SQL["namespace_claim"], claim).fetchone()
     if dropping is not None and last <= dropping:  # our numbers are older than the drop: take others
         raise SerializationFailure("The namespace was dropped while memories were written to it.")
     count_change(connection, namespace, count, fates)
+
+
+def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
+    """Raise InvalidInput or NamespaceFull unless what was ``stored`` may stay; ``holds`` is of namespace_check."""
+    language, *limits = holds.fetchone()
+    check_language(namespace, language, stored[0][1].language)
+    check_limits(namespace, (*limits,), sum(fate == "written" for fate in fates.values()))
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:

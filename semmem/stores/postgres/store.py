@@ -262,16 +262,18 @@ class PostgresStore(Pooled):
         if filters:
             parameters = filter_parameters(filters)
             within = [self._planned("memory_scope", {"namespace": n, **parameters})[0] for n in namespaces]
-            packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, _ in within]
+            packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, *_ in within]
             allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
-            sized = [(size, settings) for size, _, settings in within]
+            sized = [(size, settings, language) for size, _, settings, language in within]
         else:
             sized = [found["memory_size"][n][0] for n in namespaces]
         if exclude:
             gone = (placed(o, at) for at, n in enumerate(namespaces) for (o,) in found["memory_excluded"][n])
             excluded = np.array(list(gone), dtype=np.int64)
-        settings = settings_together([settings for _, settings in sized if settings is not None])
-        scope = Scope(namespaces, sum(int(size) for size, _ in sized), allowed, excluded, settings=settings)
+        settings = settings_together([settings for _, settings, _ in sized if settings is not None])
+        languages = {n: language for n, (*_, language) in zip(namespaces, sized, strict=True) if language is not None}
+        size = sum(int(size) for size, *_ in sized)
+        scope = Scope(namespaces, size, allowed, excluded, settings=settings, languages=languages)
         if names is None:
             return scope
         corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}
@@ -352,9 +354,9 @@ class PostgresStore(Pooled):
         """Return the namespaces that hold memories."""
         return sorted(namespace for (namespace,) in self.rows("namespace_names", {}))
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
         """Let memories hold what was found in them anew; see semmem.stores.postgres.graph.reindex."""
-        changed = self.transaction(lambda c: reindex(c, namespace, found)) if found else 0
+        changed = self.transaction(lambda c: reindex(c, namespace, found, language)) if found else 0
         if changed:
             self.tidy(namespace)
         return changed

@@ -23,8 +23,9 @@ from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
 from semmem.stores.postgres.life import keep
-from semmem.stores.postgres.postings import clear_postings, index_few, index_many, note, note_aliases
+from semmem.stores.postgres.postings import checked, clear_postings, index_few, index_many, note, note_aliases
 from semmem.stores.sql_files import statements
+from semmem.text.tokens import check_language
 
 __all__ = ["numbers_for", "payloads", "write", "write_again"]
 
@@ -77,6 +78,7 @@ def write(
         else:
             index_many(connection, namespace, stored, count, fates, place.last(namespace))
             noted = note(connection, namespace, arrivals) if arrivals else None
+            checked(connection.execute(_SQL["namespace_check"], {"namespace": namespace}), namespace, stored, fates)
         if noted is not None:
             changes[namespace] = noted
     for namespace, forgotten in removed.items():  # last, so that a name the successor has too is none that went
@@ -93,7 +95,9 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     asked = {"language": rows[0].language} if rows else {}
     taken = {}
     for namespace, size in sorted(count.items()):
-        last = connection.execute(_SQL["ords_take"], {**asked, "namespace": namespace, "count": size}).fetchone()[0]
+        sent = {**asked, "namespace": namespace, "count": size}
+        last, language = connection.execute(_SQL["ords_take"], sent).fetchone()
+        check_language(namespace, language, rows[0].language)  # now, not when all is written
         taken[namespace] = last - size
         check_ord(namespace, last)
     return taken

@@ -31,6 +31,7 @@ from semmem.model.errors import (
 from semmem.model.exchange import Ords, apart
 from semmem.model.filters import contains
 from semmem.stores.sql_files import migrations, statements, too_old
+from semmem.text.tokens import unfinished
 
 __all__ = ["APPLICATION", "Filed", "is_busy", "migrate", "sentence"]
 
@@ -96,14 +97,14 @@ class Filed:
         given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
         return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
 
-    def other_language(self, language: str) -> tuple[str, str] | None:
-        """Return a namespace whose memories were read in another language, and which one; None where there is none."""
-        rows = self._rows("language_other", {"language": language})
-        return (rows[0][0], rows[0][1]) if rows else None
+    def languages(self) -> Mapping[str, str]:
+        """Return the language in which the memories of each namespace were read."""
+        return dict(self._rows("language_list", {}))
 
-    def set_language(self, language: str) -> None:
-        """Record that all memories have been read in ``language``."""
-        self._writing(lambda c: c.execute(_SQL["language_set"], {"language": language}))
+    def set_language(self, namespace: str, language: str, *, done: bool) -> None:
+        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
+        asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
+        self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
 
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
         """Fetch the rows of a statement about some ords, with the place of their namespace.

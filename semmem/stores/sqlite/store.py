@@ -137,9 +137,9 @@ class SqliteStore(Filed):
 
         return self._writing(all_of_it)
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
         """Let memories match what was found in them anew; return how many were changed."""
-        return self._writing(lambda c: write.reindex(c, namespace, found)) if found else 0
+        return self._writing(lambda c: write.reindex(c, namespace, found, language)) if found else 0
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
         """Sweep what is due, join the pieces of the inverted index; see semmem.stores.sqlite.upkeep."""
@@ -243,12 +243,12 @@ class SqliteStore(Filed):
             excluded = found("memory_excluded", {"ids": list(exclude)})
         if filters:
             allowed = found("memory_scope", filter_parameters(filters))
-            size = len(allowed)
-        else:
-            size = int(self._rows("memory_size", where)[0][0])
+        held, languages = self._rows("memory_size", where)[0]
+        size = int(held) if allowed is None else len(allowed)
         settings: str | None = self._rows("settings_together", where)[0][0]
         kinds = None if names is None else self.conversation_facts(namespaces, names)
-        return Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds)
+        spoken = json.loads(languages) if languages is not None else {}
+        return Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken)
 
     def postings(
         self,

@@ -13,14 +13,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import check_ord
-from semmem.stores.sql_files import statements
-from semmem.text.tokens import author_key
+from semmem.stores.sql_files import check_limits, statements
+from semmem.text.tokens import author_key, check_language
 
 __all__ = [
     "at_microsecond",
@@ -42,6 +42,8 @@ _MOST_REPEATS = 65_535
 _ORD_BITS = 40
 _AT_ONCE = 5_000
 """Memories of a dropped namespace that one transaction takes away."""
+_Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
+"""Of a namespace: its number, the numbers of its rows in order, the most memories and the most bytes it may hold."""
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
 
 
@@ -147,6 +149,10 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         length = sum(found.length for _, found in held) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         _count(connection, namespace, len(held) - went[namespace], length, fates)
+        limits = numbers[namespace][2]
+        if limits != (None, None):
+            holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
+            check_limits(namespace, (*limits, *holds), sum(fate == "written" for fate in fates.values()))
     return Written(
         frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, replaced=frozenset(replaced)
     )
@@ -157,8 +163,8 @@ def _row(number: int, ord: int) -> int:
     return (number << _ORD_BITS) + ord
 
 
-def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, tuple[int, Iterator[int]]]:
-    """Take numbers for ``rows``; return for each namespace its own, and those of its rows in order."""
+def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _Taken]:
+    """Take numbers for ``rows``; raise InvalidInput where a namespace was read in another language than these."""
     taken = {}
     for namespace, size in sorted(Counter(row.memory.namespace for row in rows).items()):
         asked = {
@@ -167,9 +173,10 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, t
             "at": microsecond(datetime.now(UTC)),
             "language": rows[0].language,
         }
-        number, last = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
+        number, last, language, *limits = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
+        check_language(namespace, language, rows[0].language)
         check_ord(namespace, last)
-        taken[namespace] = number, iter(range(last - size + 1, last + 1))
+        taken[namespace] = number, iter(range(last - size + 1, last + 1)), (limits[0], limits[1])
     return taken
 
 
@@ -241,10 +248,16 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     return False
 
 
-def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]]) -> int:
+def reindex(
+    connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
+) -> int:
     """Let memories match what was found in them anew; return how many were changed. Forgotten ones are left out."""
     changed = longer = 0
     held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
+    if held is not None and language is not None:
+        check_language(
+            namespace, connection.execute(_SQL["language_of"], {"namespace": namespace}).fetchone()[0], language
+        )
     for ord, extraction in found if held is not None else ():
         number = held[0]
         row = {"row": _row(number, ord)}
@@ -264,10 +277,10 @@ def reindex(connection: sqlite3.Connection, namespace: str, found: Sequence[tupl
     return changed
 
 
-def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, tuple[int, Iterator[int]]]) -> int | None:
+def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Taken]) -> int | None:
     """Store one row and return its ord; None when its id is there already."""
     memory = row.memory
-    number, left = numbers[memory.namespace]
+    number, left, _ = numbers[memory.namespace]
     ord = next(left)
     assert memory.created_at is not None
     assert memory.updated_at is not None

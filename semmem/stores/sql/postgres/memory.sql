@@ -108,7 +108,8 @@ LIMIT %(limit)s;
 -- The indexed memories that a set of filters lets through, packed; beside them what memory_size has.
 SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea),
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = %(namespace)s)
+        FROM namespace_setting WHERE namespace = %(namespace)s),
+       (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0)
 FROM memory
 WHERE namespace = %(namespace)s AND parts = 0
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
@@ -127,11 +128,12 @@ WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: no count, but what writers have counted. The namespace's own settings come along, so
--- that every recall knows them and none asks for them.
+-- How many memories are indexed: no count, but what writers have counted. The namespace's own settings and its language
+-- come along, so that every recall knows them and none asks for them.
 SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint,
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = %(namespace)s);
+        FROM namespace_setting WHERE namespace = %(namespace)s),
+       (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0);
 
 -- memory_neighbours --
 -- Previous and next of the same session: by position where it is given, those without one after them, then by time.

@@ -3,11 +3,27 @@
 INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (%(namespace)s, %(count)s, now(), %(language)s)
 ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, changed_at = excluded.changed_at,
     language = CASE WHEN namespace.memories = 0 THEN excluded.language ELSE namespace.language END
-RETURNING ords;
+RETURNING ords, language;
 
 -- namespace_make --
 -- A row to be locked or counted on, for what may come before the first memory.
 INSERT INTO namespace (namespace) VALUES (%(namespace)s) ON CONFLICT (namespace) DO NOTHING;
+
+-- namespace_check --
+-- Under the lock of the row, when all is written: the language its memories are read in, its limits, and what it holds,
+-- counted only where there is a limit. The bytes are those of texts and titles.
+SELECT n.language, n.most_memories, n.most_bytes,
+       CASE WHEN n.most_memories IS NOT NULL THEN (
+           SELECT count(*) FROM memory m WHERE m.namespace = %(namespace)s AND m.part = 0) END,
+       CASE WHEN n.most_bytes IS NOT NULL THEN (
+           SELECT coalesce(sum(octet_length(m.text) + coalesce(octet_length(m.title), 0)), 0)::bigint
+           FROM memory m WHERE m.namespace = %(namespace)s AND m.part = 0) END
+FROM namespace n WHERE n.namespace = %(namespace)s;
+
+-- namespace_claim --
+-- The same lock as namespace_own; who brings the first memories chooses the language.
+UPDATE namespace SET language = CASE WHEN memories = 0 THEN %(language)s ELSE language END
+WHERE namespace = %(namespace)s RETURNING ords, dropping;
 
 -- namespace_own --
 -- From here to the commit one after the other: behind the rows of memories, before any row of a posting.
@@ -51,13 +67,22 @@ WHERE memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespa
 -- What there is, for a person who wants to know: every whole memory is counted.
 SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";
 
--- language_other --
--- One that holds what was read in another language: its words have other stems, and would not be found.
-SELECT namespace, language FROM namespace WHERE memories > 0 AND language <> %(language)s ORDER BY namespace LIMIT 1;
+-- language_list --
+-- Whose stems the memories of each namespace were read with.
+SELECT namespace, language FROM namespace WHERE memories > 0 ORDER BY namespace;
 
--- language_set --
+-- language_of --
+-- Under the lock of the row, for who reads memories anew.
+SELECT language FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+
+-- language_begin --
+-- From here on nobody writes or recalls until every memory has been read anew; where that changes nothing, all go on.
+UPDATE namespace SET language = %(unfinished)s WHERE namespace = %(namespace)s AND language <> %(language)s;
+
+-- language_end --
 -- Every memory has been read anew.
-UPDATE namespace SET language = %(language)s WHERE language <> %(language)s;
+UPDATE namespace SET language = %(language)s, revision = revision + 1
+WHERE namespace = %(namespace)s AND language <> %(language)s;
 
 -- segment_next --
 -- One number a batch: two writers never touch the same posting row.

@@ -3,7 +3,7 @@
 INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (:namespace, :count, :at, :language)
 ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, changed_at = excluded.changed_at,
     language = CASE WHEN memories = 0 THEN excluded.language ELSE language END
-RETURNING number, ords;
+RETURNING number, ords, language, most_memories, most_bytes;
 
 -- namespace_of --
 -- Number, memories and length of one that holds something.
@@ -46,13 +46,27 @@ INSERT INTO change (namespace, number, id, kind, at)
 SELECT n.namespace, n.changes, k.value, :kind, :at FROM namespace AS n CROSS JOIN json_each(:ids) AS k
 WHERE n.namespace = :namespace;
 
--- language_other --
--- One that holds what was read in another language: its words have other stems, and would not be found.
-SELECT namespace, language FROM namespace WHERE memories > 0 AND language <> :language ORDER BY namespace LIMIT 1;
+-- language_list --
+-- Whose stems the memories of each namespace were read with.
+SELECT namespace, language FROM namespace WHERE memories > 0 ORDER BY namespace;
 
--- language_set --
+-- language_of --
+-- For who reads memories anew, with the write lock.
+SELECT language FROM namespace WHERE namespace = :namespace;
+
+-- language_begin --
+-- From here on nobody writes or recalls until every memory has been read anew; where that changes nothing, all go on.
+UPDATE namespace SET language = :unfinished WHERE namespace = :namespace AND language <> :language;
+
+-- language_end --
 -- Every memory has been read anew.
-UPDATE namespace SET language = :language WHERE language <> :language;
+UPDATE namespace SET language = :language, revision = revision + 1
+WHERE namespace = :namespace AND language <> :language;
+
+-- namespace_holds --
+-- When all is written, and only where there is a limit: how much it holds. The bytes are those of texts and titles.
+SELECT count(*), coalesce(sum(length(CAST(text AS BLOB)) + coalesce(length(CAST(title AS BLOB)), 0)), 0)
+FROM memory WHERE namespace = :namespace AND part = 0;
 
 -- namespaces --
 -- Those that hold memories, if they are sensitive ones alone.

@@ -105,8 +105,9 @@ SELECT ord FROM memory
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: no count, but what writers have counted.
-SELECT coalesce(sum(memories), 0) FROM namespace WHERE namespace IN (SELECT value FROM json_each(:namespaces));
+-- How many memories are indexed: no count, but what writers have counted. Beside it the language of each namespace.
+SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER (WHERE memories > 0)
+FROM namespace WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
 -- memory_kinds --
 -- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
