@@ -28,11 +28,19 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The namespace that a call writes in, those that a recall looks in, and where the first comes from."""
+    """The namespace that a call writes in, those that a recall looks in, and where the first comes from.
+
+    ``only``: a call may name no other namespace, and looks in none.
+    """
 
     namespace: str = DEFAULT
     namespaces: tuple[str, ...] = (DEFAULT,)
     origin: str = "neither a root of the client nor a git repository"
+    only: bool = False
+
+    def alone(self) -> Scope:
+        """Return the scope of a call that may use the namespace it writes in and no other."""
+        return Scope(self.namespace, (self.namespace,), self.origin, only=True)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""

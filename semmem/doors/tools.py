@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from semmem.doors.mcp.permission import within_scope
 from semmem.doors.mcp.reading import TOOLS as READING
 from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
 from semmem.doors.mcp.writing import TOOLS as WRITING
@@ -53,13 +54,15 @@ def run_call(
     arguments: str | Mapping[str, Any] | None,
     *,
     namespace: str = "default",
+    only_namespace: bool = False,
     agent: str | None = None,
 ) -> tuple[str, bool]:
     """Run one call of a tool as the model made it, and return (what to send back, whether it is an error).
 
     ``arguments`` are a mapping, or the JSON that OpenAI's APIs send. ``namespace`` is where it writes and looks unless
-    the call names another; ``agent`` is noted with what is remembered. Never raises for what a model may do wrong: the
-    answer then is JSON with a sentence that says what to do.
+    the call names another; with ``only_namespace`` the model may name no other. ``agent`` is noted with what is
+    remembered. Never raises for what a model may do wrong: the answer then is JSON with a sentence that says what to
+    do.
     """
     try:
         tool = _tool(name)
@@ -72,7 +75,8 @@ def run_call(
         wrong = answer_error(InvalidInput(f"The arguments of {name} are not JSON: {error}."))
         return wrong.text, True
     scope = Scope(namespace, (namespace,), "the program that runs the call")
-    answer = answer_call(tool, lambda: Call(memory, given, scope, Agent(agent)), given)
+    scope = scope.alone() if only_namespace else scope
+    answer = answer_call(tool, lambda: Call(within_scope(memory, scope), given, scope, Agent(agent)), given)
     return answer.text, answer.failed
 
 

@@ -84,6 +84,35 @@ def test_what_a_model_does_wrong_is_answered_with_what_to_do(
     assert sentence in json.loads(said)["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("memory_recall", {"query": "ferry", "namespace": "theirs"}),
+        ("memory_recall", {"query": "ferry", "namespace": ["mine", "theirs"]}),
+        ("memory_get", {"id": "ferry", "namespace": "theirs"}),
+        ("memory_list", {"namespace": "theirs"}),
+        ("memory_explain", {"id": "ferry", "query": "ferry", "namespace": "theirs"}),
+        ("memory_remember", {"text": "x", "namespace": "theirs"}),
+        ("memory_update", {"id": "ferry", "text": "x", "namespace": "theirs"}),
+        ("memory_forget", {"id": "ferry", "namespace": "theirs"}),
+        ("memory_forget", {"id": "mine", "hard": True}),
+    ],
+)
+def test_a_model_may_be_kept_to_one_namespace(mem: semmem.Semmem, name: str, arguments: dict[str, Any]) -> None:
+    mem.remember("The ferry leaves at nine.", id="ferry", namespace="theirs")
+    mem.remember("The key is red.", id="mine", namespace="mine")
+    said, wrong = run_call(mem, name, arguments, namespace="mine", only_namespace=True)
+    error = json.loads(said)["error"]
+    assert (wrong, error["class"]) == (True, "AccessDenied" if "hard" not in arguments else error["class"])
+    if "hard" not in arguments:
+        assert error["message"] == "Only the namespace 'mine' may be used here; leave namespace out."
+        assert run_call(mem, name, arguments, namespace="mine")[1] is False
+    assert mem.get("mine", namespace="mine").version == 1
+    for given in ({"query": "key"}, {"query": "key", "namespace": "mine"}):
+        said, wrong = run_call(mem, "memory_recall", given, namespace="mine", only_namespace=True)
+        assert (wrong, [hit["id"] for hit in json.loads(said)["hits"]]) == (False, ["mine"])
+
+
 def test_an_unknown_api_or_tool_is_refused() -> None:
     unknown: Any = "gemini"
     with pytest.raises(semmem.InvalidInput, match="api must be 'openai', 'openai-chat' or 'anthropic'"):

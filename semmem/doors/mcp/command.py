@@ -40,6 +40,9 @@ def mcp(
         list[str] | None, typer.Option(help="With --http: a web page that may use it; repeatable.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="With --http: file of keys, as for `semmem serve`.")] = None,
+    only_namespace: Annotated[
+        bool, typer.Option("--only-namespace", help="Let agents name no other namespace, and look in none.")
+    ] = False,
     compat: Annotated[
         Compatible | None, typer.Option(help="Offer the tools of another server instead, with what they do there.")
     ] = None,
@@ -79,7 +82,8 @@ def mcp(
 
     scope: dict[str, Any] = {
         "named": door.namespace if door.named else None,
-        "personal": settings.personal_namespace or None,
+        "personal": None if only_namespace else settings.personal_namespace or None,
+        "only": only_namespace,
     }
     if compat is not None:
         from semmem.doors.mcp.server_memory import RESOURCES, TOOLS

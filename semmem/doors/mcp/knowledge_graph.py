@@ -7,6 +7,7 @@ and the file that the other server wrote can be imported before or after.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -37,6 +38,10 @@ __all__ = [
 
 _PAGE = 1_000
 
+_MOST_IDS = 100
+_OTHER = re.compile(r"~\d+\Z")
+"""The end of an id whose first form another memory has."""
+
 URI = "memory://knowledge-graph"
 
 Row = dict[str, Any]
@@ -55,7 +60,7 @@ class _Graph:
             if isinstance(entity, str):
                 self.types.setdefault(entity, memory.tags[0] if memory.tags else "")
                 said = self.observations.setdefault(entity, {})
-                if memory.id == entity:
+                if memory.id == entity or _OTHER.sub("", memory.id) == entity:
                     self.itself[entity] = memory.id
                 else:
                     said[memory.text] = memory.id
@@ -230,14 +235,41 @@ def _made(row: Row) -> Iterator[Any]:
 
 
 def _store(call: Call, items: Any) -> None:
-    """Store items, all or none; one that another process has stored meanwhile is there already, and stays."""
-    made = list(items)
-    if not made:
-        return
+    """Store items, all or none; one that another process has stored meanwhile is there already, and stays.
+
+    Where another memory has the id of one, that gets another id: ``ID~2``, and so on.
+    """
+    numbered: list[tuple[int, Row]] = [(1, dict(item)) for item in items]
+    while numbered:
+        taken: set[str] = set()
+        made: list[Row] = []
+        for at, (number, item) in enumerate(numbered):
+            while (id := item["id"] if number == 1 else f"{item['id']}~{number}") in taken:
+                number += 1
+            taken.add(id)
+            numbered[at] = (number, item)
+            made.append({**item, "id": id})
+        try:
+            call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made))
+            return
+        except Conflict:
+            done = call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made), on_error="skip")
+        refused = [row.position for row in done.rejected if not _is_stored(call, made[row.position])]
+        numbered = [(numbered[at][0] + 1, numbered[at][1]) for at in refused]
+        if any(number > _MOST_IDS for number, _ in numbered):
+            raise Conflict(f"{len(numbered)} of these cannot be stored: other memories have their ids.")
+
+
+def _is_stored(call: Call, item: Row) -> bool:
+    """Return whether the memory of an item's id says what the item says, stored by another process."""
     try:
-        call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made))
-    except Conflict:
-        call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made), on_error="skip")
+        there = call.memory.get(item["id"], namespace=call.namespace)
+    except NotFound:
+        return False
+    about = {name: item["metadata"][name] for name in ("entity", "relation") if name in item["metadata"]}
+    if any(there.metadata.get(name) != value for name, value in about.items()):
+        return False
+    return there.text == item["text"] or about.get("entity") in (there.id, _OTHER.sub("", there.id))
 
 
 def _forget(call: Call, ids: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a key of the HTTP server allows: verbs of the facade, each in the namespaces that the key is for."""
+"""What a call may do: verbs of the facade, in the namespaces of a key of the HTTP server, or in one alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.doors.http.keys import authorise
 from semmem.doors.scope import Scope
+from semmem.model.errors import AccessDenied
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.doors.http.keys import Key, Right
 
-__all__ = ["permitted", "within_key"]
+__all__ = ["permitted", "within_key", "within_scope"]
 
 _RIGHTS: dict[str, Right] = {
     "get": "read",
@@ -28,12 +29,15 @@ _RIGHTS: dict[str, Right] = {
 """The verbs that a key can allow; there is no way to any other."""
 
 
-class _Permitted:
-    """A Semmem as one key may use it. Raises AccessDenied for what the key does not allow."""
+Check = Callable[["Right", "list[str] | None"], None]
 
-    def __init__(self, memory: Semmem, key: Key) -> None:
+
+class _Permitted:
+    """A Semmem that ``check`` allows to be used: with a right, in namespaces, None being the whole store."""
+
+    def __init__(self, memory: Semmem, check: Check) -> None:
         self._memory = memory
-        self._key = key
+        self._check = check
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         if verb not in _RIGHTS:
@@ -41,13 +45,25 @@ class _Permitted:
         return partial(self._called, verb)
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
-        authorise(self._key, _RIGHTS[verb], _names(namespace))
+        self._check(_RIGHTS[verb], _names(namespace))
+        if more.get("hard"):
+            self._check(_RIGHTS[verb], None)  # it rewrites the files of the whole store
         return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)
+
+
+def within_scope(memory: Any, scope: Scope) -> Any:
+    """Return ``memory`` as a call of ``scope`` may use it. It raises AccessDenied for a namespace of others."""
+
+    def check(_: Right, names: list[str] | None) -> None:
+        if names is None or set(names) - {scope.namespace}:
+            raise AccessDenied(f"Only the namespace {scope.namespace!r} may be used here; leave namespace out.")
+
+    return _Permitted(memory, check) if scope.only else memory
 
 
 def permitted(memory: Semmem, key: Key | None) -> Any:
     """Return ``memory`` as ``key`` allows to use it; no key is a server that needs none."""
-    return memory if key is None else _Permitted(memory, key)
+    return memory if key is None else _Permitted(memory, partial(authorise, key))
 
 
 def within_key(scope: Scope, key: Key | None) -> Scope:
@@ -59,9 +75,9 @@ def within_key(scope: Scope, key: Key | None) -> Scope:
         return scope
     read = tuple(name for name in scope.namespaces if name in key.namespaces)
     if scope.namespace in key.namespaces:
-        return Scope(scope.namespace, read, scope.origin)
+        return Scope(scope.namespace, read, scope.origin, scope.only)
     first = key.namespaces[0]
-    return Scope(first, tuple(dict.fromkeys((first, *read))), f"the key {key.name}")
+    return Scope(first, tuple(dict.fromkeys((first, *read))), f"the key {key.name}", scope.only)
 
 
 def _names(namespace: Any) -> list[str] | None:

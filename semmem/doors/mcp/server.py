@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,7 +22,7 @@ from semmem.doors import wire
 from semmem.doors.http.guard import KEY
 from semmem.doors.mcp import reading, writing
 from semmem.doors.mcp.opening import Opening
-from semmem.doors.mcp.permission import permitted, within_key
+from semmem.doors.mcp.permission import permitted, within_key, within_scope
 from semmem.doors.mcp.resources import MEMORIES, Resources
 from semmem.doors.mcp.schemas import ABOUT, structure
 from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
@@ -74,14 +75,15 @@ class Handlers:
         resources: Resources = MEMORIES,
         prepare: bool = True,
         local: bool = True,
+        only: bool = False,
         at_once: int = 8,
     ) -> None:
         """Take the store and the table of tools.
 
         ``named`` is the namespace that the server was started with, ``folder`` the one it works in. ``resources`` are
         what can be read beside the tools. With ``prepare`` the store and its model are opened behind the first answers.
-        ``local``: whether its clients are on this machine, so that their roots are folders here. ``at_once``: calls
-        that run side by side.
+        ``local``: whether its clients are on this machine, so that their roots are folders here. ``only``: no call may
+        name another namespace, and none looks in the personal one. ``at_once``: calls that run side by side.
         """
         self._opening = opening
         self._tools = {tool.name: tool for tool in tools}
@@ -91,6 +93,7 @@ class Handlers:
         self.personal = personal
         self._prepare = prepare
         self._local = local
+        self._only = only
         self._at_once = anyio.CapacityLimiter(at_once)
         self._roots: dict[str, list[str] | None] = {}
 
@@ -152,7 +155,7 @@ class Handlers:
         found = await self._in_thread(read)
         if isinstance(found, Exception):
             answer = answer_error(found)
-            raise MCPError(code=wire.answer(found).mcp_code, message=str(found), data=answer.text) from found
+            raise MCPError(code=wire.answer(found).mcp_code, message=_sentence(answer), data=answer.text) from found
         text = types.TextResourceContents(uri=uri, mime_type="application/json", text=found)
         return types.ReadResourceResult(contents=[text])
 
@@ -164,7 +167,10 @@ class Handlers:
         client = ctx.session.client_params
         agent = agent_of(client.client_info if client else None)
         key = _key(ctx)
-        return Call(permitted(self._opening.memory(), key), arguments, within_key(scope, key), agent)
+        scope = within_key(scope, key)
+        scope = scope.alone() if self._only else scope
+        memory = within_scope(permitted(self._opening.memory(), key), scope)
+        return Call(memory, arguments, scope, agent)
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await anyio.to_thread.run_sync(work, limiter=self._at_once)
@@ -208,6 +214,11 @@ async def _asked_roots(ctx: ServerRequestContext[Any]) -> list[str] | None:
         _log.info("The client has not told its roots: %s", error)
         return None
     return [str(root.uri) for root in answer.roots]
+
+
+def _sentence(answer: Answer) -> str:
+    """Return the sentence of an answer that is an error."""
+    return str(json.loads(answer.text)["error"]["message"])
 
 
 def _session(ctx: ServerRequestContext[Any]) -> str:

@@ -23,6 +23,9 @@ __all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values",
 
 _log = logging.getLogger(__name__)
 
+_INNER = "The memory failed at this; the log of its server says why."
+"""What is said of an error that is none of semmem: its own words may say what nobody outside should read."""
+
 _ABSENT: tuple[Any, ...] = (None, "", [], {}, ())
 
 
@@ -128,12 +131,11 @@ def answer_error(error: BaseException, *, plainly: bool = False) -> Answer:
         sentence = " ".join(str(error).split())
     else:
         _log.error("A tool failed.", exc_info=error)
-        sentence = (
-            f"{type(error).__name__}: {' '.join(str(error).split()) or 'no reason given'}; the server's log has more."
-        )
+        sentence = _INNER
     if plainly:
         return Answer(sentence, None, failed=True)
-    told = {"class": type(error).__name__, "code": wire.answer(error).mcp_code, "message": sentence}
+    kind = type(error).__name__ if isinstance(error, SemmemError) else SemmemError.__name__
+    told = {"class": kind, "code": wire.answer(error).mcp_code, "message": sentence}
     return Answer(_json({"error": told}), None, failed=True)
 
 

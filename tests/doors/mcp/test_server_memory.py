@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,35 @@ async def test_what_is_created_is_returned_once_and_read_in_the_order_in_which_i
         assert text == json.dumps(graph, indent=2)
         (resource,) = (await client.read_resource("memory://knowledge-graph")).contents
         assert json.loads(resource.text) == graph  # type: ignore[union-attr]  # it is text
+
+
+async def test_what_has_the_id_of_another_memory_is_stored_under_another_one(url: str) -> None:
+    with semmem.connect(url) as mem:
+        for id in ("Kestrel", "Kestrel~2", "a|x|y|b"):
+            mem.remember(f"Somebody else's {id}.", id=id)
+    bare = {**KESTREL, "observations": list[str]()}
+    ties = [
+        {"from": "a", "to": "b", "relationType": "x|y"},
+        {"from": "a|x", "to": "b", "relationType": "y"},
+    ]
+    async with in_memory(url, **COMPATIBLE) as client:
+        made, _ = await call(client, "create_entities", entities=[bare, PETRA])
+        assert made == {"entities": [bare, PETRA]}
+        made, _ = await call(client, "create_relations", relations=ties)
+        assert made == {"relations": ties}
+        graph, _ = await call(client, "read_graph")
+        assert sorted(graph["entities"], key=itemgetter("name")) == [bare, PETRA]
+        assert sorted(graph["relations"], key=itemgetter("from")) == ties
+        again, _ = await call(client, "create_relations", relations=ties)
+        assert again == {"relations": []}
+        said = {"entityName": "Kestrel", "contents": ["is blue"]}
+        await call(client, "add_observations", observations=[said])
+        await call(client, "delete_relations", relations=ties[:1])
+        await call(client, "delete_entities", entityNames=["Petra_Lindqvist"])
+        graph, _ = await call(client, "read_graph")
+        assert graph == {"entities": [{**KESTREL, "observations": ["is blue"]}], "relations": ties[1:]}
+    with semmem.connect(url) as mem:
+        assert mem.get("Kestrel~2").text == "Somebody else's Kestrel~2."
 
 
 async def test_observations_are_added_once_and_to_entities_that_there_are(url: str) -> None:

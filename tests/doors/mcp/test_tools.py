@@ -166,7 +166,9 @@ async def test_a_store_that_cannot_be_opened_is_told_by_the_call_that_needs_it(t
         assert error["class"] in ("InvalidInput", "StoreUnavailable")
 
 
-async def test_what_nobody_foresaw_is_an_error_of_the_tool_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_nobody_foresaw_is_an_error_of_the_tool_too(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("the\ndisk is on fire")
 
@@ -174,10 +176,38 @@ async def test_what_nobody_foresaw_is_an_error_of_the_tool_too(url: str, monkeyp
     async with in_memory(url) as client:
         error = await refusal(client, "memory_list")
     assert error == {
-        "class": "RuntimeError",
+        "class": "SemmemError",
         "code": -32603,
-        "message": "RuntimeError: the disk is on fire; the server's log has more.",
+        "message": "The memory failed at this; the log of its server says why.",
     }
+    assert "the\ndisk is on fire" in caplog.text
+
+
+async def test_a_resource_that_fails_says_nothing_of_the_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the disk is on fire")
+
+    monkeypatch.setattr(semmem.Semmem, "stats", broken)
+    async with in_memory(url) as client:
+        with pytest.raises(MCPError, match="The memory failed at this; the log of its server says why") as told:
+            await client.read_resource("semmem://stats")
+    assert "fire" not in str(told.value.error)
+
+
+async def test_agents_may_be_kept_to_one_namespace(url: str) -> None:
+    with semmem.connect(url) as mem:
+        for name in ("mine", "personal"):
+            mem.remember("The ferry leaves at nine.", id="ferry", namespace=name)
+    async with in_memory(url, named="mine", only=True) as client:
+        found = await ask(client, "memory_recall", query="ferry")
+        assert [(hit["namespace"], found["scope"]["recalled"]) for hit in found["hits"]] == [("mine", ["mine"])]
+        error = await refusal(client, "memory_get", id="ferry", namespace="personal")
+        assert error["message"] == "Only the namespace 'mine' may be used here; leave namespace out."
+        assert (await refusal(client, "fetch", id="semmem://memory/personal/ferry"))["class"] == "AccessDenied"
+        with pytest.raises(MCPError, match="Only the namespace 'mine'"):
+            await client.read_resource("semmem://memory/personal/ferry")
+        (counts,) = (await client.read_resource("semmem://stats")).contents
+        assert json.loads(counts.text)["store"] is None  # type: ignore[union-attr]  # it is text
 
 
 async def test_a_thousand_hits_are_returned_where_a_thousand_are_asked_for(url: str) -> None:
