@@ -12,7 +12,7 @@ import contextvars
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, update_wrapper, wraps
-from threading import Event
+from threading import Event, Lock
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
@@ -252,13 +252,21 @@ class AsyncSemmem:
     @wraps(Semmem.export)
     async def export(self, **given: Any) -> AsyncIterator[dict[str, Any]]:
         rows = await self._work.run(partial(self.semmem.export, **given))
+        alone = Lock()  # cancelled, the thread may still be making the next row
+
+        def following() -> dict[str, Any] | None:
+            with alone:
+                return next(rows, None)
+
+        def close() -> None:
+            with alone:
+                getattr(rows, "close", lambda: None)()
+
         try:
-            while (row := await self._work.run(partial(next, rows, None))) is not None:
+            while (row := await self._work.run(following)) is not None:
                 yield row
         finally:
-            close = getattr(rows, "close", None)
-            if close is not None:
-                await asyncio.shield(self._work.run(close))
+            await asyncio.shield(self._work.run(close))
 
     @wraps(Semmem.leg)
     async def leg(self, name: str | None = None, **given: Any) -> AsyncSearch[Any]:

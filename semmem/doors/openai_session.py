@@ -22,6 +22,7 @@ __all__ = ["SemmemSession"]
 
 _SOURCE = "openai-agents"
 _PAGE = 1000
+_LONGEST = 999_000
 _TICK = timedelta(microseconds=1)
 
 
@@ -29,7 +30,9 @@ class SemmemSession:
     """One session of the Agents SDK: ``Runner.run(agent, "…", session=SemmemSession("chat-7", memory))``.
 
     Every item is a memory of ``namespace`` in the session ``session_id``: its text is what was said, or the call of a
-    tool in words, and the item itself is kept in its metadata as it was, so that ``get_items`` gives it back equal.
+    tool in words, and the item itself is kept in its metadata as it was, so that ``get_items`` gives it back equal. An
+    item may have a million characters of JSON: one with a large image in it is refused. Of a NUL character, which no
+    store keeps in a text, the text has U+FFFD; the item has it as it was.
     """
 
     session_settings: Any = None
@@ -88,15 +91,16 @@ class SemmemSession:
         now = datetime.now(UTC)
         if last and last[0].created_at is not None:
             now = max(now, last[0].created_at + _TICK)  # the newest is listed first, and is the last turn
+        kept = [_kept(item, number) for number, item in enumerate(items)]
         self._memory.remember_many(
             [
                 {
-                    "text": _words(item),
+                    "text": _words(item).replace("\x00", "\ufffd"),
                     "author": str(item.get("name") or item.get("role") or item.get("type") or "item"),
                     "session": self.session_id,
                     "position": position + number,
                     "created_at": now + number * _TICK,
-                    "metadata": {"source": _SOURCE, "item": json.dumps(item, ensure_ascii=False)},
+                    "metadata": {"source": _SOURCE, "item": kept[number]},
                 }
                 for number, item in enumerate(items)
             ],
@@ -114,10 +118,24 @@ class SemmemSession:
         return None
 
 
-def _words(item: Any) -> str:
-    """Return what an item says: its text, else the call of a tool or its output, else the item as JSON."""
+def _kept(item: Any, number: int) -> str:
+    """Return an item as the JSON that is stored. Raises InvalidInput for one that is no JSON, or too long."""
     if not isinstance(item, Mapping):
         raise InvalidInput(f"An item of a session must be a mapping, not {type(item).__name__}.")
+    try:
+        text = json.dumps(item, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"Item {number} is no JSON: {str(error).rstrip('.')}; nothing was added.") from None
+    if len(json.dumps(text)) > _LONGEST:
+        raise InvalidInput(
+            f"Item {number} has {len(text):,} characters of JSON, and a session keeps at most {_LONGEST:,} of each; "
+            "leave large parts such as images out of it. Nothing was added."
+        )
+    return text
+
+
+def _words(item: Any) -> str:
+    """Return what an item says: its text, else the call of a tool or its output, else the item as JSON."""
     try:
         return plain_text(item.get("content"))
     except RowError:

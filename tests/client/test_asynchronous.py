@@ -236,6 +236,37 @@ def test_an_export_that_is_left_early_gives_its_connection_back(tmp_path: Path) 
     assert asyncio.run(scene()) == 50
 
 
+def test_an_export_that_is_cancelled_while_a_row_is_made_ends_in_order(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with semmem.aconnect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
+            began, go, ended = threading.Event(), threading.Event(), threading.Event()
+
+            def export(**_: Any) -> Iterator[dict[str, Any]]:
+                try:
+                    began.set()
+                    go.wait(60)
+                    yield {"id": "a"}
+                finally:
+                    ended.set()
+
+            mem.semmem.export = export  # type: ignore[method-assign]
+
+            async def read() -> None:
+                async for _ in mem.export():
+                    pass
+
+            task = asyncio.ensure_future(read())
+            assert await asyncio.to_thread(began.wait, 60)
+            task.cancel()
+            await asyncio.sleep(0.05)
+            go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(ended.wait, 60)
+
+    asyncio.run(scene())
+
+
 def test_many_recalls_at_once_on_postgresql_are_each_answered(store_url: str) -> None:
     async def scene() -> list[str]:
         async with semmem.aconnect(store_url, embedder="hashing", pool_size=4, threads=16) as mem:

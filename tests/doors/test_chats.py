@@ -108,6 +108,20 @@ def test_the_agents_sdk_takes_the_session_as_one(mem: semmem.Semmem) -> None:
     assert isinstance(SemmemSession("chat-7", mem), agents.memory.Session)
 
 
+def test_a_session_keeps_a_nul_and_refuses_an_item_that_is_too_long(mem: semmem.Semmem) -> None:
+    session = SemmemSession("chat-7", mem)
+    odd = {"role": "user", "content": "left\x00right", "note": "Zoë"}
+    asyncio.run(session.add_items([odd]))
+    assert asyncio.run(session.get_items()) == [odd]
+    assert [one.text for one in mem.list()] == ["left\ufffdright"]
+    image = {"role": "user", "content": "x" * 1_000_000}
+    with pytest.raises(semmem.InvalidInput, match=r"^Item 1 has 1,000,031 characters of JSON, .* Nothing was added\.$"):
+        asyncio.run(session.add_items([ITEMS[0], image]))
+    with pytest.raises(semmem.InvalidInput, match="Item 0 is no JSON: "):
+        asyncio.run(session.add_items([{"role": object()}]))
+    assert asyncio.run(session.get_items()) == [odd]
+
+
 def test_a_session_refuses_what_is_no_item_whole(mem: semmem.Semmem) -> None:
     session = SemmemSession("chat-7", mem)
     with pytest.raises(semmem.InvalidInput, match="must be a mapping, not str"):

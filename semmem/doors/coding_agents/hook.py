@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.doors.coding_agents.context_block import context_block
+from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.source import ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
@@ -166,7 +167,7 @@ def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
 
 def _store_turns(source: Source, scope: Scope, given: Mapping[str, Any], agent: str) -> None:
     """Store the turns of the transcript that are new, each as it is, once."""
-    from semmem.doors.coding_agents.transcript import progress_of, turns
+    from semmem.doors.coding_agents.transcript import progress_of, rest_of_line, turns
 
     path = given.get("transcript_path")
     if not isinstance(path, str) or not path:
@@ -178,12 +179,17 @@ def _store_turns(source: Source, scope: Scope, given: Mapping[str, Any], agent: 
     with progress_of(transcript, source.name) as progress, transcript.open("rb") as file:
         while True:
             file.seek(progress.offset)
-            fresh, size = turns(file.read(_LARGEST), progress.turns + 1)
+            raw = file.read(_LARGEST)
+            fresh, size = turns(raw, progress.turns + 1)
+            if not size and len(raw) == _LARGEST:
+                size = rest_of_line(file, len(raw))
+                if size:
+                    _say(SemmemError(f"A line of {size >> 20} MiB in {transcript} was passed over: it is too long."))
             if not size:
                 return
             items = (_item(turn, session or turn.session or transcript.stem, agent) for turn in fresh)
             for reason in source.store(items, scope.namespace):
-                sys.stderr.write(f"semmem: a turn was not stored: {reason}\n")
+                _say(SemmemError(f"A turn was not stored: {reason}"))
             progress.offset += size
             progress.turns += len(fresh)
             progress.save()
@@ -211,4 +217,6 @@ def _in_background() -> bool:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
+    with suppress(OSError, SemmemError):  # without a log, what goes wrong is lost, and the client still goes on
+        sys.stderr = error_log()
     return True

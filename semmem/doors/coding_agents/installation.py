@@ -50,8 +50,8 @@ def changes(
     """
     servers, events = client.places(folder)
     found = [_change(servers, lambda text: _server(client, text, options, remove))]
-    if events is not None and (hooks or remove):
-        found.append(_change(events, lambda text: _hooks(client, text, options, remove)))
+    if events is not None:  # without hooks, earlier ones of ours go
+        found.append(_change(events, lambda text: _hooks(client, text, options, remove or not hooks)))
     return found
 
 

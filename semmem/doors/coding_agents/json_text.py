@@ -157,6 +157,8 @@ def _cut(text: str, node: Any, at: int) -> str:
     """Return ``text`` without the value number ``at`` of an object or list, with its comma."""
     begins = [_span(one)[0] for one in (node.keys if _is(node, "JSONObject") else node.values)]
     ends = [_span(one)[1] for one in node.values]
+    if at and _has_comment(between := text[ends[at - 1] : begins[at]]):
+        return text[: ends[at - 1]] + _joined(between, text[ends[at] :])
     if at:
         return text[: ends[at - 1]] + text[ends[at] :]
     if len(ends) > 1:
@@ -165,6 +167,29 @@ def _cut(text: str, node: Any, at: int) -> str:
     rest = text[ends[0] : end - 1].lstrip().removeprefix(",")
     before = text[begin + 1 : begins[0]]
     return text[: begin + 1] + (before.rstrip() + rest if (before + rest).strip() else "") + text[end - 1 :]
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+
+def _has_comment(text: str) -> bool:
+    return _COMMENT.search(text) is not None
+
+
+def _joined(between: str, rest: str) -> str:
+    """Return the comments before a value that was cut, and what follows it, with the one comma that is left.
+
+    ``between`` begins behind the value before, and holds its comma; so may ``rest``.
+    """
+    if rest.lstrip().startswith(","):  # this one is left out: the other stands before the comments
+        rest = rest.replace(",", "", 1)
+    else:
+        comma = re.match(rf"(?:\s|{_COMMENT.pattern})*?,", between, re.S)
+        if comma is not None:
+            between = between[: comma.end() - 1] + between[comma.end() :]
+    kept = between.rstrip()
+    ends_its_line = "//" in kept.rpartition("\n")[2] and not rest.lstrip(" \t\r").startswith("\n")
+    return f"{kept}\n{rest}" if ends_its_line else kept + rest
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from semmem.files import new_file, state_folder
 
-__all__ = ["Progress", "Turn", "progress_of", "turns"]
+__all__ = ["Progress", "Turn", "progress_of", "rest_of_line", "turns"]
 
 _ROLES = ("user", "assistant")
 _TEXTS = ("text", "input_text", "output_text")
@@ -64,6 +64,16 @@ def turns(raw: bytes, first: int) -> tuple[list[Turn], int]:
         identity = {name: row[name] for name in ("uuid", "sessionId") if isinstance(row.get(name), str)}
         out.append(Turn(author, text, first + len(out), _time(row), identity.get("uuid"), identity.get("sessionId")))
     return out, len(whole)
+
+
+def rest_of_line(file: BinaryIO, read: int) -> int:
+    """Return how long the line is of which ``read`` bytes were read, to its end; 0 where it is still being written."""
+    while piece := file.read(1 << 20):
+        end = piece.find(b"\n")
+        if end >= 0:
+            return read + end + 1
+        read += len(piece)
+    return 0
 
 
 def _said(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from semmem.files import new_file, settings_folder
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, NotFound
@@ -149,10 +149,15 @@ class Keys:
     def _parsed(self) -> dict[str, Key]:
         try:
             rows = json.loads(self.file.read_text(encoding="utf-8"))["keys"]
-            found = [Key(**{**row, "namespaces": row["namespaces"] and tuple(row["namespaces"])}) for row in rows]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            found = [_key(row) for row in rows]
+        except OSError as error:
+            raise InvalidInput(f"The file of keys {self.file} cannot be read: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
             # no key is let in, and none is taken for a server without keys
-            raise InvalidInput(f"The file of keys {self.file} cannot be used: {error}. Remove it.") from None
+            raise InvalidInput(
+                f"The file of keys {self.file} is damaged and cannot be used; put an earlier copy in its place, or "
+                "remove it and make the keys anew with `semmem serve key add`."
+            ) from None
         return {key.id: key for key in found}
 
     def _write(self, keys: Sequence[Key]) -> None:
@@ -169,6 +174,16 @@ class Keys:
             yield
         finally:
             os.close(handle)
+
+
+def _key(row: Any) -> Key:
+    """Return the key of a row of the file. Raises KeyError, TypeError or ValueError for what is none."""
+    where = row["namespaces"]
+    texts = [row[name] for name in ("name", "id", "digest", "created_at")] + list(where or ())
+    whole = where is None or (isinstance(where, list) and bool(where))
+    if not whole or row["right"] not in ("read", "write") or not all(isinstance(text, str) for text in texts):
+        raise ValueError("no key")
+    return Key(**{**row, "namespaces": None if where is None else tuple(where)})
 
 
 def _digest(secret: str) -> str:

@@ -55,7 +55,8 @@ class SemmemStore(BaseStore):
     """LangGraph's long-term memory, kept by semmem: namespaces are paths inside one namespace of the store.
 
     ``index`` is its configuration of an index: ``fields`` (or ``text_fields``), the paths whose texts are searched, by
-    default the whole value; ``embed`` with ``dims``, an embedder of yours, else that of the Semmem. ``search`` with a
+    default the whole value; ``embed`` with ``dims``, an embedder of yours, for ``from_conn_string`` alone: an open
+    Semmem has its own. ``search`` with a
     query asks three legs by ``recipe``, and the score is the fused one; with the recipe ``dense`` it is the cosine.
     Without a query it lists, newest first. ``ttl`` is LangGraph's configuration of expiry, in minutes.
     """
@@ -74,6 +75,11 @@ class SemmemStore(BaseStore):
         distance = (index or {}).get("distance_type", "cosine")
         if distance != "cosine":
             raise InvalidInput(f"distance_type must be 'cosine', the one distance of this store, not {distance!r}.")
+        if (index or {}).get("embed") is not None:
+            raise InvalidInput(
+                "An open memory has an embedder already; leave embed out of index, or open the store with "
+                "SemmemStore.from_conn_string(url, index=…)."
+            )
         self.memory = memory
         self.namespace = namespace
         self.recipe = recipe
@@ -102,7 +108,9 @@ class SemmemStore(BaseStore):
         if callers is not None:
             settings["embedder"] = callers
         with semmem.connect(conn_string, **settings) as memory:
-            opened = cls(memory, namespace=namespace, index=index, recipe=recipe, ttl=ttl)
+            mine = {name: value for name, value in index.items() if name != "embed"} if index is not None else None
+            opened = cls(memory, namespace=namespace, index=mine, recipe=recipe, ttl=ttl)
+            opened.index_config = None if index is None else dict(index)
             opened.embeddings = None if callers is None else callers.embeddings
             yield opened
 

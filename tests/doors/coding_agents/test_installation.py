@@ -96,6 +96,13 @@ def test_what_else_is_in_the_files_stays_to_the_letter(home: Path, name: str) ->
     assert content(home) == untouched
 
 
+def test_without_hooks_earlier_ones_are_taken_out(home: Path) -> None:
+    assert run(["install", "claude-code"]) == 0
+    assert run(["install", "claude-code", "--no-hooks"]) == 0
+    assert list(content(home)) == [".claude.json"]
+    assert server(home / ".claude.json", "mcpServers")["args"]
+
+
 def test_one_of_another_place_is_replaced_not_doubled(home: Path) -> None:
     old = {"type": "command", "command": "/old/bin/semmem hook stop", "timeout": 1}
     servers, hooks = home / ".claude.json", home / ".claude" / "settings.json"

@@ -58,6 +58,23 @@ def test_a_comment_beside_an_edit_stays() -> None:
     assert '["a",  "b"]' in changed
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"z": 1, // mine\n "ours": 2\n}', '{"z": 1 // mine\n}'),
+        ('{"z": 1 // mine\n, "ours": 2}', '{"z": 1 // mine\n}'),
+        ('{"z": 1, /* a, b */ "ours": 2}', '{"z": 1 /* a, b */}'),
+        ('{"z": 1 /* a, b */, "ours": 2}', '{"z": 1 /* a, b */}'),
+        ('{"z": 1, // mine\n "ours": 2, "y": 3}', '{"z": 1, // mine\n "y": 3}'),
+        ('{"z": 1, // mine\n "ours": 2, // hers\n "y": 3}', '{"z": 1, // mine\n // hers\n "y": 3}'),
+        ('{"z": 1, // mine\n "ours": 2,\n}', '{"z": 1, // mine\n}'),
+    ],
+)
+def test_a_comment_before_what_is_taken_out_stays(text: str, left: str) -> None:
+    assert removed(text, ("ours",)) == left
+    assert parsed(left) == {name: value for name, value in parsed(text).items() if name != "ours"}
+
+
 def test_the_indentation_of_the_file_is_used() -> None:
     changed = put('{\n\t"mcpServers": {\n\t\t"z": {}\n\t}\n}\n', PATH, {"command": "c"})
     assert '\n\t\t"semmem": {\n\t\t\t"command": "c"\n\t\t}\n\t}\n}\n' in changed

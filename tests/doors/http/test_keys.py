@@ -78,11 +78,18 @@ def test_a_second_key_of_one_name_or_for_no_namespace_is_refused(keys: Keys) -> 
 
 def test_a_broken_file_lets_nobody_in(keys: Keys) -> None:
     keys.add("laptop")
-    for broken in ("", "[]", "{", json.dumps({"keys": [{"name": "x"}]}), json.dumps({"keys": 5})):
+    row = json.loads(keys.file.read_text(encoding="utf-8"))["keys"][0]
+    changes: list[dict[str, object]] = [
+        {"digest": 5}, {"x": 1}, {"namespaces": "team"}, {"namespaces": []}, {"right": "all"},
+    ]  # fmt: skip
+    damaged = [{"keys": 5}, *({"keys": [one]} for one in (5, {"name": "x"}, *(row | change for change in changes)))]
+    for broken in ("", "[]", "{", "[" * 100_000, *map(json.dumps, damaged)):
         keys.file.write_text(broken, encoding="utf-8")
-        with pytest.raises(InvalidInput, match="cannot be used"):
+        with pytest.raises(
+            InvalidInput, match=r"is damaged and cannot be used; put an earlier copy in its place, or re"
+        ):
             keys.find("Bearer x")
-        with pytest.raises(InvalidInput, match="cannot be used"):
+        with pytest.raises(InvalidInput, match="is damaged"):
             bool(keys)
 
 

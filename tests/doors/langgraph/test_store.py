@@ -174,6 +174,11 @@ class Clock:
         return cls.at
 
 
+def test_an_open_memory_takes_no_embedder_of_an_index(items: SemmemStore) -> None:
+    with pytest.raises(semmem.InvalidInput, match="An open memory has an embedder already; leave embed out of index"):
+        SemmemStore(items.memory, index={"dims": 3, "embed": lambda texts: [[1.0, 0.0, 0.0] for _ in texts]})
+
+
 def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "datetime", Clock)
     start = datetime(2026, 5, 1, tzinfo=UTC)

