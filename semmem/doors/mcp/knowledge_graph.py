@@ -7,7 +7,6 @@ and the file that the other server wrote can be imported before or after.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -39,9 +38,6 @@ __all__ = [
 _PAGE = 1_000
 
 _MOST_IDS = 100
-_OTHER = re.compile(r"~\d+\Z")
-"""The end of an id whose first form another memory has."""
-
 URI = "memory://knowledge-graph"
 
 Row = dict[str, Any]
@@ -60,7 +56,7 @@ class _Graph:
             if isinstance(entity, str):
                 self.types.setdefault(entity, memory.tags[0] if memory.tags else "")
                 said = self.observations.setdefault(entity, {})
-                if memory.id == entity or _OTHER.sub("", memory.id) == entity:
+                if memory.id == entity or _first_id(memory.id) == entity:
                     self.itself[entity] = memory.id
                 else:
                     said[memory.text] = memory.id
@@ -260,6 +256,12 @@ def _store(call: Call, items: Any) -> None:
             raise Conflict(f"{len(numbered)} of these cannot be stored: other memories have their ids.")
 
 
+def _first_id(id: str) -> str:
+    """Return an id without the number that it got because another memory has it."""
+    first, mark, number = id.rpartition("~")
+    return first if mark and number.isdecimal() else id
+
+
 def _is_stored(call: Call, item: Row) -> bool:
     """Return whether the memory of an item's id says what the item says, stored by another process."""
     try:
@@ -269,7 +271,7 @@ def _is_stored(call: Call, item: Row) -> bool:
     about = {name: item["metadata"][name] for name in ("entity", "relation") if name in item["metadata"]}
     if any(there.metadata.get(name) != value for name, value in about.items()):
         return False
-    return there.text == item["text"] or about.get("entity") in (there.id, _OTHER.sub("", there.id))
+    return there.text == item["text"] or about.get("entity") in (there.id, _first_id(there.id))
 
 
 def _forget(call: Call, ids: Sequence[str]) -> None:
