@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticKnownError
@@ -83,6 +83,9 @@ class Settings(BaseSettings):
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."
     )
+
+    otel: bool = Field(False, description="Make OpenTelemetry spans and metrics of verbs and legs; the extra otel.")
+    log: Literal["none", "json"] = Field("none", description="json: a line on standard error a verb, without texts.")
 
     recipe: str | dict[str, Any] | None = Field(
         None,

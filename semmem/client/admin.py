@@ -28,6 +28,7 @@ from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.overrides import changed, dotted, fitted
 from semmem.text.tokens import check_language
+from semmem.tracing import observed
 from semmem.write.items import check_namespace
 from semmem.write.relink import Upkeep
 
@@ -152,6 +153,7 @@ class Keeping(Life):
             chosen = replace(chosen, sensitive=False)
         return exported(self.store, where, chosen, vectors=vectors)
 
+    @observed
     def bring_in(
         self,
         items: Iterable[Item | Mapping[str, Any]],

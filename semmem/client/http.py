@@ -30,6 +30,7 @@ from semmem.model.errors import (
 )
 from semmem.model.filters import string
 from semmem.model.recipe import Recipe
+from semmem.tracing import observed
 
 if TYPE_CHECKING:
     pass
@@ -303,7 +304,11 @@ for _name, _route in _BY_VERB.items():
     if _name in vars(HttpSemmem):
         vars(HttpSemmem)[_name].__doc__ = getattr(Semmem, _name).__doc__
     else:
-        setattr(HttpSemmem, _name, _verb(_name, _route))
+        setattr(
+            HttpSemmem,
+            _name,
+            observed(_verb(_name, _route)) if hasattr(getattr(Semmem, _name), "__wrapped__") else _verb(_name, _route),
+        )
 for _name in REFUSED:
     if hasattr(Semmem, _name):
         setattr(HttpSemmem, _name, _refused(_name))

@@ -25,6 +25,7 @@ from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
 from semmem.stores import is_server, open_store
+from semmem.tracing import observed, switch_on
 from semmem.write.messages import message_items
 
 __all__ = ["Semmem", "connect", "warn_of_barred_legs"]
@@ -54,6 +55,7 @@ def connect(
     """
     where = _url(url)
     chosen = Settings.load(**settings)
+    switch_on(otel=chosen.otel, log=chosen.log)
     if is_server(place := where or chosen.url):
         from semmem.client.http import open_server
 
@@ -92,6 +94,7 @@ class Semmem(Keeping):
 
     # ------------------------------------------------------------------ the verbs
 
+    @observed
     def remember(
         self,
         text: str,
@@ -125,6 +128,7 @@ class Semmem(Keeping):
         }  # fmt: skip
         return masked(self._ingest.remember(given))
 
+    @observed
     def remember_many(
         self,
         items: Iterable[Item | Mapping[str, Any]],
@@ -144,6 +148,7 @@ class Semmem(Keeping):
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
         )
 
+    @observed
     def remember_messages(
         self,
         messages: Iterable[Mapping[str, Any]],
@@ -169,6 +174,7 @@ class Semmem(Keeping):
         items = message_items(messages, session=session, first=first, named=position is not None)
         return self.remember_many(items, namespace=namespace, batch_size=max(1, len(items)))
 
+    @observed
     def update(
         self,
         id: str,
@@ -197,6 +203,7 @@ class Semmem(Keeping):
             )
         )
 
+    @observed
     def recall(
         self,
         query: str,
@@ -277,6 +284,7 @@ class Semmem(Keeping):
         page = self.store.list(string("namespace", namespace), chosen, limit, after)
         return replace(page, memories=tuple(map(shown, page.memories)))
 
+    @observed
     def forget(
         self,
         id: str | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from semmem.model.recipe import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
 
@@ -68,6 +68,8 @@ class SettingValues(TypedDict, total=False):
     keep_changes_days: float
     backup_before_migration: bool
     personal_namespace: str
+    otel: bool
+    log: Literal["none", "json"]
     config: str | PathLike[str] | None
 
 

@@ -16,6 +16,7 @@ from semmem.model.clock import Clock
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
+from semmem.tracing import observed_legs
 
 __all__ = ["Asking", "Task", "Threads", "reason"]
 
@@ -165,6 +166,7 @@ class Asking:
 
         ``timings`` are the seconds that legs have worked; one that is asked again has what is left of its time.
         """
+        work = observed_legs(work)
         cancels: dict[str, Callable[[], None]] = {}
         clocks = {name: Clock() for name in work}
         spent = {name: timings.get(name, 0.0) for name in work}

@@ -1,0 +1,315 @@
+"""What the verbs and legs did, for those who run a system: OpenTelemetry spans and metrics, and logs as JSON.
+
+All of it is off by default: then a verb costs one comparison more, and nothing of OpenTelemetry is imported. Names are
+those of the semantic conventions for memory operations of generative AI
+(https://github.com/open-telemetry/semantic-conventions-genai, ``gen_ai.memory.*``). Ids, names and counts are told, and
+never a text, a question or the message of an error, which may quote one.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache, partial, wraps
+from importlib.util import find_spec
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from semmem.model.errors import MissingExtra
+
+__all__ = ["JsonLines", "observed", "observed_legs", "switch_off", "switch_on"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_OPERATIONS = {
+    "remember": "create_memory", "remember_many": "upsert_memory", "remember_messages": "upsert_memory",
+    "bring_in": "upsert_memory", "update": "update_memory", "recall": "search_memory", "forget": "delete_memory",
+}  # fmt: skip
+"""The operation of the conventions that a verb is."""
+
+_SAID = ("namespace", "id", "session", "limit", "offset", "everything", "hard", "dry_run", "on_error")
+"""Arguments that are told: none of them is a text."""
+
+_COUNTED = ("remembered", "unchanged", "replaced", "pruned", "more_rejected")
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a verb, or of a leg in it: what it is, what is known of it, and when it is over how it ended."""
+
+    name: str
+    facts: dict[str, Any]
+    remote: bool = False
+    seconds: float = 0.0
+    error: str | None = None
+    legs: dict[str, Call] = field(default_factory=dict)
+
+
+class _Watcher(Protocol):
+    def verb(self, call: Call) -> AbstractContextManager[None]: ...
+
+    def leg(self, call: Call) -> AbstractContextManager[None]: ...
+
+
+_watchers: dict[str, _Watcher] = {}
+_current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("semmem_call", default=None)
+
+
+def switch_on(*, otel: bool = False, log: str = "none") -> None:
+    """Watch every verb of this process from now on. Raises MissingExtra without the package of OpenTelemetry.
+
+    ``otel``: spans and metrics go to the providers that the program has set up. ``log="json"``: a line of JSON a verb
+    on standard error.
+    """
+    if otel and "otel" not in _watchers:
+        if find_spec("opentelemetry") is None:
+            raise MissingExtra("opentelemetry-api is not installed; install it with: pip install 'semmem[otel]'")
+        _watchers["otel"] = _OpenTelemetry()
+    if log == "json" and "log" not in _watchers:
+        _watchers["log"] = _Log()
+
+
+def switch_off() -> None:
+    """Watch nothing any more."""
+    if isinstance(log := _watchers.get("log"), _Log):
+        log.close()
+    _watchers.clear()
+
+
+def observed(verb: Callable[P, T]) -> Callable[P, T]:
+    """Return a verb that is watched where watching is switched on."""
+
+    @wraps(verb)
+    def method(*args: P.args, **given: P.kwargs) -> T:
+        if not _watchers or _current.get() is not None:  # of a verb that calls another, the outer one is watched
+            return verb(*args, **given)
+        return _watched(verb, args, given)
+
+    return method
+
+
+def observed_legs(work: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
+    """Return the work of legs, each watched as part of the verb that asks them; what only prepares one is not."""
+    if not _watchers or _current.get() is None:
+        return work
+    return {
+        name: partial(contextvars.copy_context().run, _watched_leg, name, one) if _asks(one) else one
+        for name, one in work.items()
+    }
+
+
+def _asks(work: Any) -> bool:
+    return getattr(getattr(work, "func", None), "__name__", "") == "_search"
+
+
+def _watched(verb: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
+    call = Call(verb.__name__, _said(verb, args, given), remote=bool(args) and hasattr(args[0], "url"))
+    token = _current.set(call)
+    started = time.perf_counter()
+    try:
+        with ExitStack() as stack:
+            for watcher in tuple(_watchers.values()):
+                stack.enter_context(watcher.verb(call))
+            try:
+                result = verb(*args, **given)
+                call.facts |= _found(result)
+                return result
+            except BaseException as error:
+                call.error = type(error).__name__
+                raise
+            finally:
+                call.seconds = time.perf_counter() - started
+    finally:
+        _current.reset(token)
+
+
+def _watched_leg(name: str, work: Callable[[], T]) -> T:
+    call, whole = Call(name, {}), _current.get()
+    if whole is not None:
+        whole.legs[name] = call
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        for watcher in tuple(_watchers.values()):
+            stack.enter_context(watcher.leg(call))
+        try:
+            result = work()
+            call.facts["found"] = len(getattr(result, "ords", ()))
+            return result
+        except BaseException as error:
+            call.error = type(error).__name__
+            raise
+        finally:
+            call.seconds = time.perf_counter() - started
+
+
+@lru_cache(maxsize=64)
+def _signature(verb: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(verb)
+
+
+def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of the arguments of a call those that are told."""
+    try:
+        bound = _signature(verb).bind_partial(*args, **given)
+    except TypeError:  # the verb refuses them
+        return {}
+    bound.apply_defaults()
+    found = {name: bound.arguments[name] for name in _SAID if bound.arguments.get(name) not in (None, False)}
+    if not isinstance(names := found.get("namespace", ""), str):
+        found["namespace"] = ",".join(map(str, names)) if isinstance(names, list | tuple) else "?"
+    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+
+
+def _found(result: Any) -> dict[str, Any]:
+    """Return what is told of the result of a verb: counts, names and ids."""
+    if isinstance(result, int) and not isinstance(result, bool):
+        return {"count": result}
+    if hasattr(result, "confidence") and hasattr(result, "hits"):
+        told = {"count": len(result.hits), "confidence": result.confidence, "regime": result.regime}
+        return {**told, "recipe": result.recipe.name, "degraded": sorted(result.degraded)}
+    if hasattr(result, "remembered"):
+        counts = {name: value for name in _COUNTED if (value := getattr(result, name, 0))}
+        rejected = len(result.rejected) + counts.pop("more_rejected", 0)
+        written = result.remembered + getattr(result, "replaced", 0)
+        return {**counts, "rejected": rejected, "degraded": sorted(result.degraded), "count": written}
+    if hasattr(result, "version") and hasattr(result, "namespace"):
+        return {"id": result.id, "version": result.version, "count": 1}
+    return {}
+
+
+class _OpenTelemetry:
+    """Spans and metrics by the API of OpenTelemetry; where they go is up to the program."""
+
+    def __init__(self) -> None:
+        from opentelemetry import metrics, trace
+
+        version = getattr(sys.modules["semmem"], "__version__", "")
+        self._trace = trace
+        self._tracer = trace.get_tracer("semmem", version)
+        meter = metrics.get_meter("semmem", version)
+        self._time = meter.create_histogram("gen_ai.client.operation.duration", "s", "Time of an operation on memory.")
+        self._leg_time = meter.create_histogram("semmem.leg.duration", "s", "Time of one leg of a recall.")
+        self._degraded = meter.create_counter("semmem.degraded", "{leg}", "Legs that could not answer a recall.")
+
+    @contextmanager
+    def verb(self, call: Call) -> Iterator[None]:
+        """Make a span of a verb, and count it."""
+        operation = _OPERATIONS.get(call.name, call.name)
+        if call.name == "forget" and call.facts.get("everything"):
+            operation = "delete_memory_store"
+        shared = {"gen_ai.operation.name": operation, "gen_ai.provider.name": "semmem"}
+        store = call.facts.get("namespace")
+        first = shared if store is None else {**shared, "gen_ai.memory.store.id": store}
+        kind = self._trace.SpanKind.CLIENT if call.remote else self._trace.SpanKind.INTERNAL
+        try:
+            with self._span(operation, call, first, kind):
+                yield
+        finally:
+            failed = {} if call.error is None else {"error.type": call.error}
+            self._time.record(call.seconds, {**shared, **failed})
+
+    @contextmanager
+    def leg(self, call: Call) -> Iterator[None]:
+        """Make a span of a leg, and count it."""
+        try:
+            with self._span(f"leg {call.name}", call, {"semmem.leg": call.name}, self._trace.SpanKind.INTERNAL):
+                yield
+        finally:
+            self._leg_time.record(call.seconds, {"semmem.leg": call.name})
+
+    @contextmanager
+    def _span(self, name: str, call: Call, first: dict[str, Any], kind: Any) -> Iterator[None]:
+        """Make a span; an error is told by its class alone."""
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=first, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield
+            finally:
+                span.set_attributes(_attributes(call))
+                for leg in call.facts.get("degraded", ()):
+                    self._degraded.add(1, {"semmem.leg": leg})
+                if call.error is not None:
+                    span.set_attribute("error.type", call.error)
+                    span.set_status(self._trace.StatusCode.ERROR, call.error)
+
+
+_BY_CONVENTION = {
+    "id": "gen_ai.memory.record.id",
+    "count": "gen_ai.memory.record.count",
+    "session": "gen_ai.conversation.id",
+}
+
+
+def _attributes(call: Call) -> dict[str, Any]:
+    """Return what is known of a call under the names of the conventions, and under ours where they have none."""
+    return {
+        _BY_CONVENTION.get(name, f"semmem.{name}"): value for name, value in call.facts.items() if name != "namespace"
+    }
+
+
+class JsonLines(logging.Formatter):
+    """A record of semmem's log as one line of JSON; of an error its class and where it was raised, not its message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": str(record.msg),
+            **getattr(record, "semmem", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            told["error"] = record.exc_info[0].__name__
+            frames = traceback.extract_tb(record.exc_info[2])
+            told["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
+        return json.dumps(told, ensure_ascii=False)
+
+
+class _Log:
+    """A line of JSON for each verb, on standard error."""
+
+    def __init__(self) -> None:
+        self._handler = logging.StreamHandler(sys.stderr)
+        self._handler.setFormatter(JsonLines())
+        self._logger = logging.getLogger("semmem")
+        self._logger.addHandler(self._handler)
+        self._level = self._logger.level
+        self._logger.setLevel(logging.INFO)
+
+    def close(self) -> None:
+        """Take the handler away."""
+        self._logger.removeHandler(self._handler)
+        self._logger.setLevel(self._level)
+
+    @contextmanager
+    def verb(self, call: Call) -> Iterator[None]:
+        """Write the line when the verb is over."""
+        try:
+            yield
+        finally:
+            told = {"verb": call.name, **call.facts, "seconds": round(call.seconds, 6)}
+            if call.legs:
+                told["legs"] = {
+                    name: {"seconds": round(leg.seconds, 6), **leg.facts, **({"error": leg.error} if leg.error else {})}
+                    for name, leg in tuple(call.legs.items())
+                }
+            if call.error is not None:
+                told["error"] = call.error
+            level = logging.WARNING if call.error is not None else logging.INFO
+            self._logger.getChild("verbs").log(level, call.name, extra={"semmem": told})
+
+    @contextmanager
+    def leg(self, call: Call) -> Iterator[None]:
+        """Write nothing: the line of the verb tells of its legs."""
+        yield
