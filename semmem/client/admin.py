@@ -27,8 +27,8 @@ from semmem.model.search import Factory
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
 from semmem.read.overrides import changed, dotted, fitted
+from semmem.read.tracing import observed
 from semmem.text.tokens import check_language
-from semmem.tracing import observed
 from semmem.write.items import check_namespace
 from semmem.write.relink import Upkeep
 

@@ -30,7 +30,7 @@ from semmem.model.errors import (
 )
 from semmem.model.filters import string
 from semmem.model.recipe import Recipe
-from semmem.tracing import observed
+from semmem.read.tracing import observed
 
 if TYPE_CHECKING:
     pass

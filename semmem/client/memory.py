@@ -24,8 +24,8 @@ from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
+from semmem.read.tracing import observed, switch_on
 from semmem.stores import is_server, open_store
-from semmem.tracing import observed, switch_on
 from semmem.write.messages import message_items
 
 __all__ = ["Semmem", "connect", "warn_of_barred_legs"]

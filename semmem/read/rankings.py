@@ -16,7 +16,7 @@ from semmem.model.clock import Clock
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
-from semmem.tracing import observed_legs
+from semmem.read.tracing import observed_legs
 
 __all__ = ["Asking", "Task", "Threads", "reason"]
 

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import semmem
-from semmem import tracing
+from semmem.read import tracing
 from tests.serving import serving
 from tests.test_architecture import modules_after
 
