@@ -40,6 +40,7 @@ __all__ = [
     "EXACT",
     "IMPORTANCE",
     "RESERVE",
+    "SUPERSEDING",
     "Fused",
     "finish",
     "fold_duplicates",
@@ -63,6 +64,9 @@ IMPORTANCE = "importance"
 
 RESERVE = "reserve"
 """Name of the component by which the reserve raised a score."""
+
+SUPERSEDING = "superseding"
+"""Name of the component by which a memory has the score of one that it supersedes."""
 
 _BONUS_LEG = "lexical"
 

@@ -12,7 +12,7 @@ from semmem.client.probe_stages import Probe, Probed
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.filters import string
-from semmem.model.life import Version
+from semmem.model.life import Link, Version
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, NamespaceHash, Stats
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = [
-    "as_json", "brought_in", "concepts", "error_of", "explanation", "hashes", "hit", "lists", "memory", "namespaces",
-    "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats", "versions",
+    "as_json", "brought_in", "concepts", "error_of", "explanation", "hashes", "hit", "link", "links", "lists", "memory",
+    "namespaces", "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats", "versions",
 ]  # fmt: skip
 
 
@@ -156,6 +156,16 @@ def namespaces(value: Any) -> list[Namespace]:
     """Return the namespaces of a store."""
     times = [datetime.fromisoformat(one["updated_at"]) for one in value["namespaces"]]
     return [Namespace(**{**one, "updated_at": at}) for one, at in zip(value["namespaces"], times, strict=True)]
+
+
+def link(value: Any) -> Link:
+    """Return a link between memories."""
+    return Link(**{**value, "since": datetime.fromisoformat(value["since"])})
+
+
+def links(value: Any) -> list[Link]:
+    """Return the links of a memory."""
+    return list(map(link, value["links"]))
 
 
 def concepts(value: Any) -> list[Concept]:

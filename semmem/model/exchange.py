@@ -178,7 +178,8 @@ class Scope:
     a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of
     each namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it
     has any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made
-    (None: it has no memories), where the store keeps count.
+    (None: it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between
+    memories, ``superseding`` those of them where one may supersede another.
     """
 
     namespaces: tuple[str, ...]
@@ -192,6 +193,8 @@ class Scope:
     corrections: Mapping[str, Corrections] | None = None
     states: Mapping[str, tuple[Any, ...] | None] | None = None
     languages: Mapping[str, str] = field(default_factory=dict)
+    linked: frozenset[str] = frozenset()
+    superseding: frozenset[str] = frozenset()
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
@@ -203,6 +206,11 @@ class Scope:
         if self.excluded is not None and len(self.excluded):
             inside &= ~np.isin(ords, self.excluded)
         return inside
+
+    def with_links(self, linked: Mapping[str, int]) -> Scope:
+        """Return it with what namespaces have: 1 for links between memories, 2 where one may supersede another."""
+        some, older = (frozenset(n for n, has in linked.items() if has >= least) for least in (1, 2))
+        return replace(self, linked=some, superseding=older)
 
     def within(self, namespace: str) -> Scope:
         """Return what of it is in one of its namespaces, with the ords as that one knows them."""

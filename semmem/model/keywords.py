@@ -86,6 +86,7 @@ class RecipeChanges(TypedDict, total=False):
     prior_floor: float | None
     exact_bonus: float
     dedup: bool
+    superseding: bool
     lexical: LexicalSettings | Mapping[str, Any]
     graph: GraphSettings | Mapping[str, Any]
     conversation: ConversationSettings | Mapping[str, Any] | bool | None

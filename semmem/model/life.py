@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from semmem.model.types import Memory
+from semmem.model.exchange import Head
+from semmem.model.types import LinkType, Memory
 
-__all__ = ["Kept", "Version", "versions_of"]
+__all__ = ["DEEPEST", "Kept", "Link", "Newer", "Version", "versions_of"]
 
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
@@ -88,3 +89,45 @@ def _differ(one: Memory, other: Memory) -> tuple[str, ...]:
 
 def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
+
+
+DEEPEST = 10
+"""Links of ``supersedes`` that may stand in one chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A typed tie from one memory to another of its namespace, by their ids: ``from_id`` supersedes ``to_id``.
+
+    ``since`` is when it was made, None for one that is still to be stored; ``made_by`` who made it, where that was
+    said.
+    """
+
+    namespace: str
+    from_id: str
+    type: LinkType
+    to_id: str
+    since: datetime | None = None
+    made_by: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What there is once in a namespace."""
+        return self.from_id, self.type, self.to_id
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values; times as ISO 8601."""
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return out | {"since": None if self.since is None else self.since.isoformat()}
+
+
+@dataclass(frozen=True, slots=True)
+class Newer:
+    """What supersedes the memory ``old``: the row that stands for it among candidates.
+
+    ``hidden`` is one that no recall may return.
+    """
+
+    old: str
+    head: Head
+    hidden: bool = False

@@ -114,6 +114,7 @@ class Recipe:
         "fusion",
     ] = 0.0
     dedup: Annotated[bool, Switch(), "memories with the same text count as one hit", "hits"] = True
+    superseding: Annotated[bool, Switch(), "what supersedes a memory stands before it", "hits"] = True
     lexical: Annotated[LexicalSettings, Section(LexicalSettings), "the lexical leg", "lexical"] = field(
         default_factory=LexicalSettings
     )

@@ -22,6 +22,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         "equal importance": "all that is found has the same importance, and none that makes every score 0",
         "sorted by relevance": "sort_by is as it is by default",
         "offset 0": "the first page is asked for",
+        "nothing superseded": "of what is found, or stored beside it, no memory supersedes another that is found",
         "nothing withheld": "the confidence is not below min_confidence",
         "no reranker": "what fusion has put in order stays in that order",
     }

@@ -19,6 +19,7 @@ __all__ = [
     "Cut",
     "Kept",
     "Key",
+    "Name",
     "alone",
     "confidence",
     "deeper",
@@ -30,6 +31,8 @@ __all__ = [
 
 Key: TypeAlias = "tuple[str, int, str]"
 """(id, part, namespace): what a candidate is fused and ordered by."""
+Name: TypeAlias = "tuple[str, str]"
+"""(id, namespace): what a candidate is linked by."""
 Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
 """A candidate that stays, and the keys folded into it."""
 
@@ -40,7 +43,8 @@ class Candidates:
 
     ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
     ``reranked`` has a reranker's terms for the head of the folded list that it saw, ``best`` the first score of each
-    leg that was asked, of one that only seeds the graph too.
+    leg that was asked, of one that only seeds the graph too. ``newer`` is what supersedes a memory directly, the last
+    one first, and ``fetched`` the row that stands for such a one where the scope admits it; these have heads.
     """
 
     question: Question
@@ -56,6 +60,8 @@ class Candidates:
     ranked: tuple[Fused[Key], ...] = field(default=())
     reranked: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
     best: Mapping[str, float] = field(default_factory=dict)
+    newer: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict)
+    fetched: Mapping[Name, Key] = field(default_factory=dict)
 
     def fuse(
         self,

@@ -8,7 +8,7 @@ from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.concepts.surface_forms import written
-from semmem.fusion import IMPORTANCE, Fused
+from semmem.fusion import IMPORTANCE, SUPERSEDING, Fused
 from semmem.legs.graph_walk import idf
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Head, local, placed
@@ -16,6 +16,7 @@ from semmem.model.filters import string
 from semmem.model.store import GraphStore, Store
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
+from semmem.read.superseding import newest, with_newer
 from semmem.read.what_if import Opening
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Explanation:
     where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
     ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in.
+    ``superseded_by`` is the newest memory that supersedes this one, behind which it stands.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Explanation:
     folded_into: str | None = None
     part: int | None = None
     withheld_below: float | None = None
+    superseded_by: str | None = None
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
@@ -100,6 +103,10 @@ class Explanation:
                 lines.append(f"    would be in with {what.replace('_', ' ')} {value:g}")
         if worth := self.components.get(IMPORTANCE):
             lines.append(f"  importance: {worth:+.4f}, beside a memory of importance 0.5")
+        if rise := self.components.get(SUPERSEDING):
+            lines.append(f"  superseding: {rise:+.4f}, for it has the place of a memory that it supersedes")
+        if self.superseded_by is not None:
+            lines.append(f"  superseded by {self.superseded_by}, so it stands behind that one")
         lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
 
@@ -113,6 +120,7 @@ def explain(
     """
     namespace = _namespace(found, id, store, namespace)
     heads = _heads(namespace, id, store, found.scope.namespaces.index(namespace))
+    found = with_newer(found, store, [(id, namespace)])
     inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in found.ranked}
     kept = cut(found, how)
@@ -120,7 +128,8 @@ def explain(
     order = [kept[place - 1][0].key] if place is not None else [f.key for f in found.ranked if f.key in heads]
     key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
     fused = ranked.get(key)
-    terms = kept[place - 1][0] if found.reranked and place is not None else None  # the reranker's
+    final = kept[place - 1][0] if place is not None else fused  # a reranker and superseding change shares
+    newer = newest(found, (id, namespace))
     last = how.offset + how.limit
     returned = place is not None and how.offset < place <= last
     folded_into = None
@@ -135,15 +144,16 @@ def explain(
         namespace,
         place,
         returned,
-        terms.score if terms else fused.score if fused else 0.0,
+        final.score if final else 0.0,
         bar,
         how.limit,
         found.regime,
         {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
-        dict(terms.components) if terms else dict(fused.components) if fused else {},
+        dict(final.components) if final else {},
         _path(found, store, heads[key].ord, language) if fused is not None else (),
         folded_into,
         key[1] or None,
+        superseded_by=newer[0] if newer is not None else None,
     )
 
 

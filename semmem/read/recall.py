@@ -25,6 +25,7 @@ from semmem.read.question import checked, parse
 from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
 from semmem.read.steps import cut, page
+from semmem.read.superseding import newest, with_newer
 from semmem.rerankers import load as load_reranker
 from semmem.text.passages import passages, snippet, terms
 from semmem.text.tokens import check_language
@@ -183,7 +184,7 @@ class Recaller:
                 heads = self._heads(scope, [ranking], heads, read)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
-        return gather(question, scope, recipe, regime, rankings, heads, degraded)
+        return with_newer(gather(question, scope, recipe, regime, rankings, heads, degraded), self._store)
 
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         return self._legs[leg].search(question, scope, recipe, **prepared)
@@ -273,7 +274,9 @@ class Recaller:
             duplicates = tuple(id for id, namespace in others if (id, namespace) != (memory.id, memory.namespace))
             place, part = how.offset + len(hits) + 1, fused.key[1] or None
             scored = (place, fused.score, fused.components, legs)
-            hits.append(Hit(memory, *scored, best, matches, duplicates, part=part, passage=passage))
+            newer = newest(found, (memory.id, memory.namespace)) if found.newer else None
+            by = newer[0] if newer is not None else None
+            hits.append(Hit(memory, *scored, best, matches, duplicates, by, part=part, passage=passage))
         return tuple(hits)
 
     def _shown(self, found: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:

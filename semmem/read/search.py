@@ -90,6 +90,7 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
         prior=False,
         exact_bonus=0.0,
         dedup=False,
+        superseding=False,
         fusion="rrf",
         rerank=None,
         graph=graph if leg == "graph" else recipe.graph,

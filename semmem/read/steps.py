@@ -16,6 +16,7 @@ from semmem.fusion import Fused, fold_duplicates
 from semmem.model.exchange import Head
 from semmem.rank_cap.places import Effect, Listed, Lists, merged
 from semmem.read.candidates import Candidates, Cut, Kept, Key
+from semmem.read.superseding import of_superseding, supersede
 
 __all__ = ["STEPS", "Step", "cut", "fold", "lists", "page"]
 
@@ -208,5 +209,6 @@ STEPS = (
     Step("parts", _fold_parts, _of_parts),
     Step("reranker", _rerank, _of_reranker),
     Step("order", _sort, _of_sorting),
+    Step("superseding", supersede, of_superseding),
 )
 """In the order in which they are applied."""

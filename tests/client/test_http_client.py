@@ -175,6 +175,16 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.update(made.id, text="The key is green.", changed_by="clerk").version == 3
         assert [one.changed_by for one in local.history(made.id)] == [None, None, "clerk"]
         assert remote.history(made.id) == local.history(made.id)
+        other = remote.remember("Another one.")
+        link = remote.link(other.id, "supersedes", made.id, made_by="clerk")
+        assert (remote.links(made.id), local.links(other.id)) == ([link], [link])
+        with pytest.raises(semmem.InvalidInput, match="which supersedes it itself"):
+            remote.link(made.id, "supersedes", other.id)
+        with pytest.raises(semmem.NotFound, match="There is no memory 'nobody'"):
+            remote.links("nobody")
+        assert remote.unlink(other.id, "supersedes", made.id) is True
+        assert remote.unlink(other.id, "supersedes", made.id) is False
+        assert remote.forget(other.id) == 1
         assert remote.configure(namespace="n", weights={"lexical": 2}, recipe="hybrid") == local.settings_of(
             namespace="n"
         )

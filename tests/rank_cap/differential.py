@@ -22,11 +22,12 @@ from typing import Any
 
 import semmem
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, placed
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
 from semmem.read.result import Recall
+from semmem.read.superseding import above
 
 __all__ = ["Case", "World", "contradictions", "draw_case", "run", "world"]
 
@@ -34,6 +35,8 @@ LEGS = ("lexical", "dense", "graph", "own")
 CASES = 100_000
 FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored")
 _WORLDS = ("whole", "weighed", "folding", "folding and weighed")
+LINKED = ("linked", "folding, linked", "weighed, linked, in two namespaces", "folding, weighed, linked")
+"""Worlds where memories supersede others, in chains and in bunches."""
 
 
 class Told:
@@ -65,11 +68,15 @@ class World:
     mem: semmem.Semmem
     legs: Mapping[str, Told]
     rows: list[Head] = field(default_factory=list)
+    namespaces: Sequence[str] = ("default",)
 
 
 @contextmanager
 def world(kind: str) -> Iterator[World]:
-    """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``."""
+    """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``.
+
+    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one.
+    """
     draw = random.Random(kind)
     items: list[dict[str, Any]] = []
     for n in range(40):
@@ -78,18 +85,35 @@ def world(kind: str) -> Iterator[World]:
             text = items[draw.choice([0, 1, 2, n - 1])]["text"] if n < 28 else _long(draw, n)
         importance = (0.0, 0.2, 0.5, 0.8, 1.0)[n % 5] if "weighed" in kind else 0.5
         created = f"2026-01-{draw.randint(1, 28):02}T00:00:00Z"
-        items.append({"id": f"m{n:02}", "text": text, "importance": importance, "created_at": created})
+        where = "other" if "two namespaces" in kind and n % 3 == 0 else "default"
+        items.append(
+            {"id": f"m{n:02}", "text": text, "importance": importance, "created_at": created, "namespace": where}
+        )
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         legs = {name: Told(name) for name in LEGS}
         for name, leg in legs.items():
             mem._legs[name] = leg
         mem.remember_many(items)
-        scope = mem.store.scope(("default",), semmem.Filters(), ())
-        heads = mem.store.candidate_info(("default",), range(1, 40 * 9))
+        spaces = tuple(sorted({item["namespace"] for item in items}))
+        for newer, older in draw_links(draw, items) if "linked" in kind else ():
+            mem.link(newer["id"], "supersedes", older["id"], namespace=newer["namespace"])
+        scope = mem.store.scope(spaces, semmem.Filters(), ())
+        ords = [placed(ord, at) for at in range(len(spaces)) for ord in range(1, 40 * 9)]
+        heads = mem.store.candidate_info(spaces, ords)
         split = {head.id for head in heads.values() if head.part}
         rows = [head for head in heads.values() if head.part or head.id not in split]
         assert len(rows) == scope.size
-        yield World(mem, legs, rows)
+        yield World(mem, legs, rows, spaces)
+
+
+def draw_links(draw: random.Random, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of what supersedes another: later items earlier ones, so that no circle is closed."""
+    for n, newer in enumerate(items):
+        earlier = [item for item in items[:n] if item["namespace"] == newer["namespace"]]
+        if n % 3 == 2 and earlier:
+            yield from (
+                (newer, older) for older in draw.sample(earlier[-7:], min(len(earlier), draw.choice([1, 1, 2])))
+            )
 
 
 def _long(draw: random.Random, n: int) -> str:
@@ -110,6 +134,7 @@ class Case:
     full: frozenset[int] = frozenset()
     regime: str | None = None
     most: float = 1.0
+    links: tuple[tuple[str, str], ...] = ()  # (newer, older), for this question alone
 
 
 def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
@@ -205,7 +230,13 @@ def ask(where: World, case: Case) -> Recall:
     for name, leg in where.legs.items():
         leg.ords, leg.scores = case.ords.get(name, ()), case.scores.get(name, ())
         leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
-    return where.mem.recall("the harbour", recipe=case.recipe, **case.arguments)
+    for newer, older in case.links:
+        where.mem.link(newer, "supersedes", older)
+    try:
+        return where.mem.recall("the harbour", recipe=case.recipe, namespace=where.namespaces, **case.arguments)
+    finally:
+        for newer, older in case.links:
+            where.mem.unlink(newer, "supersedes", older)
 
 
 def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None) -> list[str]:
@@ -239,6 +270,20 @@ def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None
     return said
 
 
+def out_of_order(found: Recall) -> list[str]:
+    """Return which hits stand above one that supersedes them, and which score is no sum of its components."""
+    newer = found.candidates.newer
+    place = {(hit.id, hit.namespace): hit.rank for hit in found}
+    said = []
+    for hit in found:
+        if abs(hit.score - sum(hit.components.values())) > 1e-9:
+            said.append(f"hit {hit.rank} has the score {hit.score} of {hit.components}")
+        for one in above((hit.id, hit.namespace), newer):
+            if place.get(one, 0) > hit.rank:
+                said.append(f"{one} stands at {place[one]}, behind {hit.id} at {hit.rank}")
+    return said
+
+
 def without_data(found: Recall, case: Case) -> Reach | None:
     """Return reach without the lists where all that it takes for granted holds in ``found``; else None."""
     if dropped(found, case):
@@ -268,6 +313,8 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("sorted by relevance")
     if how.offset:
         out.add("offset 0")
+    if candidates.newer:
+        out.add("nothing superseded")
     if found.withheld:
         out.add("nothing withheld")
     assert out <= set(ASSUMPTIONS)
@@ -280,16 +327,17 @@ class Tally:
 
     cases: int = 0
     without_data: int = 0
+    superseded: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     seen_without_data: Counter[str] = field(default_factory=Counter)
     contradictions: list[str] = field(default_factory=list)
 
 
-def run(seeds: Sequence[int], tally: Tally | None = None) -> Tally:
+def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] = _WORLDS) -> Tally:
     """Go through the cases of ``seeds``; each is made from its number alone."""
     tally = tally or Tally()
-    for kind in _WORLDS:
-        mine = [seed for seed in seeds if _WORLDS[seed % len(_WORLDS)] == kind]
+    for kind in worlds:
+        mine = [seed for seed in seeds if worlds[seed % len(worlds)] == kind]
         if not mine:
             continue
         with world(kind) as where:
@@ -297,6 +345,8 @@ def run(seeds: Sequence[int], tally: Tally | None = None) -> Tally:
                 case = draw_case(random.Random(f"differential {seed}"), where.rows)
                 found = ask(where, case)
                 tally.cases += 1
+                tally.superseded += sum(hit.superseded_by is not None for hit in found)
+                tally.contradictions += [f"case {seed}: {said}" for said in out_of_order(found)]
                 for said in contradictions(found, found.reach, tally.seen):
                     tally.contradictions.append(f"case {seed}: {said}")
                 if (bare := without_data(found, case)) is not None:
@@ -315,6 +365,7 @@ def main(result: Path) -> None:
         tally = Tally(
             done,
             told["without data"],
+            0,
             Counter(told["seen"]),
             Counter(told["seen without data"]),
             told["contradictions"],

@@ -12,7 +12,7 @@ import pytest
 
 import semmem
 from semmem.rank_cap.places import ASSUMPTIONS
-from tests.rank_cap.differential import CASES, Case, World, ask, contradictions, dropped, run, world
+from tests.rank_cap.differential import CASES, LINKED, Case, World, ask, contradictions, dropped, run, world
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
@@ -24,6 +24,20 @@ def test_some_hundred_random_recalls_contradict_no_class() -> None:
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
     assert set(tally.seen_without_data) == ALL_SEEN - {"unreachable: out"}
+
+
+def test_some_hundred_random_recalls_contradict_no_class_where_memories_supersede_others() -> None:
+    tally = run(range(300), worlds=LINKED)
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
+    assert tally.superseded > 100
+
+
+@pytest.mark.slow
+def test_three_thousand_random_recalls_contradict_no_class_where_memories_supersede_others() -> None:
+    tally = run(range(2_000_000, 2_003_000), worlds=LINKED)
+    assert tally.contradictions == []
+    assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
 
 
 @pytest.mark.slow
@@ -74,6 +88,7 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
     lexical, graph = weighing(where, 1.0, 0.8, 0.2, 1.0), [even[0]]
     how: dict[str, Any] = {"limit": 3}
     fails: frozenset[str] = frozenset()
+    links: tuple[tuple[str, str], ...] = ()
     leg = "graph"
     if name == "lists as deep as k":
         lexical = lexical[:2]
@@ -90,6 +105,11 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
     elif name == "offset 0":
         how["offset"] = 1
         graph, leg = even, "lexical"
+    elif name == "nothing superseded":
+        plan |= {"weights": {"lexical": 1.0, "graph": 0.1}}
+        lexical, graph = lexical[:3], [even[0], *even[1:]]
+        ids = {row.ord: row.id for row in where.rows}
+        links = ((ids[graph[0]], ids[lexical[0]]),)
     elif name == "nothing withheld":
         how["min_confidence"] = 1.0
         graph, leg = even, "lexical"
@@ -99,7 +119,7 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
         graph, leg = even, "lexical"
     recipe = semmem.recipe("seed", **{"reserve": {"lexical": 1}, **plan, "depths": {"dense": 0}})
     scores = {"lexical": [1 - at / 50 for at in range(len(lexical))], "graph": [1.0, 0.5, 0.2][: len(graph)]}
-    return Case(recipe, how, {"lexical": lexical, "graph": graph}, scores, fails, most=4.0), leg
+    return Case(recipe, how, {"lexical": lexical, "graph": graph}, scores, fails, most=4.0, links=links), leg
 
 
 @pytest.mark.parametrize("name", list(ASSUMPTIONS))

@@ -25,6 +25,7 @@ __all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
 COMMANDS = {
     "cli.demo:register": ("demo",),
     "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
+    "cli.commands.links:register": ("link", "unlink", "links"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
     "cli.commands.life:register": ("history",),

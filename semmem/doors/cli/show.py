@@ -129,7 +129,9 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
         shares.append(f"{name} ", style=colour).append(f"{value:.3f}")
         shares.append(f" (rank {place.rank})   " if place else "   ", style="dim")
     if hit.duplicates:
-        shares.append(f"and {len(hit.duplicates)} of the same text", style="dim")
+        shares.append(f"and {len(hit.duplicates)} of the same text   ", style="dim")
+    if hit.superseded_by is not None:
+        shares.append(f"superseded by {one_line(hit.superseded_by, 36)}", style="yellow")
     text = hit.memory.text if whole else excerpt(hit.passage.text, hit.snippet)
     return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, Shown(text)))]
 

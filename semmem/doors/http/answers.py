@@ -62,6 +62,12 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
         case "history":
             return {"versions": [one.as_dict() for one in value]}
+        case "links":
+            return {"links": [one.as_dict() for one in value]}
+        case "link":
+            return value.as_dict()
+        case "unlink":
+            return {"unlinked": value}
         case "concepts":
             return {"concepts": plain(value)}
         case "graph":

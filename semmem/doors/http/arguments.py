@@ -22,6 +22,7 @@ from semmem.client.values import plan_of
 from semmem.doors.http.limits import Limits, TooLarge
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
+from semmem.model.types import LINK_TYPES
 
 __all__ = [
     "ARGUMENTS",
@@ -94,6 +95,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "leg": (_TEXT, "One leg of the recipe alone."),
     "like": (_TEXT, "A piece of a name."),
     "limit": ({"type": "integer", "minimum": 1, "maximum": 10_000}, "How many, at most."),
+    "made_by": (_TEXT, "Who links them."),
     "mark": (_OBJECT, "Metadata that every memory stored here gets."),
     "messages": (
         {"type": "array", "items": _OBJECT},
@@ -115,6 +117,8 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "replace": (_TRUTH, "Let changed items replace memories of the source."),
     "scope_size": ({"type": "integer", "minimum": 0}, "How many memories the scope has."),
     "sort_by": ({"type": "string", "enum": ["relevance", "importance", "created", "updated"]}, "The order of hits."),
+    "to": (_TEXT, "The id of the memory that it is linked to."),
+    "type": ({"type": "string", "enum": list(LINK_TYPES)}, "The type of the link, from the first memory to the other."),
     "vectors": (_TRUTH, "Add the vectors that are stored."),
     "witness": ({"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, "A question and a text of your own."),
 }

@@ -10,6 +10,7 @@ from semmem.client.routes import Route
 from semmem.doors.http.answers import LINES
 from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
 from semmem.doors.http.problems import MEDIA_TYPE
+from semmem.model.life import Link
 from semmem.model.reports import Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
@@ -41,7 +42,8 @@ _MADE: dict[str, Any] = {
     "Hit": _members(
         id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT), rank=_COUNT,
         score={"type": "number", "minimum": 0, "maximum": 1}, components=_NUMBERS, legs=_OBJECT, snippet=_TEXT,
-        matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, part=_or_null(_COUNT),
+        matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, superseded_by=_or_null(_TEXT),
+        part=_or_null(_COUNT),
         passage=_members(text=_TEXT, start=_COUNT, end=_COUNT), memory=_ref("Memory"),
     ),
     "Recall": _members(
@@ -54,7 +56,8 @@ _MADE: dict[str, Any] = {
         id=_TEXT, namespace=_TEXT, rank=_or_null(_COUNT), returned={"type": "boolean"}, score={"type": "number"},
         bar=_or_null({"type": "number"}), limit=_COUNT, regime=_TEXT, legs=_OBJECT, components=_NUMBERS,
         path={"type": "array", "items": _TEXT}, folded_into=_or_null(_TEXT), part=_or_null(_COUNT),
-        withheld_below=_or_null({"type": "number"}), steps={"type": "array", "items": _OBJECT},
+        withheld_below=_or_null({"type": "number"}), superseded_by=_or_null(_TEXT),
+        steps={"type": "array", "items": _OBJECT},
     ),
     "Result": _members(
         id=_TEXT, score={"type": "number", "minimum": 0, "maximum": 1}, title=_or_null(_TEXT), source=_or_null(_TEXT),
@@ -77,7 +80,7 @@ _MADE: dict[str, Any] = {
 
 _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
-    "NamespaceHash": NamespaceHash, "Concept": Concept,
+    "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link,
 }  # fmt: skip
 
 ANSWERS: Mapping[str, dict[str, Any]] = {
@@ -90,6 +93,9 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "history": _members(versions={"type": "array", "items": _ref("Version")}),
     "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
+    "links": _members(links={"type": "array", "items": _ref("Link")}),
+    "link": _ref("Link"),
+    "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),
     "recall_by_url": _ref("Recall"),
     "recall_reach": _ref("Reach"),

@@ -12,6 +12,7 @@ __all__ = [
     "HIT",
     "ID",
     "LIMIT",
+    "LINK",
     "MEMORY",
     "NAMESPACE",
     "NAMESPACES",
@@ -123,6 +124,12 @@ MEMORY = structure(
     description="A memory as it is stored; fields without a value are left out.",
 )
 
+LINK = structure(
+    {name: {"type": "string"} for name in ("namespace", "from_id", "type", "to_id", "since", "made_by")},
+    ("namespace", "from_id", "type", "to_id", "since"),
+    description="A link from one memory to another.",
+)
+
 HIT = structure(
     {
         **_STORED,
@@ -135,7 +142,7 @@ HIT = structure(
             "type": "boolean",
             "description": "True of a long text: here is its best passage, memory_get has it all.",
         },
-        "superseded_by": {"type": "string"},
+        "superseded_by": string("The newest memory that supersedes this one: what is said here is outdated."),
         "duplicates": _STRINGS,
     },
     ("id", "namespace", "rank", "score", "components", "text", "uri"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from semmem.doors.mcp.schemas import FIELDS, FILTERS, ID, MEMORY, NAMESPACE, boolean, integer, string
+from semmem.doors.mcp.schemas import FIELDS, FILTERS, ID, LINK, MEMORY, NAMESPACE, array, boolean, integer, string
 from semmem.doors.mcp.tools import Call, Tool, as_values
 from semmem.doors.scope import with_agent
 from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.types import LINK_TYPES
 
 __all__ = ["TOOLS"]
 
@@ -67,6 +68,22 @@ def forget(call: Call) -> dict[str, Any]:
     return {"forgotten": count, "dry_run": bool(chosen.get("dry_run", False)), "namespace": namespace}
 
 
+def link(call: Call) -> dict[str, Any]:
+    """Answer memory_link: both memories are of one namespace, that of the first."""
+    id, type, to = (call.arguments[name] for name in ("id", "type", "to"))
+    home = call.home(id)
+    remove = call.present("remove").get("remove", False)
+    if not isinstance(remove, bool):
+        raise InvalidInput(f"remove must be true or false, not {remove!r}; nothing was changed.")
+    if remove:
+        changed = call.memory.unlink(id, type, to, namespace=home)
+    else:
+        call.memory.link(id, type, to, namespace=home, made_by=call.agent.name)
+        changed = True
+    links = [one.as_dict() for one in call.memory.links(id, namespace=home)]
+    return {"linked": changed and not remove, "unlinked": changed and remove, "links": links}
+
+
 TOOLS = (
     Tool(
         "memory_remember",
@@ -103,6 +120,30 @@ TOOLS = (
         },
         ("id",),
         {"memory": MEMORY},
+        reads=False,
+        destroys=True,
+    ),
+    Tool(
+        "memory_link",
+        "Link two memories",
+        "Say what one memory is to another: it supersedes it (the first is the newer fact; recalls then show it before "
+        "the older one, and mark that), is resolved by it, is a part of it, contradicts it, or is worth reading with "
+        "it. Use supersedes where an older memory must stay as it was said; where it may change, memory_update. The "
+        "answer has all links of the first memory. Linked already, they stay so; with remove the link is taken away.",
+        link,
+        {
+            "id": ID,
+            "type": {"type": "string", "enum": list(LINK_TYPES), "description": "What the first is to the second."},
+            "to": string("The id of the second memory, of the same namespace."),
+            "namespace": NAMESPACE,
+            "remove": boolean("Take this link away."),
+        },
+        ("id", "type", "to"),
+        {
+            "linked": {"type": "boolean"},
+            "unlinked": {"type": "boolean"},
+            "links": array(LINK, "From and to the first memory."),
+        },
         reads=False,
         destroys=True,
     ),

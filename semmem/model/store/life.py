@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
-from semmem.model.life import Version
+from semmem.model.life import Link, Newer, Version
 
 __all__ = ["LifeStore"]
 
@@ -15,4 +16,31 @@ class LifeStore(Protocol):
 
     def history(self, namespace: str, id: str) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
+        ...
+
+    def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+        """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored, in that order.
+
+        What is linked already stays as it is. ``since`` is now where it is None. Raises NotFound for a memory that is
+        not there, InvalidInput for what would supersede itself over others, or in a chain of more than DEEPEST links;
+        with ``skip`` such are left out.
+        """
+        ...
+
+    def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
+        """Take one link away; return whether there was one."""
+        ...
+
+    def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
+        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        ...
+
+    def newer(
+        self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
+    ) -> Sequence[Newer]:
+        """Return what supersedes memories, by namespace and id, and what supersedes that, to the newest.
+
+        What is not valid yet supersedes nothing, and what expired is not there; ``at`` is another time than now, when
+        what was created later was not there either. The ords of the heads are placed as in ``namespaces``.
+        """
         ...

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from semmem.model.life import Version, versions_of
 from semmem.stores.postgres.encoding import memory_of
+from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.sql_files import statements
-
-if TYPE_CHECKING:
-    from semmem.stores.postgres.connection import Pooled
 
 __all__ = ["PostgresLife", "keep"]
 
 _SQL = statements("postgres")
 
 
-class PostgresLife:
+class PostgresLife(PostgresLinks):
     """The life of the memories of one PostgreSQL store; it asks with the store's connections."""
-
-    def __init__(self, pool: Pooled) -> None:
-        self._pool = pool
 
     def history(self, namespace: str, id: str) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""

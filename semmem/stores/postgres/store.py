@@ -264,16 +264,17 @@ class PostgresStore(Pooled):
             within = [self._planned("memory_scope", {"namespace": n, **parameters})[0] for n in namespaces]
             packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, *_ in within]
             allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
-            sized = [(size, settings, language) for size, _, settings, language in within]
+            sized = [(size, *more) for size, _, *more in within]
         else:
             sized = [found["memory_size"][n][0] for n in namespaces]
         if exclude:
             gone = (placed(o, at) for at, n in enumerate(namespaces) for (o,) in found["memory_excluded"][n])
             excluded = np.array(list(gone), dtype=np.int64)
-        settings = settings_together([settings for _, settings, _ in sized if settings is not None])
-        languages = {n: language for n, (*_, language) in zip(namespaces, sized, strict=True) if language is not None}
+        settings = settings_together([settings for _, settings, *_ in sized if settings is not None])
+        languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
         size = sum(int(size) for size, *_ in sized)
-        scope = Scope(namespaces, size, allowed, excluded, settings=settings, languages=languages)
+        linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
+        scope = Scope(namespaces, size, allowed, excluded, settings=settings, languages=languages).with_links(linked)
         if names is None:
             return scope
         corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}

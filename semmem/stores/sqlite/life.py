@@ -7,19 +7,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from semmem.model.life import Version, versions_of
+from semmem.stores.sqlite.links import SqliteLinks
 from semmem.stores.sqlite.write import at_microsecond, memory_of
 
 if TYPE_CHECKING:
-    from semmem.stores.sqlite.connection import Filed
+    pass
 
 __all__ = ["SqliteLife"]
 
 
-class SqliteLife:
+class SqliteLife(SqliteLinks):
     """The life of the memories of one file; it asks with the store's connections."""
-
-    def __init__(self, file: Filed) -> None:
-        self._file = file
 
     def history(self, namespace: str, id: str) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""

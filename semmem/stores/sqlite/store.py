@@ -245,10 +245,11 @@ class SqliteStore(Filed):
             allowed = found("memory_scope", filter_parameters(filters))
         held, languages = self._rows("memory_size", where)[0]
         size = int(held) if allowed is None else len(allowed)
-        settings: str | None = self._rows("settings_together", where)[0][0]
+        settings, linked = self._rows("settings_together", where)[0]
         kinds = None if names is None else self.conversation_facts(namespaces, names)
         spoken = json.loads(languages) if languages is not None else {}
-        return Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken)
+        scope = Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken)
+        return scope.with_links(dict(json.loads(linked)))
 
     def postings(
         self,

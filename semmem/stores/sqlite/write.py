@@ -25,6 +25,7 @@ from semmem.text.tokens import author_key, check_language
 __all__ = [
     "at_microsecond",
     "begin_drop",
+    "count_change",
     "drop",
     "filter_parameters",
     "forget",
@@ -148,7 +149,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         )
         length = sum(found.length for _, found in held) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
-        _count(connection, namespace, len(held) - went[namespace], length, fates)
+        count_change(connection, namespace, len(held) - went[namespace], length, fates)
         limits = numbers[namespace][2]
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
@@ -219,7 +220,7 @@ def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filte
     if dry_run or not rows:
         return len(fates)
     indexed, length = _remove(connection, [row[2:] for row in rows])
-    _count(connection, namespace, -indexed, -length, fates)
+    count_change(connection, namespace, -indexed, -length, fates)
     return len(fates)
 
 
@@ -230,7 +231,7 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
     last = connection.execute(_SQL["namespace_last"], where).fetchone()
     if memories:
-        _count(connection, namespace, 0, 0, {"": "dropped"})
+        count_change(connection, namespace, 0, 0, {"": "dropped"})
     return memories, last[0] if last else 0
 
 
@@ -241,7 +242,7 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     gone = connection.execute(_SQL["drop_memory"], where).fetchall()
     if gone:
         lengths = [length for indexed, length in gone if indexed]
-        _count(connection, namespace, -len(lengths), -sum(lengths), {})
+        count_change(connection, namespace, -len(lengths), -sum(lengths), {})
         return True
     for statement in ("drop_rest", "drop_history", "drop_link", "drop_likeness", "drop_judgement", "drop_recall_log"):
         connection.execute(_SQL[statement], {"namespace": namespace})
@@ -310,7 +311,7 @@ def _tokens(number: int, found: Extraction) -> str:
     return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in counted if n > 0)
 
 
-def _count(
+def count_change(
     connection: sqlite3.Connection, namespace: str, memories: int, length: int, fates: Mapping[str, str]
 ) -> None:
     """Give a change of a namespace its number, and write it down: what became of each id."""

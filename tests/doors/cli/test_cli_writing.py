@@ -264,3 +264,29 @@ def test_history_shows_each_version_with_its_author_and_its_diff(call: Call) -> 
     assert "diff" in versions[1]
     code, _, err = call("history", "nobody")
     assert (code, "no memory 'nobody'" in err) == (4, True)
+
+
+def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(call: Call) -> None:
+    for id, text in (("monday", "The port is 5432."), ("friday", "We moved to another port: 6543.")):
+        assert call("remember", text, "--id", id)[0] == 0
+    code, out, _ = call("link", "friday", "supersedes", "monday", "--made-by", "clerk")
+    assert code == 0
+    assert out.startswith("friday supersedes monday  (since 20")
+    assert out.strip().endswith(", by clerk)")
+    (link,) = json.loads(call("links", "monday", "--json")[1])["links"]
+    assert (link["from_id"], link["type"], link["to_id"], link["made_by"]) == (
+        "friday", "supersedes", "monday", "clerk",
+    )  # fmt: skip
+    assert "superseded by friday" in call("recall", "port")[1]
+    for arguments, expected, said in (
+        (("link", "monday", "supersedes", "friday"), 2, "which supersedes it itself"),
+        (("link", "monday", "like", "friday"), 2, "There is no type of link 'like'; there are supersedes,"),
+        (("link", "monday", "see-also", "nobody"), 4, "There is no memory 'nobody'"),
+        (("links", "nobody"), 4, "There is no memory 'nobody'"),
+    ):
+        code, _, err = call(*arguments)
+        assert code == expected
+        assert said in " ".join(err.split())
+    assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "friday supersedes monday no longer."
+    assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "There was no link friday supersedes monday."
+    assert call("links", "friday")[1].strip() == "friday is linked to no memory."

@@ -65,6 +65,8 @@ def ask(http: httpx.Client, route: Route, namespace: str = "team") -> httpx.Resp
         "id": "none",
         "messages": [],
         "session": "s",
+        "type": "see-also",
+        "to": "other",
         "weights": {"lexical": 1},
     }
     if route.form == "lines":
@@ -88,6 +90,7 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
     if route.right == "write":
         with client(guarded, tokens["reads"]) as http:
             given = {"namespace": "team", "text": "x", "a": "a", "b": "b", "name": "a", "messages": [], "session": "s"}
+            given |= {"type": "see-also", "to": "other"}
             names = {n: v for n, v in given.items() if n in route.calls.__annotations__}
             names = {"weights": {}} if route.name == "configure" else names
             names.pop("namespace", None) if route.name == "update" else None
@@ -96,7 +99,12 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
             refused = (
                 http.request(route.method, path, json=names)
                 if route.form == "json"
-                else http.request(route.method, path, headers=lines if route.form == "lines" else {})
+                else http.request(
+                    route.method,
+                    path,
+                    headers=lines if route.form == "lines" else {},
+                    params={"type": "see-also", "to": "other"} if route.name == "unlink" else {},
+                )
             )
             assert problem(refused) == (403, "AccessDenied")
             assert "may only read" in refused.json()["detail"]

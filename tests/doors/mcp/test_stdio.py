@@ -85,13 +85,13 @@ import anyio
 from mcp import Client
 import semmem.doors.cli.app, semmem.doors.mcp.stdio
 from semmem.doors.mcp.opening import Opening
-from semmem.doors.mcp.server import Handlers, server_of
+from semmem.doors.mcp.server import TOOLS, Handlers, server_of
 
 async def main():
     server = server_of(Handlers(Opening(lambda: 1 / 0), prepare=False))
     for mode in ("legacy", "auto"):
         async with Client(server, mode=mode) as client:
-            assert len((await client.list_tools()).tools) == 9
+            assert len((await client.list_tools()).tools) == len(TOOLS)
             await client.list_resources()
             await client.list_resource_templates()
 

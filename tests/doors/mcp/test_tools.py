@@ -61,6 +61,7 @@ async def test_every_tool_says_what_it_takes_gives_and_does(url: str, mode: str)
         "memory_history": reads,
         "memory_list": reads,
         "memory_update": (False, True, True),
+        "memory_link": (False, True, True),
         "memory_forget": (False, True, True),
         "memory_explain": reads,
         "search": reads,
@@ -99,6 +100,20 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         why = await ask(client, "memory_explain", id=stored["id"], query="what is the Kestrel?")
         assert why["explanation"]["returned"] is True
         assert why["in_words"].startswith(stored["id"])
+        newer = (await ask(client, "memory_remember", text="Our logger is the Heron now."))["memory"]
+        linked = {"id": newer["id"], "type": "supersedes", "to": stored["id"]}
+        made = await ask(client, "memory_link", **linked)
+        assert (made["linked"], made["unlinked"]) == (True, False)
+        (link,) = made["links"]
+        assert (link["from_id"], link["type"], link["to_id"]) == tuple(linked.values())
+        assert link["made_by"] == "tester"
+        hits = (await ask(client, "memory_recall", query="what is the Kestrel?"))["hits"]
+        assert [(hit["id"], hit.get("superseded_by")) for hit in hits] == [
+            (newer["id"], None), (stored["id"], newer["id"]),
+        ]  # fmt: skip
+        taken = await ask(client, "memory_link", **linked, remove=True)
+        assert (taken["linked"], taken["unlinked"], taken["links"]) == (False, True, [])
+        await ask(client, "memory_forget", id=newer["id"])
         assert (await ask(client, "memory_forget", id=stored["id"], dry_run=True))["forgotten"] == 1
         assert (await ask(client, "memory_forget", id=stored["id"]))["forgotten"] == 1
         assert (await ask(client, "memory_recall", query="what is the Kestrel?"))["hits"] == []
@@ -132,6 +147,8 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_get", {"id": 3}, "InvalidInput", -32602, "id must be a string"),
         ("memory_update", {"id": "nowhere", "text": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
         ("memory_update", {"id": "known", "text": "x", "expected_version": 9}, "Conflict", -32009, "version"),
+        ("memory_link", {"id": "known", "type": "like", "to": "x"}, "InvalidInput", -32602, "There is no type of link"),
+        ("memory_link", {"id": "known", "type": "see-also", "to": "x"}, "NotFound", -32002, "There is no memory 'x'"),
         ("memory_forget", {}, "InvalidInput", -32602, "Say what to forget"),
         ("memory_forget", {"id": "nowhere"}, "NotFound", -32002, "There is no memory 'nowhere'"),
         ("memory_explain", {"id": "nowhere", "query": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
@@ -160,7 +177,7 @@ async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(url: str, mo
 
 async def test_a_store_that_cannot_be_opened_is_told_by_the_call_that_needs_it(tmp_path: Path) -> None:
     async with in_memory(f"sqlite:{tmp_path}/no/such/folder/notes.db") as client:
-        assert len((await client.list_tools()).tools) == 10
+        assert len((await client.list_tools()).tools) == 11
         error = await refusal(client, "memory_recall", query="where is the key?")
         assert "folder" in error["message"]
         assert error["class"] in ("InvalidInput", "StoreUnavailable")

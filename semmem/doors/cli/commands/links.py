@@ -1,0 +1,70 @@
+"""The commands about links between memories: link, unlink and links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.doors.cli.context import Door, command, not_empty
+
+if TYPE_CHECKING:
+    from semmem.model.life import Link
+
+__all__ = ["register"]
+
+From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; of two facts, the newer one.")]
+Type = Annotated[
+    str, typer.Argument(help="What it is to the other: supersedes, resolved-by, part-of, see-also or contradicts.")
+]
+To = Annotated[str, typer.Argument(metavar="TO", help="The id of the other memory.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands about links to the program."""
+    command(app, "link", "url", "namespace")(link)
+    command(app, "unlink", "url", "namespace")(unlink)
+    command(app, "links", "url", "namespace")(links)
+
+
+def link(
+    door: Door,
+    id: From,
+    type: Type,
+    to: To,
+    made_by: Annotated[str | None, typer.Option(callback=not_empty, help="Who links them.")] = None,
+) -> None:
+    """Link two memories, such as: semmem link NEW supersedes OLD.
+
+    What is superseded stays findable, behind what supersedes it. Linked already, they stay as they are.
+    """
+    with door.connect() as mem:
+        made = mem.link(id, type, to, namespace=door.namespace, made_by=made_by)
+    door.give(made, lambda: _show(door, [made], id))
+
+
+def unlink(door: Door, id: From, type: Type, to: To) -> None:
+    """Take a link between two memories away."""
+    with door.connect() as mem:
+        gone = mem.unlink(id, type, to, namespace=door.namespace)
+    line = f"{id} {type} {to} no longer." if gone else f"There was no link {id} {type} {to}."
+    door.give({"unlinked": gone}, lambda: door.out.print(line, markup=False))
+
+
+def links(door: Door, id: From) -> None:
+    """List the links from and to a memory."""
+    with door.connect() as mem:
+        found = mem.links(id, namespace=door.namespace)
+    door.give({"links": found}, lambda: _show(door, found, id))
+
+
+def _show(door: Door, found: Sequence[Link], id: str) -> None:
+    from semmem.doors.cli.terminal import Shown
+
+    if not found:
+        door.out.print(f"{id} is linked to no memory.", markup=False)
+    for one in found:
+        since = f"{one.since:%Y-%m-%d}" if one.since else ""
+        by = f", by {one.made_by}" if one.made_by else ""
+        door.out.print(Shown(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))

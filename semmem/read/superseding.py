@@ -1,0 +1,208 @@
+"""What is superseded stands behind what supersedes it: a step between fusion and the hits.
+
+The memories of a chain share out the places that they have earned: the newest of them takes the best one, with its
+score, and what it supersedes falls back to the place that is left over, its score and its components lowered together.
+All other memories stay where they are. Where no leg has found the newest one, it is put directly above what it
+supersedes. So an answer that only an outdated memory has words for is not lost, and is not outdated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from semmem.fusion import SUPERSEDING, Fused
+from semmem.model.life import DEEPEST
+from semmem.model.store import Store
+from semmem.rank_cap.places import Effect
+from semmem.read.candidates import Candidates, Cut, Kept, Key, Name
+
+__all__ = ["above", "newest", "of_superseding", "supersede", "with_newer"]
+
+
+def with_newer(found: Candidates, store: Store, more: Collection[Name] = ()) -> Candidates:
+    """Return ``found`` with what supersedes its candidates, and ``more``: one question, where there are such links."""
+    spaces = [n for n in found.scope.namespaces if n in found.scope.superseding]
+    if not spaces or store.life is None or not found.recipe.superseding:
+        return found
+    names: dict[str, set[str]] = {n: set() for n in spaces}
+    for id, namespace in {*map(_name, (fused.key for fused in found.ranked)), *more}:
+        if namespace in names:
+            names[namespace].add(id)
+    import numpy as np
+
+    rows = store.life.newer(found.scope.namespaces, names)
+    rows = sorted(rows, key=lambda row: (-row.head.created_at, row.head.id))
+    admitted = found.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
+    newer: dict[Name, dict[Name, None]] = {}
+    fetched: dict[Name, Key] = {}
+    heads = dict(found.heads)
+    for row, inside in zip(rows, admitted, strict=True):
+        head = row.head
+        name, key = (head.id, head.namespace), (head.id, head.part, head.namespace)
+        newer.setdefault((row.old, head.namespace), {})[name] = None
+        if inside and not row.hidden:
+            fetched[name] = key
+            heads.setdefault(key, head)
+    return replace(found, newer={old: tuple(by) for old, by in newer.items()}, fetched=fetched, heads=heads)
+
+
+def _name(key: Key) -> Name:
+    return key[0], key[2]
+
+
+def above(name: Name, newer: Mapping[Name, Sequence[Name]]) -> tuple[Name, ...]:
+    """Return all that supersedes ``name``, directly or over others, the nearest first."""
+    seen: dict[Name, None] = {}
+    edge = [name]
+    for _ in range(DEEPEST):
+        edge = [n for old in edge for n in newer.get(old, ()) if n not in seen and n != name]
+        seen.update(dict.fromkeys(edge))
+    return tuple(seen)
+
+
+def newest(found: Candidates, name: Name) -> Name | None:
+    """Return what stands at the end of the chain above ``name``, None where nothing supersedes it.
+
+    Of several that supersede one memory, the one that is shown counts first, then the one that was created last.
+    """
+    chain = above(name, found.newer)
+    ends = [one for one in chain if not above(one, found.newer)]
+    shown = _met(found) | found.fetched.keys()
+    return next((one for one in ends if one in shown), ends[0] if ends else None)
+
+
+def _met(found: Candidates) -> set[Name]:
+    """Return the memories that a leg with a vote has found."""
+    return {_name(fused.key) for fused in found.ranked}
+
+
+def _to_fetch(found: Candidates) -> dict[Name, Key]:
+    """Return for each candidate that nothing newest was found of, the row to put above it."""
+    met = _met(found)
+    out = {}
+    for name in met & found.newer.keys():
+        there = [one for one in above(name, found.newer) if one in met or one in found.fetched]
+        ends = [one for one in there if not set(above(one, found.newer)) & set(there)]
+        if ends and not met.intersection(ends):
+            out[name] = found.fetched[ends[0]]
+    return out
+
+
+# ---------------------------------------------------------------------- what it does to the list
+
+
+def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    """Put what is newer before what it supersedes; see the head of this module."""
+    if not found.newer:
+        return kept
+    listed = _with_fetched([_shown_by(one, found) for one in kept], found)
+    place: dict[Name, int] = {}
+    for at, (_, folded) in enumerate(listed):
+        place |= {_name(key): at for key in folded}
+    place |= {_name(fused.key): at for at, (fused, _) in enumerate(listed)}
+    before = [
+        sorted({place[one] for one in above(_name(fused.key), found.newer) if one in place} - {at})
+        for at, (fused, _) in enumerate(listed)
+    ]
+    order = _arranged(before)
+    if how.sort_by == "relevance":
+        return [_with_score(listed[of], listed[at][0].score) for at, of in enumerate(order)]
+    out: list[Kept] = []
+    score: dict[int, float] = {}
+    for of in order:  # a field decides the places, so scores do not move with them
+        score[of] = min([listed[of][0].score, *(score[one] for one in before[of] if one in score)])
+        out.append(_with_score(listed[of], score[of]))
+    return out
+
+
+def _shown_by(one: Kept, found: Candidates) -> Kept:
+    """Return a hit of several copies of one text shown by the newest of them, where one supersedes the others."""
+    fused, folded = one
+    newer = above(_name(fused.key), found.newer)
+    of = next((key for key in folded for name in newer[::-1] if _name(key) == name), None)
+    if of is None:
+        return one
+    own = next((ranked for ranked in found.ranked if ranked.key == of), None)
+    if own is None:
+        return one
+    shown = _with_score((own, ()), fused.score)[0]
+    return shown, (fused.key, *(key for key in folded if key != of))
+
+
+def _with_fetched(kept: Sequence[Kept], found: Candidates) -> list[Kept]:
+    """Put what no leg has found directly above the first that it supersedes, with its score."""
+    wanted = _to_fetch(found)
+    done: set[Key] = set()
+    out: list[Kept] = []
+    for fused, folded in kept:
+        key = wanted.get(_name(fused.key))
+        if key is not None and key not in done:
+            done.add(key)
+            out.append((Fused(key, fused.score, {SUPERSEDING: fused.score}, {}), ()))
+        out.append((fused, folded))
+    return out
+
+
+def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
+    """Return who takes each place: of each chain what is newer first, and everybody else where he stood.
+
+    ``before`` has, of each place, the places of those that must come before it.
+    """
+    chains = {at: at for at in range(len(before))}
+
+    def chain(at: int) -> int:
+        while chains[at] != at:
+            chains[at] = at = chains[chains[at]]
+        return at
+
+    for at, ahead in enumerate(before):
+        for one in ahead:
+            chains[chain(one)] = chain(at)
+    members: dict[int, list[int]] = {}
+    for at in range(len(before)):
+        members.setdefault(chain(at), []).append(at)
+    out = list(range(len(before)))
+    for places in members.values():
+        done: dict[int, None] = {}
+
+        def take(at: int, done: dict[int, None] = done, under: frozenset[int] = frozenset()) -> None:
+            for one in before[at]:
+                if one not in done and one not in under:
+                    take(one, done, under | {at})
+            done.setdefault(at)
+
+        for at in places:
+            take(at)
+        for at, of in zip(places, done, strict=True):
+            out[at] = of
+    return out
+
+
+def _with_score(one: Kept, score: float) -> Kept:
+    """Return a candidate with another score: components fall together, and a rise is a component of its own."""
+    fused, folded = one
+    if score == fused.score:
+        return one
+    if score > fused.score:
+        rise = fused.components.get(SUPERSEDING, 0.0) + score - fused.score
+        return replace(fused, score=score, components={**fused.components, SUPERSEDING: rise}), folded
+    factor = score / fused.score
+    return replace(fused, score=score, components={n: c * factor for n, c in fused.components.items()}), folded
+
+
+# ---------------------------------------------------------------------- what it can do to a place
+
+
+def of_superseding(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """A newer memory may come from anywhere into the place of an older one, and what is fetched takes a place."""
+    met = _met(found)
+    older = {name for name in met & found.newer.keys() if met.intersection(above(name, found.newer))}
+    fetched = len(set(_to_fetch(found).values()))
+    if not older and not fetched:
+        return Effect(k, k)
+    kept = k if places <= k else max(0, k - fetched)
+    if not older:
+        return Effect(k, kept)
+    note = "What supersedes another memory takes its place, so whatever a leg finds may come first."
+    return Effect(None, kept, note=note)

@@ -1,0 +1,100 @@
+"""Links between memories in PostgreSQL. They go by ids: an update gives a memory another ord.
+
+``link`` takes an open connection inside a transaction. The row of the namespace is locked first, as by every writer of
+it: of two that would close a circle, the second one sees the link of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.model.exchange import Head, placed
+from semmem.model.life import DEEPEST, Link, Newer
+from semmem.stores.link_rules import allowed
+from semmem.stores.postgres.postings import count_change
+from semmem.stores.sql_files import statements
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.connection import Pooled
+
+__all__ = ["PostgresLinks", "link"]
+
+_SQL = statements("postgres")
+_NOTHING = {"memories": 0, "length": 0}
+
+
+def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+    """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored.
+
+    With ``skip`` what may not be linked is left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    """
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
+    ids = sorted({*from_ids, *to_ids})
+    there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
+    over = [row for row in rows if row.type == "supersedes"]
+    ends = {"from_ids": [row.from_id for row in over], "to_ids": [row.to_id for row in over]}
+    order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
+    taken = allowed(namespace, rows, there, order, skip=skip)
+    if not taken:
+        return ()
+    columns = {
+        "from_ids": [row.from_id for row in taken],
+        "types": [row.type for row in taken],
+        "to_ids": [row.to_id for row in taken],
+        "since": [row.since for row in taken],
+        "made_by": [row.made_by for row in taken],
+    }
+    new = connection.execute(_SQL["link_add"], {"namespace": namespace, **columns}).fetchall()
+    if new:
+        count_change(connection, namespace, _NOTHING, {id: "linked" for ends in new for id in ends})
+    wanted = {row.key for row in taken}
+    held = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted({k[0] for k in wanted})})
+    stored = {one.key: one for one in (Link(namespace, *row) for row in held)}
+    return [stored[row.key] for row in taken if row.key in stored]
+
+
+class PostgresLinks:
+    """The links of the memories of one PostgreSQL store."""
+
+    def __init__(self, pool: Pooled) -> None:
+        self._pool = pool
+
+    def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+        """Link memories of one namespace in one transaction; see the function ``link``."""
+        return self._pool.transaction(lambda c: link(c, namespace, rows, skip=skip)) if rows else ()
+
+    def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
+        """Take one link away; return whether there was one."""
+        lost: list[bool] = []
+
+        def work(connection: Any) -> bool:
+            connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+            which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
+            gone = connection.execute(_SQL["link_remove"], which).fetchall()
+            if gone:
+                count_change(connection, namespace, _NOTHING, {id: "unlinked" for ends in gone for id in ends})
+                lost.append(True)
+            return bool(gone or lost)
+
+        return self._pool.transaction(work)
+
+    def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
+        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        rows = self._pool.rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
+        return [Link(namespace, *row) for row in rows]
+
+    def newer(
+        self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
+    ) -> Sequence[Newer]:
+        """Return what supersedes memories, and what supersedes that, to the newest; see ``LifeStore.newer``."""
+        some = [n for n in namespaces if names.get(n)]
+        asked = ({"namespace": n, "ids": sorted(names[n]), "deepest": DEEPEST, "at": at} for n in some)
+        found = self._pool.together(*(("link_newer", one) for one in asked))
+        return [
+            Newer(old, Head(placed(ord, namespaces.index(name)), *rest), bool(hidden))
+            for name, rows in zip(some, found, strict=True)
+            for old, hidden, ord, *rest in rows
+        ]

@@ -1,0 +1,84 @@
+-- link_there --
+-- Which of the memories to be linked there are. Asked under the lock of the namespace's row: who forgets one takes its
+-- links away behind that lock.
+SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+
+-- link_order --
+-- All that supersedes the newer ones, and all that the older ones supersede: what a new link could close to a circle.
+WITH RECURSIVE newer(id) AS (
+    SELECT f.id COLLATE "C" FROM unnest(%(from_ids)s::text[]) AS f(id)
+    UNION
+    SELECT l.from_id FROM newer n
+    JOIN link l ON l.namespace = %(namespace)s AND l.to_id = n.id AND l.type = 'supersedes'
+), older(id) AS (
+    SELECT t.id COLLATE "C" FROM unnest(%(to_ids)s::text[]) AS t(id)
+    UNION
+    SELECT l.to_id FROM older o
+    JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes'
+)
+SELECT l.from_id, l.to_id FROM newer n
+JOIN link l ON l.namespace = %(namespace)s AND l.to_id = n.id AND l.type = 'supersedes'
+UNION
+SELECT l.from_id, l.to_id FROM older o
+JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
+
+-- link_add --
+-- What is linked already stays as it is. Returns what is new.
+INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
+SELECT %(namespace)s, r.from_id, r.type, r.to_id, coalesce(r.since, now()), r.made_by
+FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since)s::timestamptz[], %(made_by)s::text[])
+     AS r(from_id, type, to_id, since, made_by)
+ON CONFLICT (namespace, from_id, type, to_id) DO NOTHING
+RETURNING from_id, to_id;
+
+-- link_remove --
+-- One of them.
+DELETE FROM link WHERE namespace = %(namespace)s AND from_id = %(from_id)s AND type = %(type)s AND to_id = %(to_id)s
+RETURNING from_id, to_id;
+
+-- link_forget --
+-- Those of memories that are gone for good.
+DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s));
+
+-- link_list --
+-- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
+SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
+FROM (SELECT * FROM link WHERE namespace = %(namespace)s AND from_id = ANY(%(ids)s)
+      UNION
+      SELECT * FROM link WHERE namespace = %(namespace)s AND to_id = ANY(%(ids)s)) AS l
+WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0)
+ORDER BY l.from_id, l.type, l.to_id;
+
+-- link_newer --
+-- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
+-- supersedes nothing, and one that is gone or expired is not there.
+WITH RECURSIVE chain(old, id, depth) AS (
+    SELECT k.id COLLATE "C", k.id COLLATE "C", 0 FROM unnest(%(ids)s::text[]) AS k(id)
+    UNION
+    SELECT l.to_id, l.from_id, c.depth + 1 FROM chain c
+    JOIN link l ON l.namespace = %(namespace)s AND l.to_id = c.id AND l.type = 'supersedes'
+    JOIN memory m ON m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0
+    WHERE c.depth < %(deepest)s
+      AND (m.expires_at IS NULL OR m.expires_at > coalesce(%(at)s::timestamptz, now()))
+      AND (m.valid_from IS NULL OR m.valid_from <= coalesce(%(at)s::timestamptz, now()))
+      AND (%(at)s::timestamptz IS NULL OR m.created_at <= %(at)s)
+)
+SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content,
+       extract(epoch FROM m.created_at)::float8, extract(epoch FROM m.updated_at)::float8
+FROM chain c JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.parts = 0 AND m.part <= 1
+WHERE c.depth > 0;
+
+-- link_neighbours --
+-- Edges of the walk: the memories that a few are linked with, either way. Of each a bounded number.
+SELECT m.ord, o.ord, q.type FROM memory m
+CROSS JOIN LATERAL (
+    (SELECT l.to_id AS id, l.type FROM link l WHERE l.namespace = %(namespace)s AND l.from_id = m.id
+     ORDER BY l.type, l.to_id LIMIT %(limit)s)
+    UNION
+    (SELECT l.from_id, l.type FROM link l WHERE l.namespace = %(namespace)s AND l.to_id = m.id
+     ORDER BY l.type, l.from_id LIMIT %(limit)s)) AS q
+JOIN memory o ON o.namespace = %(namespace)s AND o.id = q.id AND o.parts = 0 AND o.part <= 1 AND NOT o.sensitive
+    AND (o.expires_at IS NULL OR o.expires_at > now())
+WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s)
+ORDER BY m.ord, o.ord, q.type;

@@ -1,0 +1,63 @@
+-- link_there --
+-- Which of the memories to be linked there are.
+SELECT id FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
+
+-- link_order --
+-- All that supersedes the newer ones, and all that the older ones supersede: what a new link could close to a circle.
+WITH RECURSIVE newer(id) AS (
+    SELECT value FROM json_each(:from_ids)
+    UNION
+    SELECT l.from_id FROM newer AS n JOIN link AS l ON l.namespace = :namespace AND l.to_id = n.id AND l.type = 'supersedes'
+), older(id) AS (
+    SELECT value FROM json_each(:to_ids)
+    UNION
+    SELECT l.to_id FROM older AS o JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes'
+)
+SELECT l.from_id, l.to_id FROM newer AS n
+JOIN link AS l ON l.namespace = :namespace AND l.to_id = n.id AND l.type = 'supersedes'
+UNION
+SELECT l.from_id, l.to_id FROM older AS o
+JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes';
+
+-- link_add --
+-- What is linked already stays as it is, and changes no row.
+INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
+VALUES (:namespace, :from_id, :type, :to_id, :since, :made_by)
+ON CONFLICT (namespace, from_id, type, to_id) DO NOTHING;
+
+-- link_remove --
+-- One of them.
+DELETE FROM link WHERE namespace = :namespace AND from_id = :from_id AND type = :type AND to_id = :to_id;
+
+-- link_forget --
+-- Those of memories that are gone for good.
+DELETE FROM link WHERE namespace = :namespace
+  AND (from_id IN (SELECT value FROM json_each(:ids)) OR to_id IN (SELECT value FROM json_each(:ids)));
+
+-- link_list --
+-- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
+SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
+FROM (SELECT * FROM link WHERE namespace = :namespace AND from_id IN (SELECT value FROM json_each(:ids))
+      UNION
+      SELECT * FROM link WHERE namespace = :namespace AND to_id IN (SELECT value FROM json_each(:ids))) AS l
+WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND m.part = 0)
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
+ORDER BY l.from_id, l.type, l.to_id;
+
+-- link_newer --
+-- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
+-- supersedes nothing, and one that is gone or expired is not there.
+WITH RECURSIVE chain(old, id, depth) AS (
+    SELECT value, value, 0 FROM json_each(:ids)
+    UNION
+    SELECT l.to_id, l.from_id, c.depth + 1 FROM chain AS c
+    JOIN link AS l ON l.namespace = :namespace AND l.to_id = c.id AND l.type = 'supersedes'
+    JOIN memory AS m ON m.namespace = :namespace AND m.id = l.from_id AND m.part = 0
+    WHERE c.depth < :deepest
+      AND (m.expires_at IS NULL OR m.expires_at > :now)
+      AND (m.valid_from IS NULL OR m.valid_from <= :now)
+      AND (:at IS NULL OR m.created_at <= :at)
+)
+SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content, m.created_at, m.updated_at
+FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND m.parts = 0 AND m.part <= 1
+WHERE c.depth > 0;

@@ -1,0 +1,102 @@
+"""Links between memories in SQLite; ``link`` takes a connection that holds the write lock."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.model.exchange import Head, placed
+from semmem.model.life import DEEPEST, Link, Newer
+from semmem.stores.link_rules import allowed
+from semmem.stores.sql_files import statements
+from semmem.stores.sqlite.write import at_microsecond, count_change, microsecond
+
+if TYPE_CHECKING:
+    from semmem.stores.sqlite.connection import Filed
+
+__all__ = ["SqliteLinks", "link"]
+
+_SQL = statements("sqlite")
+
+
+def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+    """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored.
+
+    With ``skip`` what may not be linked is left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    """
+    ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
+    there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
+    over = [row for row in rows if row.type == "supersedes"]
+    ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
+    order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
+    taken = allowed(namespace, rows, there, order, skip=skip)
+    now = microsecond(datetime.now(UTC))
+    fates: dict[str, str] = {}
+    for row in taken:
+        since = now if row.since is None else microsecond(row.since)
+        values: dict[str, Any] = {"namespace": namespace, "from_id": row.from_id, "type": row.type, "to_id": row.to_id}
+        values |= {"since": since, "made_by": row.made_by}
+        if connection.execute(_SQL["link_add"], values).rowcount == 1:
+            fates |= {row.from_id: "linked", row.to_id: "linked"}
+    if fates:
+        count_change(connection, namespace, 0, 0, fates)
+    asked = {"namespace": namespace, "ids": _json({row.from_id for row in taken})}
+    stored = {one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], asked))}
+    return [stored[row.key] for row in taken if row.key in stored]
+
+
+class SqliteLinks:
+    """The links of the memories of one file."""
+
+    def __init__(self, file: Filed) -> None:
+        self._file = file
+
+    def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+        """Link memories of one namespace in one transaction; see the function ``link``."""
+        return self._file._writing(lambda c: link(c, namespace, rows, skip=skip)) if rows else ()
+
+    def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
+        """Take one link away; return whether there was one."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
+            gone = connection.execute(_SQL["link_remove"], which).rowcount == 1
+            if gone:
+                count_change(connection, namespace, 0, 0, {from_id: "unlinked", to_id: "unlinked"})
+            return gone
+
+        return self._file._writing(work)
+
+    def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
+        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        return [
+            _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
+        ]
+
+    def newer(
+        self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
+    ) -> Sequence[Newer]:
+        """Return what supersedes memories, and what supersedes that, to the newest; see ``LifeStore.newer``."""
+        then = None if at is None else microsecond(at)
+        now = microsecond(datetime.now(UTC)) if then is None else then
+        found = []
+        for place, name in enumerate(namespaces):
+            if not names.get(name):
+                continue
+            asked = {"namespace": name, "ids": sorted(names[name]), "deepest": DEEPEST, "at": then, "now": now}
+            for old, hidden, ord, *rest in self._file._rows("link_newer", asked):
+                head = Head(placed(ord, place), *rest[:-2], *(time / 1e6 for time in rest[-2:]))
+                found.append(Newer(old, head, bool(hidden)))
+        return found
+
+
+def _json(ids: Collection[str]) -> str:
+    return json.dumps(sorted(ids))
+
+
+def _link(namespace: str, row: Any) -> Link:
+    from_id, type, to_id, since, made_by = row
+    return Link(namespace, from_id, type, to_id, at_microsecond(since), made_by)

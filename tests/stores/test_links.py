@@ -1,0 +1,200 @@
+"""Links between memories: what may be linked, what is refused, and what becomes of links, in both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semmem
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.life import DEEPEST, Link
+from semmem.model.types import LINK_TYPES
+from semmem.stores.link_rules import allowed
+
+MEMORIES = [f"m{at:02}" for at in range(13)]
+
+
+@pytest.fixture(scope="module", params=["postgres", "sqlite"])
+def mem(
+    request: pytest.FixtureRequest, module_store: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[semmem.Semmem]:
+    """A store of either kind; each test takes a namespace of its own."""
+    file: Path = tmp_path_factory.mktemp("links") / "notes.db"
+    url = module_store() if request.param == "postgres" else f"sqlite:{file}"
+    with semmem.connect(url, embedder="none", pool_size=4) as mem:
+        yield mem
+
+
+@pytest.fixture
+def space(mem: semmem.Semmem, request: pytest.FixtureRequest) -> str:
+    """The name of a namespace with thirteen memories."""
+    name = str(request.node.name)[:100]
+    mem.remember_many([{"id": id, "text": f"Note {id}."} for id in MEMORIES], namespace=name)
+    return name
+
+
+def test_a_link_is_stored_once_and_seen_from_both_ends(mem: semmem.Semmem, space: str) -> None:
+    before = datetime.now(UTC)
+    made = mem.link("m01", "supersedes", "m00", namespace=space, made_by="ana")
+    assert (made.namespace, *made.key, made.made_by) == (space, "m01", "supersedes", "m00", "ana")
+    assert made.since is not None
+    assert abs((made.since - before).total_seconds()) < 600
+    assert mem.link("m01", "supersedes", "m00", namespace=space, made_by="bram") == made
+    other = mem.link("m02", "see-also", "m01", namespace=space)
+    assert mem.links("m00", namespace=space) == [made]
+    assert mem.links("m01", namespace=space) == [made, other]
+    assert mem.links("m03", namespace=space) == []
+
+
+def test_a_link_that_was_taken_away_is_gone_and_taking_it_away_again_changes_nothing(
+    mem: semmem.Semmem, space: str
+) -> None:
+    mem.link("m01", "part-of", "m00", namespace=space)
+    assert mem.unlink("m01", "see-also", "m00", namespace=space) is False
+    assert mem.unlink("m01", "part-of", "m00", namespace=space) is True
+    assert mem.unlink("m01", "part-of", "m00", namespace=space) is False
+    assert mem.links("m01", namespace=space) == []
+
+
+def test_what_cannot_be_linked_is_said_in_one_sentence(mem: semmem.Semmem, space: str) -> None:
+    mem.remember("Another wall.", id="there", namespace=f"{space} two")
+    for id, type, to, error, said in (
+        ("m01", "supersedes", "nobody", NotFound, "There is no memory 'nobody' in namespace"),
+        ("there", "supersedes", "m01", NotFound, "There is no memory 'there' in namespace"),
+        ("m01", "replaces", "m02", InvalidInput, "There is no type of link 'replaces'; there are supersedes, resolv"),
+        ("m01", "see-also", "m01", InvalidInput, "A memory is not linked to itself, and 'm01' is one; name two."),
+    ):
+        with pytest.raises(error, match=said):
+            mem.link(id, type, to, namespace=space)
+    for verb in (mem.links, lambda id, namespace: mem.unlink(id, "see-also", "m01", namespace=namespace)):
+        with pytest.raises(NotFound, match="There is no memory 'nobody' in namespace"):
+            verb("nobody", namespace=space)
+    assert mem.links("m01", namespace=space) == []
+
+
+def test_a_circle_of_what_supersedes_what_is_refused_and_of_other_types_is_not(mem: semmem.Semmem, space: str) -> None:
+    for newer, older in (("m01", "m00"), ("m02", "m01")):
+        mem.link(newer, "supersedes", older, namespace=space)
+    with pytest.raises(InvalidInput, match="'m00' cannot supersede 'm02', which supersedes it itself"):
+        mem.link("m00", "supersedes", "m02", namespace=space)
+    mem.link("m00", "see-also", "m02", namespace=space)
+    assert [link.key for link in mem.links("m00", namespace=space)] == [
+        ("m00", "see-also", "m02"),
+        ("m01", "supersedes", "m00"),
+    ]
+
+
+def test_a_chain_has_ten_links_at_most_wherever_the_eleventh_would_be_put(mem: semmem.Semmem, space: str) -> None:
+    for at in range(10):
+        mem.link(f"m{at + 1:02}", "supersedes", f"m{at:02}", namespace=space)
+    mem.link("m12", "supersedes", "m01", namespace=space)
+    for newer, older in (("m11", "m10"), ("m00", "m11"), ("m11", "m12")):
+        if (newer, older) == ("m11", "m12"):
+            mem.link(newer, "supersedes", older, namespace=space)
+            continue
+        with pytest.raises(InvalidInput, match="11 links would stand in one chain, and at most 10 may"):
+            mem.link(newer, "supersedes", older, namespace=space)
+    assert len(mem.links("m10", namespace=space)) == 1
+
+
+def test_of_many_links_all_are_made_or_none_unless_it_is_said_that_bad_ones_are_left_out(
+    mem: semmem.Semmem, space: str
+) -> None:
+    life = mem.store.life
+    assert life is not None
+    pairs = [("m01", "m00"), ("m02", "m01"), ("m00", "m02"), ("m03", "nobody"), ("m03", "m00")]
+    rows = [Link(space, newer, "supersedes", older) for newer, older in pairs]
+    with pytest.raises(InvalidInput, match="'m00' cannot supersede 'm02'"):
+        life.link(space, rows)
+    assert life.links(space, MEMORIES) == []
+    made = life.link(space, rows, skip=True)
+    assert [link.key for link in made] == [("m01", "supersedes", "m00"), ("m02", "supersedes", "m01"),
+                                           ("m03", "supersedes", "m00")]  # fmt: skip
+    assert life.link(space, []) == ()
+
+
+def test_two_writers_at_once_close_no_circle(mem: semmem.Semmem, space: str) -> None:
+    def link(pair: tuple[str, str]) -> bool:
+        try:
+            mem.link(pair[0], "supersedes", pair[1], namespace=space)
+        except InvalidInput:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        for at in range(0, 12, 4):
+            a, b, c, d = MEMORIES[at : at + 4]
+            done = list(threads.map(link, [(a, b), (b, c), (c, d), (d, a)]))
+            assert done.count(False) == 1
+
+
+def test_what_was_linked_and_unlinked_is_written_down_for_those_who_keep_a_copy(mem: semmem.Semmem, space: str) -> None:
+    mem.link("m01", "see-also", "m00", namespace=space)
+    mem.link("m01", "see-also", "m00", namespace=space)
+    mem.unlink("m01", "see-also", "m00", namespace=space)
+    sql = "SELECT number, id, kind FROM {}change WHERE namespace = {} AND kind LIKE '%linked' ORDER BY number, id"
+    if mem.store.kind == "SQLite":
+        rows = mem.store._run(lambda c: c.execute(sql.format("", "?"), (space,)).fetchall())  # type: ignore[attr-defined]
+    else:
+        from tests.stores.audit import sql as asked
+
+        rows = asked(mem, sql.format("semmem.", "%s").replace("%l", "%%l"), space)
+    first = rows[0][0]
+    assert [(number - first, id, kind) for number, id, kind in rows] == [
+        (0, "m00", "linked"), (0, "m01", "linked"), (1, "m00", "unlinked"), (1, "m01", "unlinked"),
+    ]  # fmt: skip
+
+
+def test_an_update_keeps_the_links_of_a_memory(mem: semmem.Semmem, space: str) -> None:
+    made = mem.link("m01", "supersedes", "m00", namespace=space)
+    mem.update("m00", namespace=space, text="Something else altogether.")
+    mem.update("m01", namespace=space, text="And this too.")
+    assert mem.links("m00", namespace=space) == [made]
+
+
+def test_nothing_crosses_the_wall_of_a_namespace(mem: semmem.Semmem, space: str) -> None:
+    other = f"{space} two"
+    mem.remember_many([{"id": id, "text": f"Note {id}."} for id in MEMORIES], namespace=other)
+    mem.link("m01", "supersedes", "m00", namespace=space)
+    mem.link("m00", "supersedes", "m01", namespace=other)
+    assert [link.key for link in mem.links("m00", namespace=space)] == [("m01", "supersedes", "m00")]
+    assert mem.unlink("m00", "supersedes", "m01", namespace=space) is False
+    apart = semmem.recipe("default", dedup=False)
+    found = mem.recall("Note m00 m01", namespace=[space, other], limit=50, recipe=apart)
+    assert {(hit.namespace, hit.id): hit.superseded_by for hit in found if hit.superseded_by} == {
+        (space, "m00"): "m01", (other, "m01"): "m00",
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------------- the rules, without a store
+
+
+@given(st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=60))
+def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: list[tuple[int, int]]) -> None:
+    ids = [str(at) for at in range(14)]
+    rows = [Link("n", str(new), "supersedes", str(old)) for new, old in pairs if new != old]
+    taken = allowed("n", rows, ids, [], skip=True)
+    older: dict[str, set[str]] = {}
+    for row in taken:
+        older.setdefault(row.from_id, set()).add(row.to_id)
+
+    def depth(id: str, under: frozenset[str]) -> int:
+        assert id not in under
+        return max((1 + depth(one, under | {id}) for one in older.get(id, ())), default=0)
+
+    assert max(depth(id, frozenset()) for id in ids) <= DEEPEST
+    # what was left out would have broken one or the other
+    again = allowed(
+        "n", [row for row in rows if row not in taken], ids, [(row.from_id, row.to_id) for row in taken], skip=True
+    )
+    assert again == []
+
+
+def test_the_types_of_links_are_five() -> None:
+    assert LINK_TYPES == ("supersedes", "resolved-by", "part-of", "see-also", "contradicts")
