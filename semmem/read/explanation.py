@@ -52,8 +52,8 @@ class Explanation:
     ``part`` is the part of a split text that answers best. ``path`` is how the graph came to the memory, step by step;
     where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
-    ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in.
-    ``superseded_by`` is the newest memory that supersedes this one, behind which it stands.
+    ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in;
+    ``superseded_by`` the newest memory that supersedes this one, behind which it stands.
     """
 
     id: str
@@ -105,8 +105,7 @@ class Explanation:
             lines.append(f"  importance: {worth:+.4f}, beside a memory of importance 0.5")
         if rise := self.components.get(SUPERSEDING):
             lines.append(f"  superseding: {rise:+.4f}, for it has the place of a memory that it supersedes")
-        if self.superseded_by is not None:
-            lines.append(f"  superseded by {self.superseded_by}, so it stands behind that one")
+        lines += [f"  superseded by {self.superseded_by}, so it stands behind that one"] * bool(self.superseded_by)
         lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
 
