@@ -71,6 +71,12 @@ class Settings(BaseSettings):
     start_timeout_s: float = Field(
         120.0, gt=0, description="Seconds to wait for the embedded server, recovery included."
     )
+    keep_forgotten_days: float = Field(
+        30.0,
+        ge=0,
+        le=36_500,
+        description="Days for which what was forgotten can be taken back with restore_memory; 0 forgets at once.",
+    )
     keep_changes_days: float = Field(
         90.0,
         ge=1,
@@ -105,6 +111,7 @@ class Settings(BaseSettings):
         "idle_stop_s",
         "start_timeout_s",
         "keep_changes_days",
+        "keep_forgotten_days",
         mode="before",
     )
     @classmethod

@@ -196,7 +196,9 @@ class Keeping(Life):
 
         ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
         """
-        return {**self._upkeep.maintain(), **self.store.maintain(Keep(changes_days=self.settings.keep_changes_days))}
+        days = self.settings
+        keep = Keep(changes_days=days.keep_changes_days, forgotten_days=days.keep_forgotten_days)
+        return {**self._upkeep.maintain(), **self.store.maintain(keep)}
 
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None

@@ -227,6 +227,7 @@ class AsyncSemmem:
     recall = _awaited(Semmem.recall)
     get = _awaited(Semmem.get)
     history = _awaited(Semmem.history)
+    restore_memory = _awaited(Semmem.restore_memory)
     list = _awaited(Semmem.list)
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)

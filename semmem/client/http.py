@@ -237,6 +237,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "list": values.page,
     "get": values.memory,
     "history": values.versions,
+    "restore_memory": values.memory,
     "update": values.memory,
     "forget": lambda value: value["matched"],
     "namespaces": values.namespaces,

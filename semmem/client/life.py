@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from semmem.client.connection import Connection
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.filters import shown_by, string
 from semmem.model.life import Link, Version
 from semmem.model.store import LifeStore, life_of
-from semmem.model.types import LINK_TYPES
+from semmem.model.types import LINK_TYPES, Memory, masked
+from semmem.write.versions import restored
 
 __all__ = ["Life"]
 
@@ -30,6 +31,25 @@ class Life(Connection):
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
         return [replace(one, memory=shown(one.memory)) for one in found]
+
+    def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
+        """Take back that the memory ``id`` was forgotten, and return it. Raises NotFound, Conflict.
+
+        It is what it was, with its versions; what is found in its text, and its vector, are made anew. That is possible
+        until maintain has swept it, ``keep_forgotten_days`` after it was forgotten, and never where it was forgotten
+        with ``hard`` or with its whole namespace.
+        """
+        where, name = string("namespace", namespace), string("id", id)
+        forgotten = self._life().forgotten(where, name)
+        if self.store.get(where, [name]):
+            again = "it has been remembered anew since it was forgotten" if forgotten else "it is not forgotten"
+            raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
+        if forgotten is None:
+            raise NotFound(
+                f"Nothing is kept of a memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
+            )
+        embedder = None if self.store.vectors is None else self.store.vectors.embedder()
+        return masked(self._ingest.restore(restored(forgotten, embedder)))
 
     def _life(self) -> LifeStore:
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""

@@ -294,14 +294,17 @@ class Semmem(Keeping):
         everything: bool = False,
         hard: bool = False,
         dry_run: bool = False,
+        forgotten_by: str | None = None,
     ) -> int:
         """Remove one memory, or all that ``filters`` match, with all derived data; return the count.
 
-        With an id and filters, the memory of that id if it matches. ``everything`` is the whole namespace, whatever
-        times its memories have, and its settings.
-
-        Postings, vectors and mentions go in the same transaction. ``hard`` also rewrites the table files, so that no
-        deleted bytes are left in them. Raises NotFound for an unknown id, InvalidInput when it is not said what goes.
+        With an id and filters, the memory of that id if it matches. Postings, vectors and mentions go in the same
+        transaction, and nothing finds it any more. Its text and its versions are kept apart for ``keep_forgotten_days``
+        (a setting, 30), so that ``restore_memory`` can take it back; ``history`` shows them, and who it was
+        ``forgotten_by``. ``hard`` keeps nothing, nor what was forgotten before and matches, and rewrites the
+        files, so that no deleted bytes are left in them. ``everything`` is the whole namespace, whatever times its
+        memories have, and its settings; it goes for good. Raises NotFound for an unknown id, and InvalidInput when it
+        is not said what goes.
         """
         chosen = checked_filters(filters)
         for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):
@@ -314,10 +317,12 @@ class Semmem(Keeping):
         if id is not None:
             string("id", id)
         where = string("namespace", namespace)
+        whom = None if forgotten_by is None else string("forgotten_by", forgotten_by)
+        soft = not hard and self.settings.keep_forgotten_days > 0
         count = (
             self.store.forget_namespace(where, dry_run=dry_run)
             if everything
-            else self.store.forget(where, id, chosen, dry_run=dry_run)
+            else self.store.forget(where, id, chosen, dry_run=dry_run, soft=soft, by=whom)
         )
         if hard and not dry_run:  # before what was not found: a scrub that failed is made up for by the same call
             self.store.scrub()

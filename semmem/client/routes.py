@@ -199,6 +199,10 @@ ROUTES: tuple[Route, ...] = (
     Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
     Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
     Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",)),
+    Route(
+        "restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json",
+        serves=("restore_memory",),
+    ),
     Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
     Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, serves=("links",)),
     Route("link", "POST", "/v1/memories/{id}/links", Semmem.link, "write", "json", serves=("link",)),

@@ -96,7 +96,8 @@ class Row:
     drawn by chance. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
     identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
     records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
-    one; it is kept in the history, as changed by ``changed_by``.
+    one; it is kept in the history, as changed by ``changed_by``. ``restores``: a whole that was forgotten softly is
+    taken out of the history again.
     """
 
     memory: Memory
@@ -111,6 +112,7 @@ class Row:
     replaces: int | None = None
     language: str = "english"  # of its stems
     changed_by: str | None = None
+    restores: bool = False
 
     @property
     def name(self) -> tuple[str, str]:

@@ -66,6 +66,7 @@ class SettingValues(TypedDict, total=False):
     idle_stop_s: float
     start_timeout_s: float
     keep_changes_days: float
+    keep_forgotten_days: float
     backup_before_migration: bool
     personal_namespace: str
     otel: bool

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from semmem.model.exchange import Head
 from semmem.model.types import LinkType, Memory
 
-__all__ = ["DEEPEST", "Kept", "Link", "Newer", "Version", "versions_of"]
+__all__ = ["DEEPEST", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
 
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
@@ -66,6 +66,16 @@ class Version:
             "forgotten_by": self.forgotten_by,
             "memory": self.memory.as_dict(),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A memory that was forgotten softly, as it was: the hash of what was given, its vectors by part, who made them."""
+
+    memory: Memory
+    payload: bytes | None
+    embedder: Mapping[str, Any] | None = None
+    vectors: Mapping[int, Any] = field(default_factory=dict)
 
 
 def versions_of(kept: Iterable[Kept]) -> list[Version]:

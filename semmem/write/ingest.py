@@ -31,7 +31,7 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
-from semmem.write.items import KEYS, Draft, check_namespace, drafted
+from semmem.write.items import KEYS, Draft, at_hand, check_namespace, drafted, giver
 from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
 from semmem.write.relink import Knowledge, Upkeep
 from semmem.write.versions import overtaken
@@ -143,6 +143,12 @@ class Ingest:
                 continue
             self._upkeep.written(rows, written, knowledge)
             return written.memories.get(draft.name) or self._as_stored(plan.changed[0].memory)
+
+    def restore(self, draft: Draft) -> Memory:
+        """Remember again what was forgotten softly; see semmem.write.versions.restored."""
+        rows, knowledge, _, written = self._written([draft], "abort")
+        self._upkeep.written(rows, written, knowledge)
+        return written.memories.get(draft.name) or self._as_stored(draft.memory)
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""
@@ -286,7 +292,7 @@ class Ingest:
         if draft.vector is None:
             return recorded
         vectors = vectors_of(self._store)
-        offered = _giver(draft.vector)
+        offered = giver(draft.vector)
         recorded = recorded or vectors.embedder() or offered
         if recorded["name"] != offered["name"]:
             raise EmbedderMismatch(
@@ -331,7 +337,7 @@ class Ingest:
         memories = [pieces[i][1] for i in indexed]
         self._upkeep.prepare(memories)
         knowledge = self._upkeep.knowledge(memories)
-        made = {i: found for i in indexed if (found := _at_hand(pieces[i][0])) is not None}
+        made = {i: found for i in indexed if (found := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in made]
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
@@ -345,7 +351,7 @@ class Ingest:
             vector, maker = made.get(i, (None, None))
             before = draft.replaces.version if draft.replaces is not None and part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
-            rows.append(Row(memory, part, parts_, *made_of, changed_by=draft.changed_by))
+            rows.append(Row(memory, part, parts_, *made_of, changed_by=draft.changed_by, restores=draft.restores))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 
@@ -355,7 +361,7 @@ class Ingest:
         A vector that is at hand stands for the whole of a text, so such a text is not split.
         """
         text = draft.memory.text
-        if _at_hand(draft) is not None:
+        if at_hand(draft) is not None:
             return [text]
         most = embedder.max_tokens if embedder is not None else None
         if embedder is None or most is None:
@@ -371,23 +377,14 @@ class Ingest:
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
         """Return the embedder for texts without a vector, or why there is none."""
         given = next((draft.vector for draft in drafts if draft.vector is not None), None)
-        if all(_at_hand(draft) is not None for draft in drafts):
+        if all(at_hand(draft) is not None for draft in drafts):
             return None, None
         if given is not None:  # of one batch all vectors are of one maker
-            return None, f"This store holds given vectors ({_giver(given)['name']}); give one with every memory."
+            return None, f"This store holds given vectors ({giver(given)['name']}); give one with every memory."
         found = self._embedder()
         if isinstance(found, str):
             return None, found
         return found, None
-
-
-def _giver(vector: Any) -> dict[str, Any]:
-    return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
-
-
-def _at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
-    """Return the vector that need not be made, given or kept, and who made it."""
-    return draft.kept if draft.vector is None else (draft.vector, _giver(draft.vector))
 
 
 def _id_of(item: Any) -> str | None:

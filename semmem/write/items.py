@@ -18,7 +18,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.plain import instant
 from semmem.model.types import MASK, Memory
 
-__all__ = ["KEYS", "Draft", "check_namespace", "drafted", "payload_of", "timed_of", "uuid7"]
+__all__ = ["KEYS", "Draft", "at_hand", "check_namespace", "drafted", "giver", "payload_of", "timed_of", "uuid7"]
 
 KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
@@ -40,6 +40,7 @@ class Draft:
 
     ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, and ``kept`` the
     vector of that one and who made it, where what is embedded has not changed; ``changed_by`` is who changes it.
+    ``restores``: it was forgotten softly, and comes back.
     """
 
     at: int
@@ -50,6 +51,7 @@ class Draft:
     replaces: Memory | None = None
     kept: tuple[Any, Mapping[str, Any]] | None = None
     changed_by: str | None = None
+    restores: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -257,3 +259,13 @@ def uuid7() -> str:
     value = (value & ~(0xF << 76)) | (7 << 76)
     value = (value & ~(0x3 << 62)) | (2 << 62)
     return str(uuid.UUID(int=value))
+
+
+def giver(vector: Any) -> dict[str, Any]:
+    """Return who made a vector that was given, as a store records it."""
+    return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
+
+
+def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return the vector that need not be made, given or kept, and who made it."""
+    return draft.kept if draft.vector is None else (draft.vector, giver(draft.vector))

@@ -1,13 +1,15 @@
-"""Versions of a memory: what an update says that somebody else was faster than. Pure."""
+"""Versions of a memory: what is said of one that was overtaken, and what a restored one is made from. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from semmem.model.life import Forgotten
 from semmem.model.types import Memory
+from semmem.write.items import Draft, payload_of
 
-__all__ = ["overtaken"]
+__all__ = ["overtaken", "restored"]
 
 _SHOWN = 120
 
@@ -29,3 +31,18 @@ def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None) -> Draft:
+    """Return what is to be stored again of a memory that was forgotten softly.
+
+    Its vector comes back where it is of the ``embedder`` that fills the store now and stands for the whole text;
+    otherwise the text is embedded anew. A vector that was given cannot be made anew.
+    """
+    memory = forgotten.memory
+    payload = forgotten.payload or payload_of(memory, timed=True)
+    vector = forgotten.vectors.get(0)
+    draft = Draft(0, memory, payload, None, frozenset(("id",)), restores=True)
+    if vector is None or forgotten.embedder is None or embedder is None or dict(embedder) != dict(forgotten.embedder):
+        return draft
+    return Draft(0, memory, payload, None, frozenset(("id",)), kept=(vector, forgotten.embedder), restores=True)

@@ -194,6 +194,9 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert [one.position for one in local.list(filters={"sessions": "chat"})] == [1, 0]
         assert remote.forget(filters={"sessions": ["chat"]}) == 2
         assert remote.forget(filters={"sessions": ["s"]}, dry_run=True) == 1
+        assert remote.forget(made.id, forgotten_by="clerk") == 1
+        assert remote.history(made.id) == local.history(made.id)
+        assert remote.restore_memory(made.id) == local.get(made.id)
         assert remote.forget(made.id) == 1
         assert remote.forget(everything=True) == 1
         assert local.stats().memories == 0

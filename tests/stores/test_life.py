@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.store import Keep
+from semmem.model.types import Filters
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -79,3 +82,130 @@ def test_history_asked_wrong_says_what_to_do(mem: Semmem) -> None:
     with pytest.raises(InvalidInput, match="changed_by must be a string, not int"):
         mem.update("a", text="Rum.", changed_by=3)  # type: ignore[arg-type]
     assert mem.get("a").text == "Tea."
+
+
+# ---------------------------------------------------------------------- what is forgotten softly
+
+
+def texts(mem: Semmem, id: str) -> list[str]:
+    return [one.memory.text for one in mem.history(id)]
+
+
+def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semmem) -> None:
+    mem.remember("The heron of Ada Lovelace stands in the reeds.", id="h", title="Heron", tags=["b"], session="s")
+    memory = mem.update("h", importance=0.8)
+    mem.remember("An owl sleeps.", id="o")
+    question = "where does the heron of Ada Lovelace stand?"
+    before = [(hit.id, hit.score, hit.components) for hit in mem.recall(question)]
+    assert mem.forget("h", forgotten_by="clerk") == 1
+    assert "h" not in [hit.id for hit in mem.recall(question)]
+    assert [one.id for one in mem.list()] == ["o"]
+    with pytest.raises(NotFound):
+        mem.get("h")
+    kept = mem.history("h")
+    assert [(one.version, one.forgotten_by) for one in kept] == [(1, None), (2, "clerk")]
+    assert all(isinstance(one.forgotten_at, datetime) for one in kept)
+    assert mem.restore_memory("h") == memory
+    assert mem.get("h") == memory
+    assert [(hit.id, hit.score, hit.components) for hit in mem.recall(question)] == before
+    assert [(one.version, one.forgotten_at) for one in mem.history("h")] == [(1, None), (2, None)]
+    given = {"title": "Heron", "tags": ["b"], "session": "s", "importance": 0.8}
+    assert mem.remember(memory.text, id="h", **given).version == 2  # the same again
+    with pytest.raises(Conflict, match="There is a memory 'h' in namespace 'default': it is not forgotten; nothing"):
+        mem.restore_memory("h")
+
+
+def test_a_vector_that_was_given_comes_back(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        for name, vector in (("a", [1.0, 0.0]), ("b", [0.0, 1.0])):
+            mem.remember(f"Text {name}.", id=name, vector=vector)
+        before = [row["vector"] for row in mem.export(vectors=True)]
+        mem.forget("a")
+        mem.restore_memory("a")
+        assert [row["vector"] for row in mem.export(vectors=True)] == before
+        assert [hit.id for hit in mem.recall("nothing of it", vector=[1.0, 0.0], limit=1)] == ["a"]
+
+
+def test_an_id_that_is_used_anew_counts_on_and_keeps_both_lives(mem: Semmem) -> None:
+    mem.remember("The first life.", id="a")
+    mem.update("a", text="The first life, changed.")
+    mem.forget("a")
+    assert mem.remember("The second life.", id="a").version == 3
+    with pytest.raises(Conflict, match="it has been remembered anew since it was forgotten; nothing was changed"):
+        mem.restore_memory("a")
+    assert mem.update("a", text="The second life, changed.").version == 4
+    found = mem.history("a")
+    assert [one.memory.text for one in found] == [
+        "The first life.", "The first life, changed.", "The second life.", "The second life, changed.",
+    ]  # fmt: skip
+    assert [one.forgotten_at is None for one in found] == [False, False, True, True]
+    assert [one.changed for one in found] == [(), ("text",), (), ("text",)]
+    mem.forget("a")
+    assert mem.restore_memory("a").text == "The second life, changed."
+    assert [one.forgotten_at is None for one in mem.history("a")] == [False, False, True, True]
+    assert mem.forget("a", hard=True) == 1
+    with pytest.raises(NotFound):
+        mem.history("a")
+
+
+def test_hard_keeps_nothing_and_takes_what_was_forgotten_before(mem: Semmem) -> None:
+    for name in ("a", "b", "c"):
+        mem.remember(f"Text {name}.", id=name, session="s")
+        mem.update(name, text=f"Text {name} again.")
+    mem.forget("a")
+    assert mem.forget("a", hard=True, dry_run=True) == 1
+    assert texts(mem, "a") == ["Text a.", "Text a again."]
+    assert mem.forget("a", hard=True) == 1
+    with pytest.raises(NotFound, match="Nothing is kept of a memory 'a' in namespace 'default': there was none, or"):
+        mem.restore_memory("a")
+    with pytest.raises(NotFound):
+        mem.forget("a", hard=True)
+    mem.forget("b")
+    assert mem.forget(filters={"sessions": "s"}, hard=True, dry_run=True) == 2
+    assert mem.forget(filters={"sessions": "s"}, hard=True) == 2  # one that was forgotten, one that was not
+    assert mem.forget(filters={"sessions": "s"}, dry_run=True) == 0
+    for name in ("b", "c"):
+        with pytest.raises(NotFound):
+            mem.history(name)
+
+
+def test_a_filter_forgets_softly_and_a_whole_namespace_for_good(mem: Semmem) -> None:
+    for name in ("a", "b"):
+        mem.remember(f"Text {name}.", id=name, session="s")
+    assert mem.forget(filters={"sessions": "s"}) == 2
+    assert [mem.restore_memory(name).id for name in ("a", "b")] == ["a", "b"]
+    mem.forget("a")
+    assert mem.forget(everything=True, dry_run=True) == 1
+    assert mem.forget(everything=True) == 1
+    for name in ("a", "b"):
+        with pytest.raises(NotFound, match="Nothing is kept"):
+            mem.restore_memory(name)
+
+
+def test_maintain_sweeps_what_nobody_took_back_in_time(mem: Semmem) -> None:
+    for name in ("a", "b"):
+        mem.remember(f"Text {name}.", id=name)
+        mem.update(name, text=f"Text {name} again.")
+    mem.forget("a")
+    assert "forgotten" not in mem.maintain()
+    assert texts(mem, "a") == ["Text a.", "Text a again."]
+    assert mem.store.maintain(Keep(forgotten_days=-1))["forgotten"] == 2
+    with pytest.raises(NotFound):
+        mem.history("a")
+    assert texts(mem, "b") == ["Text b.", "Text b again."]  # versions of what is there are no forgotten ones
+
+
+def test_where_nothing_is_to_be_kept_forget_forgets_at_once(tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_forgotten_days=0) as mem:
+        mem.remember("Text.", id="a")
+        mem.update("a", text="Text again.")
+        assert mem.forget("a") == 1
+        with pytest.raises(NotFound):
+            mem.history("a")
+
+
+def test_a_store_forgets_for_good_unless_it_is_asked_to_keep(mem: Semmem) -> None:
+    mem.remember("Text.", id="a", namespace="n")
+    assert mem.store.forget("n", "a", Filters(), dry_run=False) == 1
+    with pytest.raises(NotFound):
+        mem.history("a", namespace="n")

@@ -28,7 +28,7 @@ COMMANDS = {
     "cli.commands.links:register": ("link", "unlink", "links"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
-    "cli.commands.life:register": ("history",),
+    "cli.commands.life:register": ("history", "restore-memory"),
     "cli.commands.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
     "cli.commands.store:register_rebuild": ("rebuild",),
     "cli.commands.store:register": ("copy", "backup", "restore"),

@@ -87,7 +87,11 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         "What it is narrowed to.",
     ),
     "fold_parts": (_TRUTH, "One hit for each memory, not for each part."),
-    "hard": (_TRUTH, "Also rewrite the files, so that no deleted bytes are left."),
+    "forgotten_by": (_TEXT, "Who forgets it; its history keeps it."),
+    "hard": (
+        _TRUTH,
+        "Keep nothing of it, no version either, and rewrite the files, so that no deleted bytes are left.",
+    ),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
     "id": (_TEXT, "The id of a memory."),
     "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),

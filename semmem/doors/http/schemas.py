@@ -90,6 +90,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "list": _ref("Page"),
     "get": _ref("Memory"),
     "update": _ref("Memory"),
+    "restore_memory": _ref("Memory"),
     "history": _members(versions={"type": "array", "items": _ref("Version")}),
     "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),

@@ -64,7 +64,7 @@ def forget(call: Call) -> dict[str, Any]:
     id = call.arguments.get("id")
     namespace = call.namespace if id is None else call.home(id)
     chosen = call.present("filters", "everything", "hard", "dry_run")
-    count = call.memory.forget(id, namespace=namespace, **chosen)
+    count = call.memory.forget(id, namespace=namespace, forgotten_by=call.agent.name, **chosen)
     return {"forgotten": count, "dry_run": bool(chosen.get("dry_run", False)), "namespace": namespace}
 
 
@@ -150,15 +150,17 @@ TOOLS = (
     Tool(
         "memory_forget",
         "Forget memories",
-        "Remove one memory by its id, or all that the filters match, for good. Use it when somebody asks you to forget "
-        "something, or for what was never true; what has changed is better updated. With dry_run it only counts.",
+        "Remove one memory by its id, or all that the filters match. Use it when somebody asks you to forget "
+        "something, or for what was never true; what has changed is better updated. Nothing finds it any more; its "
+        "text is kept apart for some time, so that a person can take it back, unless hard is given: use that where "
+        "somebody asks for it to be gone for good. With dry_run it only counts.",
         forget,
         {
             "id": ID,
             "filters": FILTERS,
             "namespace": NAMESPACE,
             "everything": boolean("The whole namespace; only where somebody asked for exactly that."),
-            "hard": boolean("Also leave none of the bytes in the files of the store; slow."),
+            "hard": boolean("For good: keep nothing of it, and leave none of its bytes in the files; slow."),
             "dry_run": boolean("Only count."),
         },
         (),

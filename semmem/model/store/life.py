@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from semmem.model.life import Link, Newer, Version
+from semmem.model.life import Forgotten, Link, Newer, Version
 
 __all__ = ["LifeStore"]
 
@@ -43,4 +43,8 @@ class LifeStore(Protocol):
         What is not valid yet supersedes nothing, and what expired is not there; ``at`` is another time than now, when
         what was created later was not there either. The ords of the heads are placed as in ``namespaces``.
         """
+        ...
+
+    def forgotten(self, namespace: str, id: str) -> Forgotten | None:
+        """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
         ...

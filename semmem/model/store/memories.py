@@ -91,8 +91,21 @@ class Store(Protocol):
         """Return whole memories, newest first."""
         ...
 
-    def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
-        """Remove memories with all that was derived from them; return how many whole memories."""
+    def forget(
+        self,
+        namespace: str,
+        id: str | None,
+        filters: Filters,
+        *,
+        dry_run: bool,
+        soft: bool = False,
+        by: str | None = None,
+    ) -> int:
+        """Remove memories with all that was derived from them; return how many whole memories.
+
+        ``soft`` keeps their texts in the history, as forgotten ``by`` somebody, in no index. Otherwise nothing of them
+        is kept, nor of what was forgotten softly before and matches: versions, links, judgements.
+        """
         ...
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:

@@ -12,6 +12,7 @@ class Keep:
     """For how many days things stay that nobody asked to be taken away; the names are parameters of the sweeps."""
 
     changes_days: float = 90.0
+    forgotten_days: float = 30.0
 
 
 KEEP = Keep()

@@ -7,7 +7,7 @@ everybody: those of memories by id, then the row of the namespace, then those of
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,23 @@ from psycopg.errors import LockNotAvailable
 from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
 from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined, session_setting
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases
 from semmem.stores.sql_files import statements
 
-__all__ = ["DROP_STEPS", "FORGET_AT_ONCE", "begin_drop", "delete_rows", "forget", "prune", "scrub", "subjects_gone"]
+__all__ = [
+    "DROP_STEPS",
+    "FORGET_AT_ONCE",
+    "begin_drop",
+    "delete_rows",
+    "forget",
+    "prune",
+    "purge",
+    "scrub",
+    "subjects_gone",
+]
 
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
@@ -35,23 +46,41 @@ _PATIENCE = "1500ms"
 _TURNS, _PAUSE = 20, 0.2
 
 
-def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+def forget(
+    connection: Any,
+    namespace: str,
+    id: str | None,
+    filters: Filters,
+    *,
+    dry_run: bool,
+    soft: bool = False,
+    by: str | None = None,
+) -> int:
     """Remove memories and all that was derived from them; return how many whole memories.
 
     Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
+    forgotten softly before.
     """
     parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
     if dry_run:
-        return int(connection.execute(_SQL["forget_count"], parameters).fetchone()[0])
+        before = 0 if soft else int(connection.execute(_SQL["purge_count"], parameters).fetchone()[0])
+        return before + int(connection.execute(_SQL["forget_count"], parameters).fetchone()[0])
     selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
     ords = [ord for _, _, ord in selected]
+    ids = {id for id, part, _ in selected if part == 0}
+    earlier = set() if soft else {id for (id,) in connection.execute(_SQL["purge_select"], parameters)}
     if not ords:
-        return 0
+        purge(connection, namespace, earlier)
+        return len(earlier)
     where = {"namespace": namespace}
     about: list[NDArray[np.int64]] = []
     indexed = length = 0
     for start in range(0, len(ords), FORGET_AT_ONCE):
-        forwards, folded = delete_rows(connection, {**where, "ords": ords[start : start + FORGET_AT_ONCE]})
+        some = ords[start : start + FORGET_AT_ONCE]
+        if soft:
+            life.keep(connection, namespace, some, by={} if by is None else dict.fromkeys(ids, by), forgotten=True)
+        forwards, folded = delete_rows(connection, {**where, "ords": some})
         if folded:
             connection.execute(_SQL["namespace_own"], where)
             clear_postings(connection, namespace, folded)
@@ -59,14 +88,28 @@ def forget(connection: Any, namespace: str, id: str | None, filters: Filters, *,
         about.append(np.unique(entries["key"][entries["subject"] > 0]))
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
-    fates = {id: "forgotten" for id, part, _ in selected if part == 0}
+    if soft:
+        connection.execute(_SQL["history_forget"], {**where, "ids": sorted(ids)})
+    else:
+        purge(connection, namespace, ids | earlier)
+    fates = dict.fromkeys(ids, "forgotten")
     _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
     gone = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
     if not left:
         _clear_empty(connection, namespace)
     elif gone:
         note_aliases(connection, namespace, gone)
-    return len(fates)
+    return len(ids | earlier)
+
+
+def purge(connection: Any, namespace: str, ids: Collection[str]) -> None:
+    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them."""
+    which = {"namespace": namespace, "ids": sorted(ids)}
+    if not ids:
+        return
+    with pipelined(connection):
+        for statement in ("purge_history", "purge_link", "purge_judgement", "purge_change"):
+            connection.execute(_SQL[statement], which)
 
 
 def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:

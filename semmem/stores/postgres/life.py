@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from psycopg.types.json import Jsonb
 
-from semmem.model.life import Version, versions_of
+from semmem.model.errors import Conflict
+from semmem.model.exchange import Row
+from semmem.model.life import Forgotten, Version, versions_of
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.sql_files import statements
 
-__all__ = ["PostgresLife", "keep"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PostgresLife", "keep", "take_back"]
 
 _SQL = statements("postgres")
+_INT4 = struct.Struct("!i")
+_TWO_INT4 = struct.Struct("!ii")
 
 
 class PostgresLife(PostgresLinks):
@@ -24,6 +34,31 @@ class PostgresLife(PostgresLinks):
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
         rows = self._pool.rows("history_list", {"namespace": namespace, "id": id})
         return versions_of((memory_of(row[:-3]), *row[-3:]) for row in rows)
+
+    def forgotten(self, namespace: str, id: str) -> Forgotten | None:
+        """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
+        rows = self._pool.rows("history_forgotten", {"namespace": namespace, "id": id})
+        if not rows:
+            return None
+        *row, payload, packed = rows[0]
+        embedder, vectors = unpacked_vectors(packed)
+        return Forgotten(memory_of(row), payload, embedder, vectors)
+
+
+def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:
+    """Return who made the vectors of a version, and that of each part, as the statement history_keep packs them."""
+    if packed is None:
+        return None, {}
+    (size,) = _INT4.unpack_from(packed)
+    at = 4 + size
+    maker: Mapping[str, Any] = json.loads(packed[4:at])
+    found = {}
+    while at < len(packed):
+        part, size = _TWO_INT4.unpack_from(packed, at)
+        start = at + 8 + 4  # behind the number of dimensions
+        at += 8 + size
+        found[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
+    return maker, found
 
 
 def keep(
@@ -35,3 +70,15 @@ def keep(
     """
     which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": forgotten}
     connection.execute(_SQL["history_keep"], which)
+
+
+def take_back(connection: Any, rows: Sequence[Row]) -> None:
+    """Take out of the history what ``rows`` bring back. Raises Conflict where somebody was faster."""
+    for row in rows:
+        if row.part == 0 and row.restores:
+            namespace, id = row.name
+            which = {"namespace": namespace, "id": id, "version": row.memory.version}
+            taken = connection.execute(_SQL["history_take"], which).fetchone()
+            if taken is None:
+                raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
+            connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0]})

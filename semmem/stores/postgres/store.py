@@ -136,13 +136,22 @@ class PostgresStore(Pooled):
         if fresh >= postings.COMPACT_AT:
             self.transaction(partial(postings.compact, namespace=namespace))
 
-    def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+    def forget(
+        self,
+        namespace: str,
+        id: str | None,
+        filters: Filters,
+        *,
+        dry_run: bool,
+        soft: bool = False,
+        by: str | None = None,
+    ) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
         counts: list[int] = []
 
         def work(connection: Any) -> int:
             # Where the answer to a commit was lost, the work is done again and finds nothing left to count.
-            counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run))
+            counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
             return max(counts)
 
         return self.transaction(work)
@@ -150,7 +159,7 @@ class PostgresStore(Pooled):
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
-            return self.forget(namespace, None, Filters(), dry_run=True)
+            return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
         count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
         self.drop(namespace, upto)
         return count

@@ -50,6 +50,14 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     return len(gone)
 
 
+def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of what was forgotten softly away for good, with all that is kept of it."""
+    where = {**parameters, "namespace": namespace}
+    gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
+    forget.purge(connection, namespace, set(gone))
+    return len(gone)
+
+
 def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take away what is left of a namespace that has been empty for long."""
     forget.prune(connection, namespace, parameters)
@@ -57,6 +65,7 @@ def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 
 
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )

@@ -22,7 +22,7 @@ from semmem.stores.packed_postings import FORWARD, check_ord
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
-from semmem.stores.postgres.life import keep
+from semmem.stores.postgres.life import keep, take_back
 from semmem.stores.postgres.postings import checked, clear_postings, index_few, index_many, note, note_aliases
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -48,6 +48,7 @@ def write(
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
     replaced, stale, removed, went = _take_place(connection, ordered, place)
+    take_back(connection, wholes)
     fresh = [r for r in wholes if r.name not in stale]
     ords = place.insert(fresh)
     new = {(namespace, id) for namespace, id, _ in ords}
@@ -71,6 +72,7 @@ def write(
         arrivals = {at for _, row in stored for at in row.arrivals}
         stored.sort(key=lambda pair: pair[0])
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
+        fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
         count = _total(stored, went.get(namespace, (0, 0)))
         if backlog is not None:
             noted, backlog[namespace], whole = index_few(connection, namespace, stored, count, fates, arrivals)

@@ -119,15 +119,24 @@ class SqliteStore(Filed):
         rows = self._rows("memory_stored", {"names": json.dumps([list(name) for name in names])})
         return {(row[0], row[1]): Stored(memory_of(row[:-1]), row[-1]) for row in rows}
 
-    def forget(self, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
+    def forget(
+        self,
+        namespace: str,
+        id: str | None,
+        filters: Filters,
+        *,
+        dry_run: bool,
+        soft: bool = False,
+        by: str | None = None,
+    ) -> int:
         """Remove memories with all that was derived from them; return how many whole memories."""
         run = self._reading if dry_run else self._writing
-        return run(lambda c: write.forget(c, namespace, id, filters, dry_run=dry_run))
+        return run(lambda c: write.forget(c, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
         """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
         if dry_run:
-            return self.forget(namespace, None, Filters(), dry_run=True)
+            return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
 
         def all_of_it(connection: Any) -> int:  # one transaction: a file has one writer, and a crash leaves no half
             memories, upto = write.begin_drop(connection, namespace)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.model.store import Keep
 from semmem.stores.sql_files import statements
-from semmem.stores.sqlite.write import microsecond
+from semmem.stores.sqlite.write import microsecond, purge
 
 if TYPE_CHECKING:
     from semmem.stores.sqlite.store import SqliteStore
@@ -54,6 +54,14 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     return len(gone)
 
 
+def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of what was forgotten softly away for good, with all that is kept of it."""
+    where = {**parameters, "namespace": namespace}
+    gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
+    purge(connection, namespace, set(gone))
+    return len(gone)
+
+
 def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take away the row of a namespace that has been empty for long, and what is left of its changes."""
     where = {**parameters, "namespace": namespace}
@@ -63,6 +71,7 @@ def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 
 
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )

@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ __all__ = [
     "forget",
     "memory_of",
     "microsecond",
+    "purge",
     "reindex",
     "token",
     "write",
@@ -120,6 +121,8 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             replaced.add(name)
             went[name[0]] += gone[0]
             shorter[name[0]] += gone[1]
+        if row.restores:
+            _take_back(connection, row)
         ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
@@ -149,6 +152,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         )
         length = sum(found.length for _, found in held) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
+        fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
         count_change(connection, namespace, len(held) - went[namespace], length, fates)
         limits = numbers[namespace][2]
         if limits != (None, None):
@@ -202,6 +206,18 @@ def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | Non
     at = microsecond(datetime.now(UTC))
     which = {"namespace": namespace, "id": id, "by": by, "at": at, "forgotten": forgotten}
     connection.execute(_SQL["history_keep"], which)
+    if forgotten:
+        connection.execute(_SQL["history_forget"], which)
+
+
+def _take_back(connection: sqlite3.Connection, row: Row) -> None:
+    """Take out of the history what ``row`` brings back. Raises Conflict where somebody was faster."""
+    namespace, id = row.name
+    which = {"namespace": namespace, "id": id, "version": row.memory.version}
+    taken = connection.execute(_SQL["history_take"], which).fetchall()
+    if not taken:
+        raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
+    connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0][0]})
 
 
 def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
@@ -212,16 +228,44 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
     return len(indexed), sum(length for _, length in indexed)
 
 
-def forget(connection: sqlite3.Connection, namespace: str, id: str | None, filters: Filters, *, dry_run: bool) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories."""
+def forget(
+    connection: sqlite3.Connection,
+    namespace: str,
+    id: str | None,
+    filters: Filters,
+    *,
+    dry_run: bool,
+    soft: bool = False,
+    by: str | None = None,
+) -> int:
+    """Remove memories and all that was derived from them; return how many whole memories.
+
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
+    forgotten softly before.
+    """
     parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
     fates = {i: "forgotten" for i, part, *_ in rows if part == 0}
-    if dry_run or not rows:
-        return len(fates)
+    before = [] if soft else connection.execute(_SQL["purge_select"], parameters).fetchall()
+    earlier = {id for id, _ in before}
+    if dry_run:
+        return len(fates) + sum(not there for _, there in before)
+    if soft:
+        for one in fates:
+            _keep(connection, namespace, one, by, forgotten=True)
     indexed, length = _remove(connection, [row[2:] for row in rows])
-    count_change(connection, namespace, -indexed, -length, fates)
-    return len(fates)
+    if not soft:
+        purge(connection, namespace, fates.keys() | earlier)
+    if fates:
+        count_change(connection, namespace, -indexed, -length, fates)
+    return len(fates.keys() | earlier)
+
+
+def purge(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
+    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them."""
+    which = {"namespace": namespace, "ids": json.dumps(sorted(ids))}
+    for statement in ("purge_history", "purge_link", "purge_judgement", "purge_change") if ids else ():
+        connection.execute(_SQL[statement], which)
 
 
 def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:

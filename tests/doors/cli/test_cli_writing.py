@@ -290,3 +290,17 @@ def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(
     assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "friday supersedes monday no longer."
     assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "There was no link friday supersedes monday."
     assert call("links", "friday")[1].strip() == "friday is linked to no memory."
+
+
+def test_what_was_forgotten_is_taken_back_unless_it_was_forgotten_hard(call: Call) -> None:
+    call("remember", "Tea.", "--id", "a")
+    assert call("restore-memory", "a")[0] == 5
+    call("forget", "a", "--yes")
+    assert stored(call) == {}
+    assert "forgotten 20" in call("history", "a")[1]
+    code, out, _ = call("restore-memory", "a")
+    assert (code, out.strip()) == (0, "a in namespace default is back.")
+    assert stored(call) == {"a": "Tea."}
+    call("forget", "a", "--yes", "--hard")
+    code, _, err = call("restore-memory", "a")
+    assert (code, "Nothing is kept of a memory 'a'" in err) == (4, True)

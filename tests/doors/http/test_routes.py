@@ -85,9 +85,9 @@ def test_a_tag_of_a_memory_that_was_forgotten_is_none_of_its_successor(http: htt
     assert problem(refused) == (412, "Conflict")
     assert http.get("/v1/memories/key").headers["etag"] == fresh
     changed = http.patch("/v1/memories/key", json={"text": "Blue."}, headers={"if-match": fresh})
-    assert (changed.status_code, changed.json()["version"]) == (200, 2)
-    by_version = http.patch("/v1/memories/key", json={"text": "Green."}, headers={"if-match": '"2"'})
-    assert by_version.json()["version"] == 3
+    assert (changed.status_code, changed.json()["version"]) == (200, 3)  # the versions of an id count on
+    by_version = http.patch("/v1/memories/key", json={"text": "Green."}, headers={"if-match": '"3"'})
+    assert by_version.json()["version"] == 4
 
 
 def test_a_page_ends_before_it_is_too_large_and_the_next_one_goes_on_behind_it(

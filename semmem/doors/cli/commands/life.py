@@ -1,4 +1,4 @@
-"""The commands about what becomes of a memory: history."""
+"""The commands about what becomes of a memory: history and restore-memory."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _WIDTH = 60
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app, "history", "url", "namespace")(history)
+    command(app, "restore-memory", "url", "namespace")(restore_memory)
 
 
 def history(
@@ -61,3 +62,10 @@ def _lines(found: Sequence[Version], diff: bool) -> list[Text]:
         else:
             lines.append(Shown(f"  {one_line(one.memory.text, _WIDTH)}"))
     return lines
+
+
+def restore_memory(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
+    """Take back that a memory was forgotten, until maintain sweeps it (setting keep_forgotten_days, 30)."""
+    with door.connect() as mem:
+        memory = mem.restore_memory(id, namespace=door.namespace)
+    door.give(memory, lambda: door.out.print(f"{memory.id} in namespace {door.namespace} is back.", markup=False))

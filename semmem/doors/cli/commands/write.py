@@ -183,12 +183,16 @@ def forget(
     titles: Titles = None,
     sensitive: Sensitive = False,
     hard: Annotated[
-        bool, typer.Option(help="Also rewrite the files, so that no forgotten bytes stay in them.")
+        bool, typer.Option(help="For good: keep nothing of it, and rewrite the files, so that none of its bytes stay.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="The whole namespace.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="The whole namespace, for good.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Forget; without this, only count.")] = False,
 ) -> None:
-    """Forget one memory, or all that the filters match. Counts only, unless --yes is given."""
+    """Forget one memory, or all that the filters match. Counts only, unless --yes is given.
+
+    Nothing finds it any more. Its text is kept apart for 30 days (setting keep_forgotten_days), so that `semmem
+    restore-memory` can take it back; --hard keeps nothing. --all goes for good.
+    """
     from semmem.model.errors import InvalidInput
 
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)

@@ -48,3 +48,90 @@ ON CONFLICT (namespace, id, version) DO UPDATE SET
 -- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
 UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT sensitive;
+
+-- history_forget --
+-- The versions before the one that is forgotten softly, which has just been kept, go with it.
+UPDATE history SET forgotten_at = now()
+WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
+
+-- history_forgotten --
+-- What was forgotten softly last under an id, with its vectors; locked for who takes it back.
+SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, sensitive, 0::bigint AS ord, payload, vectors
+FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL
+ORDER BY version DESC LIMIT 1;
+
+-- history_take --
+-- It becomes a memory again; no row where somebody was faster.
+DELETE FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
+RETURNING forgotten_at;
+
+-- history_return --
+-- And the versions before it are its versions again.
+UPDATE history SET forgotten_at = NULL
+WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND forgotten_at = %(forgotten_at)s;
+
+-- purge_count --
+-- What was forgotten softly and is to go for good: the ids that are no memory's now.
+SELECT count(DISTINCT id) FROM history h
+WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+  AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id);
+
+-- purge_select --
+-- The ids of the same, and of memories that had such a life before.
+SELECT DISTINCT id FROM history
+WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+ORDER BY id;
+
+-- purge_history --
+-- Every version, but of what has been remembered anew only what was forgotten.
+DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND (forgotten_at IS NOT NULL OR NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id));
+
+-- purge_link --
+-- Ties of what is gone.
+DELETE FROM link WHERE namespace = %(namespace)s AND (
+    from_id IN (SELECT id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id))
+    OR to_id IN (SELECT id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)));
+
+-- purge_judgement --
+-- What was said of it.
+DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id);
+
+-- purge_change --
+-- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.
+DELETE FROM change c WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND kind <> 'forgotten' AND NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = c.namespace AND m.id = c.id);
+
+-- sweep_forgotten_due --
+-- Where something was forgotten softly so long ago that nobody takes it back.
+SELECT DISTINCT namespace FROM history
+WHERE forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) ORDER BY 1;
+
+-- sweep_forgotten --
+-- Some of it.
+DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
+    SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
+      AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s)
+RETURNING id;

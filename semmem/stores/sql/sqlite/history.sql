@@ -28,3 +28,73 @@ FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
 -- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
 UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL
 WHERE namespace = :namespace AND id = :id AND NOT sensitive;
+
+-- history_forget --
+-- The versions before the one that is forgotten softly, which has just been kept, go with it.
+UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id AND forgotten_at IS NULL;
+
+-- history_forgotten --
+-- What was forgotten softly last under an id.
+SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, sensitive, 0, payload
+FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
+
+-- history_take --
+-- It becomes a memory again; no row where somebody was faster.
+DELETE FROM history WHERE namespace = :namespace AND id = :id AND version = :version AND forgotten_at IS NOT NULL
+RETURNING forgotten_at;
+
+-- history_return --
+-- And the versions before it are its versions again.
+UPDATE history SET forgotten_at = NULL
+WHERE namespace = :namespace AND id = :id AND version < :version AND forgotten_at = :forgotten_at;
+
+-- purge_select --
+-- What was forgotten softly and is to go for good, and whether a memory has the id now.
+SELECT DISTINCT id, EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = h.id)
+FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
+  AND (:id IS NULL OR id = :id)
+  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+  AND (:tags IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(h.tags))))
+  AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:after IS NULL OR created_at >= :after)
+  AND (:before IS NULL OR created_at < :before)
+  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
+  AND (:sensitive IS NULL OR sensitive = :sensitive)
+ORDER BY id;
+
+-- purge_history --
+-- Every version, but of what has been remembered anew only what was forgotten.
+DELETE FROM history WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND (
+    forgotten_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = history.id));
+
+-- purge_link --
+-- Ties of what is gone.
+DELETE FROM link WHERE namespace = :namespace AND (
+    (from_id IN (SELECT value FROM json_each(:ids))
+     AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = from_id))
+    OR (to_id IN (SELECT value FROM json_each(:ids))
+        AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = to_id)));
+
+-- purge_judgement --
+-- What was said of it.
+DELETE FROM judgement WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids))
+  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = judgement.id);
+
+-- purge_change --
+-- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.
+DELETE FROM change WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND kind <> 'forgotten'
+  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = change.id);
+
+-- sweep_forgotten_due --
+-- Where something was forgotten softly so long ago that nobody takes it back.
+SELECT DISTINCT namespace FROM history WHERE forgotten_at < :forgotten_before ORDER BY 1;
+
+-- sweep_forgotten --
+-- Some of it.
+DELETE FROM history WHERE (namespace, id, version) IN (
+    SELECT namespace, id, version FROM history
+    WHERE namespace = :namespace AND forgotten_at < :forgotten_before LIMIT :limit)
+RETURNING id;
