@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Turn
+from semmem.model.exchange import Head, Turn
 from semmem.stores.packed_postings import FORWARD, POSTING, mentions
+from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Block", "Rows", "runs"]
+__all__ = ["PER_MEMORY", "Block", "Rows", "ascending", "runs"]
 
 PER_MEMORY = 700
 """Bytes of one memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
+_OWN = np.dtype([("code", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,12 @@ class Block:
         self.firsts = np.append(first, len(keys)).astype(np.int64)  # of each key in ``entries``
         counted = np.concatenate([[0], np.cumsum(mentions(packed))])
         self.mentioned = counted[self.firsts[1:]] - counted[self.firsts[:-1]]
-        self.own = np.empty(len(order), dtype=np.uint32)
-        self.own[order] = np.arange(len(order), dtype=np.uint32)
+        codes = np.empty(len(order), dtype=np.uint32)
+        codes[order] = np.repeat(np.arange(len(first), dtype=np.uint32), np.diff(self.firsts))
+        self.own = np.zeros(len(order), dtype=_OWN)  # what each memory holds, one after the other
+        self.own["code"] = codes
+        for name in ("count", "mention", "subject"):
+            self.own[name] = rows.entries[name]
 
     @property
     def size(self) -> int:
@@ -120,7 +126,7 @@ class Block:
     @property
     def rows(self) -> Rows:
         """The memories that it was built of."""
-        entries = self._forward(self.own)
+        entries = self._forward(slice(None))
         sizes = np.diff(self.starts)
         places = self.turns, self.titles, self.places
         return Rows(*places, self.ords, self.lengths, sizes, entries, self.held, self.vectors)
@@ -135,6 +141,15 @@ class Block:
         return found
 
     @cached_property
+    def by_author(self) -> dict[str, list[int]]:
+        """The memories of each author, as positions, by the key that a question is searched for."""
+        found: dict[str, list[int]] = {}
+        for at, turn in enumerate(self.turns):
+            if turn.author is not None and (key := _author_key(turn.author)):
+                found.setdefault(key, []).append(at)
+        return found
+
+    @cached_property
     def _by_id(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for turn in self.turns:
@@ -146,15 +161,19 @@ class Block:
         held = self._by_id if ids else {}
         return np.array(sorted(ord for id in ids for ord in held.get(id, ())), dtype=np.int64)
 
-    def _forward(self, own: NDArray[Any]) -> NDArray[Any]:
-        """Return entries of postings, by their places, as those of memories."""
-        held = self.entries[own]
-        at = np.searchsorted(self.firsts, own, side="right") - 1
-        found = np.zeros(len(own), dtype=FORWARD)
-        found["key"], found["kind"] = self.keys[at], self.kinds[at]
+    def _forward(self, which: NDArray[np.int64] | slice) -> NDArray[Any]:
+        """Return some entries of the memories, by their places there."""
+        held = self.own[which]
+        found = np.zeros(len(held), dtype=FORWARD)
+        found["key"], found["kind"] = self.keys[held["code"]], self.kinds[held["code"]]
         for name in ("count", "mention", "subject"):
             found[name] = held[name]
         return found
+
+    @cached_property
+    def heads(self) -> dict[int, Head]:
+        """What fusion needs of memories, by position; filled as they are asked for."""
+        return {}
 
     def places_of(self, ords: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of those of ``ords`` that are here; in their order."""
@@ -167,7 +186,7 @@ class Block:
     def forwards(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Return (ords, sizes, entries) of the memories at some positions."""
         sizes = self.starts[at + 1] - self.starts[at]
-        return self.ords[at], sizes, self._forward(self.own[runs(self.starts[at], sizes)])
+        return self.ords[at], sizes, self._forward(runs(self.starts[at], sizes))
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` are here, and for each its position, which means nothing where it is not."""
@@ -188,6 +207,20 @@ class Block:
         at = np.minimum(np.searchsorted(self.held, ords), len(self.held) - 1)
         at = at[self.held[at] == ords]
         return self.held[at], self.vectors[at]
+
+
+@lru_cache(10_000)
+def _author_key(author: str) -> str:
+    return author_key(author)
+
+
+def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return some numbers, each once, ascending; those that are so already as they are."""
+    if not isinstance(numbers, np.ndarray):
+        return np.unique(np.fromiter(numbers, np.int64, len(numbers)))
+    if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
+        return numbers
+    return np.unique(numbers)
 
 
 def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,11 +12,12 @@ from semmem.model.errors import SemmemError
 from semmem.model.exchange import Turn
 from semmem.stores.packed_postings import FORWARD
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
+from semmem.stores.postgres.graph import corrections_of
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["follow", "load", "state_of"]
+__all__ = ["follow", "load", "now"]
 
 _SQL = statements("postgres")
 _LAST = 1 << 32
@@ -26,9 +27,10 @@ _PER_ENTRY = 1.3
 """Bytes in memory of a byte of entries in the store: postings, where each one stands, and the keys."""
 
 
-def state_of(row: Any) -> State:
-    """Return the state in a row of the statement ``resident_state``."""
-    return State(*row)
+def now(pool: Pooled, namespace: str) -> tuple[State | None, str | None]:
+    """Return the state of a namespace, None where it has no row, and its search settings as JSON."""
+    rows = pool.rows("resident_now", {"namespace": namespace})
+    return (State(*rows[0][:-1]), rows[0][-1]) if rows else (None, None)
 
 
 def load(pool: Pooled, namespace: str, most: int) -> Model | None:
@@ -41,7 +43,7 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
             found = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
             if found is None:
                 return None
-            state = state_of(found)
+            state = State(*found)
             entries, passes, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
             if state.dropping or passes or _bytes(state, entries) > most:
                 return None
@@ -50,7 +52,8 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
                 part = _rows(connection, {**where, "after": after, "upto": after + _STEP, "since": None})
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
-            return Model(namespace, state, Block(rows))
+            corrected = connection.execute(_SQL["moment"], where, binary=True).fetchall()
+            return Model(namespace, state, Block(rows), corrections=corrections_of(corrected))
 
     return _tried(pool, read)
 
@@ -65,16 +68,17 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             connection.execute(_SQL["resident_snapshot"])
             found = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
+            corrected = connection.execute(_SQL["moment"], where, binary=True)
             passing = connection.execute(_SQL["resident_passing"], where)
             cursors = _sent(connection, where)
         row = found.fetchone()
-        state = None if row is None else state_of(row)
+        state = None if row is None else State(*row)
         if state is None or not state.follows(before):
             return None
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
         if passing.fetchone()[0] or "" in ids:  # a drop, or changes that were swept
             return None
-        return model.after(state, _read(cursors), ids)
+        return model.after(state, _read(cursors), ids, corrections_of(corrected.fetchall()))
 
     found = _tried(pool, read)
     return None if found is None or found.size > most else found

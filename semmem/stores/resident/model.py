@@ -6,6 +6,7 @@ Nothing is changed once it is built, so that many threads read one model.
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -14,13 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import MOST_TURNS, Forwards, Head, Ords, Postings, Ranking, Scope, Turn
+from semmem.model.exchange import (
+    BEHIND,
+    LAST,
+    MOST_TURNS,
+    Corrections,
+    Forwards,
+    Head,
+    Kinds,
+    Ords,
+    Postings,
+    Ranking,
+    Scope,
+    Turn,
+)
 from semmem.stores.packed_postings import mentions
-from semmem.stores.resident.block import Block, Rows, runs
+from semmem.stores.resident.block import Block, Rows, ascending, runs
+from semmem.text.tokens import author_key
 
 __all__ = ["Model", "State"]
 
 _NOTHING = np.zeros(0, dtype=np.int64)
+_NONE = Corrections()
 _UNSURE = 4e-6
 """A product of unit vectors in single precision is right to this, so what is as near to the cut is looked at again."""
 _TAIL = 1_000
@@ -54,10 +70,17 @@ class Model:
     """A namespace at the revision of ``state``: ``base`` without the ords ``gone``, and ``tail``."""
 
     def __init__(
-        self, namespace: str, state: State, base: Block, tail: Block | None = None, gone: NDArray[np.int64] = _NOTHING
+        self,
+        namespace: str,
+        state: State,
+        base: Block,
+        tail: Block | None = None,
+        gone: NDArray[np.int64] = _NOTHING,
+        corrections: Corrections = _NONE,
     ) -> None:
         self.namespace = namespace
         self.state = state
+        self.corrections = corrections
         self._base = base
         self._tail = tail
         self._gone = gone
@@ -72,20 +95,23 @@ class Model:
         """Bytes that it takes, about."""
         return sum(block.size for block in self._blocks)
 
-    def after(self, state: State, came: Rows, ids: Collection[str]) -> Model:
+    def after(self, state: State, came: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
         """Return the model at a later ``state``: without the memories of the ``ids``, and with those that ``came``."""
+        tail: Block | None
         gone = np.union1d(self._gone, self._base.ords_of(ids))
         if self._tail is not None:
             came = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), came)
         if len(came.ords) + len(gone) >= max(_TAIL, len(self._base.ords) // 8):
-            return Model(self.namespace, state, Block(Rows.joined(self._base.rows.without(gone), came)))
-        return Model(self.namespace, state, self._base, Block(came) if len(came.ords) else None, gone)
+            base, tail, gone = Block(Rows.joined(self._base.rows.without(gone), came)), None, _NOTHING
+        else:
+            base, tail = self._base, Block(came) if len(came.ords) else None
+        return Model(self.namespace, state, base, tail, gone, corrections)
 
     # ------------------------------------------------------------------ postings
 
-    def postings(self, keys: Collection[int], max_df: int | None, *, shared: bool = False) -> Postings:
+    def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out those that one memory has."""
-        wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
+        wanted = ascending(keys)
         found = [block.find(wanted) for block in self._blocks]
         sizes = np.zeros(len(wanted), dtype=np.int64)
         mentioned = np.zeros(len(wanted), dtype=np.int64)
@@ -134,7 +160,7 @@ class Model:
 
     def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block, and where in it those of ``ords`` stand that it has, ascending."""
-        wanted = np.unique(np.fromiter(ords, np.int64, len(ords)))
+        wanted = ascending(ords)
         in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
         return [(b, b.places_of(in_base if b is self._base else wanted)) for b in self._blocks]
 
@@ -146,7 +172,14 @@ class Model:
 
     def heads(self, ords: Ords) -> dict[int, Head]:
         """Return what fusion needs of each of ``ords``; forgotten ones are left out."""
-        return {turn.ord: turn.head for turn in self.turns_of(ords)}
+        found = {}
+        for block, places in self._at(ords):
+            for at in places.tolist():
+                head = block.heads.get(at)
+                if head is None:
+                    head = block.heads[at] = block.turns[at].head
+                found[head.ord] = head
+        return found
 
     def titles(self, ords: Ords) -> dict[int, str | None]:
         """Return the title of each of ``ords``."""
@@ -198,6 +231,40 @@ class Model:
                 found.append((turn.ord, other.ord, turn.author is not None and turn.author == other.author))
         return found
 
+    def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
+        """Return the ords of the memories with these ids, ascending, parts included."""
+        held = [np.setdiff1d(b.ords_of(ids), self._gone) if b is self._base else b.ords_of(ids) for b in self._blocks]
+        return np.sort(np.concatenate(held))
+
+    def kinds(self, keys: Collection[str]) -> Kinds | None:
+        """Return what Store.conversation_facts does; None where an author's text was split: the whole is not here."""
+        lost = [self._base.turns[at] for at in self._base.places_of(self._gone).tolist()]
+        talked = sum(len(of) for b in self._blocks for of in b.by_session.values())
+        signed = sum(len(of) for b in self._blocks for of in b.by_author.values())
+        talked -= sum(turn.session is not None for turn in lost)
+        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in lost)
+        named: dict[str, list[tuple[str | None, ...]]] = {}
+        for key in keys if signed else ():
+            theirs = [
+                (block.places[at][1], block.turns[at].id, block.turns[at])
+                for block in self._blocks
+                for at in block.by_author.get(key, ())
+                if block is not self._base or block.turns[at].ord not in self._left
+            ]
+            if any(turn.part for _, _, turn in theirs):
+                return None
+            for _, _, turn in heapq.nlargest(LAST, theirs, key=lambda row: row[:2]):
+                named.setdefault(str(turn.author), []).append(self._behind(turn))
+        return Kinds(bool(talked), bool(signed), named)
+
+    def _behind(self, turn: Turn) -> tuple[str | None, ...]:
+        """Return the authors of what stands before a memory in its session, nearest first."""
+        if turn.session is None:
+            return ()
+        turns, place = self._session(turn.session)
+        at = place[turn.ord]
+        return tuple(other.author for other in turns[max(at - BEHIND, 0) : at][::-1])
+
     # ------------------------------------------------------------------ vectors
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
@@ -228,7 +295,7 @@ class Model:
 
     def vectors_of(self, ords: Ords) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row."""
-        wanted = np.unique(np.fromiter(ords, np.int64, len(ords)))
+        wanted = ascending(ords)
         in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
         parts = [b.vectors_of(in_base if b is self._base else wanted) for b in self._blocks]
         parts = [part for part in parts if len(part[0])] or parts[:1]

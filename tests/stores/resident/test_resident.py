@@ -217,7 +217,7 @@ def test_a_namespace_in_memory_is_asked_in_two_round_trips(module_url: str, spac
         trio.kept.recall("Who mended the lighthouse?", namespace=space)
         with counter.counting():
             assert len(trio.kept.recall("Who wrote of the lighthouse number 3?", namespace=space))
-        assert counter.counts().trips == {"memory_by_ords": 1, "pipeline": 1}
+        assert counter.counts().trips == {"memory_by_ords": 1, "resident_now": 1}
 
 
 def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:
@@ -296,6 +296,27 @@ def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
         found = mem.recall("engine", namespace="n")
         assert "dense" in found.degraded
         assert found.hits
+
+
+def test_settings_and_talk_of_a_namespace_in_memory_are_those_of_now(trio: Trio, space: str) -> None:
+    turns = [("Mia", "Where did you moor the ferry?"), ("Tom", "At the old lighthouse, in May."), ("Mia", "Is it dry?")]
+    items = [
+        {"id": f"t{at}", "text": text, "author": author, "session": "talk", "position": at}
+        for at, (author, text) in enumerate(turns * 4)
+    ]
+    trio.writer.remember_many(items, namespace=space)
+    trio.warm(space)
+    asked = ("Where did Tom moor the ferry?", "What did Mia ask in May?", "Is it dry?")
+    for changes in ({}, {"weights.graph": 0.0}, {"weights.graph": 2.0}):
+        if changes:
+            trio.writer.configure(namespace=space, **changes)
+        for question in asked:
+            kept = answer(trio.kept, question, namespace=space)
+            assert kept == answer(trio.plain, question, namespace=space)
+            assert kept["settings"] == changes
+    trio.writer.forget("t1", namespace=space)
+    for question in asked:
+        assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
 
 
 def test_threads_read_one_model(trio: Trio, space: str) -> None:
