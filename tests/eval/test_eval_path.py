@@ -25,7 +25,7 @@ MOST = {
     },
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and never raised."""
-MOST_FILES = {"PostgreSQL": {"remember": 24, "recall": 37}, "SQLite": {"remember": 18, "recall": 26}}
+MOST_FILES = {"PostgreSQL": {"remember": 26, "recall": 38}, "SQLite": {"remember": 21, "recall": 27}}
 """Files of semmem that a verb enters; a feature may need one more, and two are looked at."""
 
 
