@@ -261,11 +261,12 @@ class PostgresStore(Pooled):
         if exclude:
             each["memory_excluded"] = {"ids": list(exclude)}
         asked = [(name, {"namespace": n, **more}) for n in namespaces for name, more in each.items()]
+        asked += [("resident_state", {"namespace": n}) for n in namespaces]
         if names is not None:
             asked += [("memory_kinds", facts_asked(n, names)) for n in namespaces]
-            asked += [(name, {"namespace": n}) for name in ("moment", "resident_state") for n in namespaces]
+            asked += [("moment", {"namespace": n}) for n in namespaces]
         found: dict[str, dict[str, list[Any]]] = {}
-        for (name, sent), held in zip(asked, self.together(*asked) if asked else (), strict=True):
+        for (name, sent), held in zip(asked, self.together(*asked), strict=True):
             found.setdefault(name, {})[sent["namespace"]] = held
         allowed = excluded = None
         if filters:
@@ -283,12 +284,13 @@ class PostgresStore(Pooled):
         languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
         size = sum(int(size) for size, *_ in sized)
         linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-        scope = Scope(namespaces, size, allowed, excluded, settings=settings, languages=languages).with_links(linked)
+        states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
+        known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states}
+        scope = Scope(namespaces, size, allowed, excluded, **known).with_links(linked)
         if names is None:
             return scope
         corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}
-        states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
-        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections, states=states)
+        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections)
 
     def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
         """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""

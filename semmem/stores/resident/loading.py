@@ -17,7 +17,7 @@ from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements
 
-__all__ = ["follow", "load", "now"]
+__all__ = ["follow", "load"]
 
 _SQL = statements("postgres")
 _LAST = 1 << 32
@@ -25,12 +25,6 @@ _STEP = 50_000
 """Ords that are read at a time, so that no value of the server's is larger than it may be."""
 _PER_ENTRY = 1.3
 """Bytes in memory of a byte of entries in the store: postings, where each one stands, and the keys."""
-
-
-def now(pool: Pooled, namespace: str) -> tuple[State | None, str | None]:
-    """Return the state of a namespace, None where it has no row, and its search settings as JSON."""
-    rows = pool.rows("resident_now", {"namespace": namespace})
-    return (State(*rows[0][:-1]), rows[0][-1]) if rows else (None, None)
 
 
 def load(pool: Pooled, namespace: str, most: int) -> Model | None:

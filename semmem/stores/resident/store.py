@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -51,10 +50,9 @@ class ResidentStore(_Behind):
     """The postings, heads and sessions of a store."""
 
     def __init__(self, store: Store, budget: int) -> None:
-        from semmem.stores.resident.loading import follow, load, now
+        from semmem.stores.resident.loading import follow, load
 
         pool = cast("PostgresStore", store)
-        self._now = partial(now, pool)
         models = Models(
             budget, lambda namespace, most: load(pool, namespace, most), lambda model, most: follow(pool, model, most)
         )
@@ -75,32 +73,30 @@ class ResidentStore(_Behind):
         names: Collection[str] | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids to ords, and bind this context to the models of that moment."""
-        known = None if filters or names is None or len(namespaces) > 1 else self._known(namespaces[0], exclude, names)
-        if known is not None:
-            return known
+        if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
+            known = self._known(namespaces, filters, exclude, names)
+            if known is not None:
+                return known
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names)
-        if names is not None and scope.states is not None:
-            self.models.bind({n: None if row is None else State(*row) for n, row in scope.states.items()})
-        return replace(scope, states=None)
+        if names is not None:
+            self._bind(scope)
+        return scope
 
-    def _known(self, namespace: str, exclude: Sequence[str], names: Collection[str]) -> Scope | None:
-        """Return the scope of a whole namespace from its model, in one round trip; None where there is none."""
-        if namespace not in self.models.namespaces:
+    def _bind(self, scope: Scope) -> None:
+        states = scope.states or {}
+        self.models.bind({n: None if row is None else State(*row) for n, row in states.items()})
+
+    def _known(
+        self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
+    ) -> Scope | None:
+        """Return a scope whose kinds and corrections are those of models; None where one of these is not current."""
+        scope: Scope = self._behind.scope(namespaces, filters, exclude)
+        self._bind(scope)
+        models = {n: model for n in namespaces if (model := self.models.bound(n)) is not None}
+        kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
+        if kinds.keys() != set(namespaces):
             return None
-        state, settings = self._now(namespace)
-        self.models.bind({namespace: state})
-        model = self.models.bound(namespace)
-        if model is None:
-            return None
-        kinds = model.kinds(names)
-        return Scope(
-            (namespace,),
-            model.state.memories,
-            excluded=model.ords_of(exclude) if exclude else None,
-            settings=settings,
-            kinds=None if kinds is None else {namespace: kinds},
-            corrections={namespace: model.corrections},
-        )
+        return replace(scope, kinds=kinds, corrections={n: model.corrections for n, model in models.items()})
 
     def postings(
         self,

@@ -217,7 +217,7 @@ def test_a_namespace_in_memory_is_asked_in_two_round_trips(module_url: str, spac
         trio.kept.recall("Who mended the lighthouse?", namespace=space)
         with counter.counting():
             assert len(trio.kept.recall("Who wrote of the lighthouse number 3?", namespace=space))
-        assert counter.counts().trips == {"memory_by_ords": 1, "resident_now": 1}
+        assert counter.counts().trips == {"memory_by_ords": 1, "pipeline": 1}
 
 
 def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:

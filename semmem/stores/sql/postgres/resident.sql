@@ -6,15 +6,6 @@ SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NO
        (SELECT value::text FROM meta WHERE key = 'embedder')
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
--- resident_now --
--- The same, and the namespace's own settings: all that is asked before a recall that reads from memory.
-SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL,
-       extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
-       (SELECT value::text FROM meta WHERE key = 'embedder'),
-       (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = %(namespace)s)
-FROM namespace n WHERE n.namespace = %(namespace)s;
-
 -- resident_size --
 -- How much it would be, and whether all of it is of the kind that a revision tells of: times pass without one.
 SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
