@@ -51,7 +51,7 @@ def test_no_verb_makes_more_round_trips_than_it_did(store_url: str, tmp_path: Pa
     assert more == []
     entered = {(s, v): list(counted[s][v]["entered"]) for s, verbs in MOST_FILES.items() for v in verbs}
     assert [name for name, files in entered.items() if len(files) > MOST_FILES[name[0]][name[1]]] == []
-    assert all(files[0] == "client/memory.py" for files in entered.values())
+    assert all("client/memory.py" in files[:2] for files in entered.values())  # tracing stands around it
     assert told() == made, "write the table of CONTEXT.md again from `python -m eval path`"
     for verbs in counted.values():
         for counts in verbs.values():
