@@ -1,0 +1,399 @@
+"""mem0's ``Memory`` over semmem: its verbs, its arguments and the shapes of its results.
+
+    from semmem.doors.mem0 import Memory        # was: from mem0 import Memory
+
+Who a memory belongs to (``user_id``, ``agent_id``, ``run_id``) is kept in its metadata, a run in its session as well,
+as the importer of mem0's exports does. The shapes are those of mem0 2.x (https://docs.mem0.ai/open-source/overview).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from hashlib import md5
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from semmem.doors.conditions import contained, holds
+from semmem.importers import RowError, plain_text
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.types import Memory as Stored
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from semmem.client.memory import Semmem
+
+__all__ = ["Extract", "Memory", "MemoryMissing"]
+
+Extract = Callable[[Sequence[Mapping[str, Any]]], Sequence[str]]
+"""What finds in the messages of a chat the texts to remember, such as a function of yours that asks an LLM."""
+
+_OWNERS = ("user_id", "agent_id", "run_id")
+_PROMOTED = (*_OWNERS, "actor_id", "role", "expiration_date")
+"""Metadata that mem0 shows beside the memory, not in its metadata."""
+
+_MOST = 1_000
+_LEFT: Any = object()
+
+
+class MemoryMissing(NotFound, ValueError):
+    """There is no memory of that id; mem0 raises a ValueError."""
+
+
+class Memory:
+    """mem0's ``Memory``, kept in one namespace of a store; a context manager that closes what it opened.
+
+    ``memory`` is an open Semmem, else the store of ``settings`` is opened, as ``semmem.connect`` takes them.
+    ``extract`` finds what is to be remembered of a chat; without it ``add`` stores the messages as they are, and says
+    so once.
+    """
+
+    def __init__(
+        self,
+        config: Any = None,
+        *,
+        memory: Semmem | None = None,
+        namespace: str = "mem0",
+        extract: Extract | None = None,
+        **settings: Any,
+    ) -> None:
+        import semmem
+
+        if config is not None:
+            warnings.warn(
+                "The config of mem0 is not used: semmem has a store, a model and settings of its own; see "
+                "`semmem settings`.",
+                stacklevel=2,
+            )
+        if memory is not None and settings:
+            raise InvalidInput(f"An open memory has its settings already; leave {next(iter(settings))} out.")
+        self.memory = semmem.connect(**settings) if memory is None else memory
+        self.namespace = namespace
+        self._extract = extract
+        self._opened = memory is None
+        self._warned = False
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any], **given: Any) -> Memory:
+        """Open a memory; what mem0's config says of its stores and models is not used, and said so."""
+        return cls(config_dict, **given)
+
+    # ------------------------------------------------------------------ the verbs
+
+    def add(
+        self,
+        messages: str | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        user_id: Any = None,
+        agent_id: Any = None,
+        run_id: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: Any = None,
+        expiration_date: Any = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+    ) -> dict[str, Any]:
+        """Store messages, one memory each, or with ``infer`` what ``extract`` finds in them.
+
+        Messages of the system, and those without text, are left out. ``prompt`` is passed on to nobody. Raises
+        InvalidInput.
+        """
+        if timestamp is not None or memory_type is not None:
+            name = "timestamp" if timestamp is not None else "memory_type"
+            raise InvalidInput(f"{name} is not supported; leave it out.")
+        owners = _owners(user_id, agent_id, run_id)
+        if not owners:
+            raise InvalidInput("At least one of 'user_id', 'agent_id', or 'run_id' must be provided.")
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        elif isinstance(messages, Mapping):
+            messages = [messages]
+        elif not isinstance(messages, list | tuple):
+            raise InvalidInput(f"messages must be a string, a mapping or a list of these, not {messages!r:.100}.")
+        said = [turn for turn in map(_turn, messages) if turn is not None]
+        shared = {name: value for name, value in dict(metadata or {}).items() if name not in _OWNERS} | owners
+        if expiration_date is not None:
+            shared["expiration_date"] = _day(expiration_date)
+        if infer and self._extract is not None:
+            found = [{"text": text, "metadata": shared} for text in self._extract([dict(turn) for turn in said])]
+        else:
+            if infer:
+                self._warn()
+            found = [{"text": turn["content"], "metadata": {**shared, **_speaker(turn)}} for turn in said]
+        items = [self._item(one) for one in found]
+        if items:
+            self.memory.remember_many(items, namespace=self.namespace, batch_size=len(items))
+        return {"results": [_added(item) for item in items]}
+
+    def search(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        limit: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool = False,
+        explain: bool = False,
+        show_expired: bool = False,
+        user_id: Any = None,
+        agent_id: Any = None,
+        run_id: Any = None,
+    ) -> dict[str, Any]:
+        """Return the memories that answer a question, best first, with their fused ``score``.
+
+        ``filters`` name at least one owner, or ``user_id`` … do, as in mem0 1.x (``limit`` is ``top_k`` of that time);
+        they may hold mem0's operators. ``threshold`` is the confidence, from 0 to 1, below which nothing is returned: a
+        fused score does not compare across questions. ``rerank`` changes nothing: choose a recipe that has a reranker.
+        With ``explain`` a result has ``score_details``, its components.
+        """
+        wanted, conditions = self._asked(top_k, limit, filters, _owners(user_id, agent_id, run_id))
+        fetched = min(_MOST, max(2 * wanted, 20))
+        while True:
+            hits = self.memory.recall(
+                query.strip() if isinstance(query, str) else query, namespace=self.namespace, limit=fetched,
+                filters=_narrowed(conditions), min_confidence=threshold or 0.0,
+            )  # fmt: skip
+            found = [hit for hit in hits if _shown(hit.memory, conditions, show_expired)]
+            if len(found) >= wanted or len(hits) < fetched or fetched == _MOST:
+                break
+            fetched = min(_MOST, 2 * fetched)
+        rows = [(_row(hit.memory, score=hit.score), dict(hit.components)) for hit in found[:wanted]]
+        return {"results": [{**row, "score_details": parts} if explain else row for row, parts in rows]}
+
+    def get(self, memory_id: str) -> dict[str, Any] | None:
+        """Return one memory, None where there is none of that id."""
+        try:
+            return _row(self.memory.get(str(memory_id), namespace=self.namespace), score=None)
+        except NotFound:
+            return None
+
+    def get_all(
+        self,
+        *,
+        filters: Mapping[str, Any] | None = None,
+        top_k: int | None = None,
+        limit: int | None = None,
+        show_expired: bool = False,
+        user_id: Any = None,
+        agent_id: Any = None,
+        run_id: Any = None,
+    ) -> dict[str, Any]:
+        """Return the memories of an owner, newest first; see search for the arguments."""
+        wanted, conditions = self._asked(top_k, limit, filters, _owners(user_id, agent_id, run_id))
+        results: list[dict[str, Any]] = []
+        for one in self._listed(conditions):
+            if len(results) >= wanted:
+                break
+            if _shown(one, conditions, show_expired):
+                results.append(_row(one))
+        return {"results": results}
+
+    def update(
+        self,
+        memory_id: str,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expiration_date: Any = _LEFT,
+        data: str | None = None,
+    ) -> dict[str, str]:
+        """Change the text of a memory, and of its metadata what is given; whose it is stays.
+
+        ``data`` is mem0's former name of ``text``. Raises MemoryMissing, InvalidInput.
+        """
+        text = data if text is None else text
+        if text is None and metadata is None and expiration_date is _LEFT:
+            raise InvalidInput("At least one of text, metadata, or expiration_date must be provided.")
+        there = self._there(memory_id)
+        changes = {name: value for name, value in dict(metadata or {}).items() if name not in (*_OWNERS, "actor_id")}
+        if expiration_date is not _LEFT:
+            changes["expiration_date"] = None if expiration_date is None else _day(expiration_date)
+        given: dict[str, Any] = {} if text is None else {"text": text}
+        self.memory.update(there.id, namespace=self.namespace, metadata={**there.metadata, **changes}, **given)
+        return {"message": "Memory updated successfully!"}
+
+    def delete(self, memory_id: str) -> dict[str, str]:
+        """Delete one memory. Raises MemoryMissing."""
+        self.memory.forget(self._there(memory_id).id, namespace=self.namespace)
+        return {"message": "Memory deleted successfully!"}
+
+    def delete_all(self, user_id: Any = None, agent_id: Any = None, run_id: Any = None) -> dict[str, str]:
+        """Delete every memory of an owner."""
+        owners = _owners(user_id, agent_id, run_id)
+        if not owners:
+            raise InvalidInput(
+                "At least one filter is required to delete all memories; to delete those of everybody, use reset()."
+            )
+        self.memory.forget(namespace=self.namespace, filters=_narrowed(owners))
+        return {"message": "Memories deleted successfully!"}
+
+    def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """Return the changes of a memory, the oldest first; none where nothing is kept of it."""
+        try:
+            versions = self.memory.history(str(memory_id), namespace=self.namespace)
+        except NotFound:
+            return []
+        texts = [None, *(version.memory.text for version in versions)]
+        rows = [_change(before, version.memory) for before, version in zip(texts, versions, strict=False)]
+        gone = versions[-1].forgotten_at
+        if gone is not None:
+            last = {"id": f"{rows[-1]['id']}-deleted", "old_memory": texts[-1], "new_memory": None, "event": "DELETE"}
+            rows.append({**rows[-1], **last, "updated_at": _time(gone), "is_deleted": True})
+        return rows
+
+    def reset(self) -> None:
+        """Delete every memory of everybody: the whole namespace."""
+        self.memory.forget(namespace=self.namespace, everything=True)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._opened:
+            self.memory.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ how
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                "semmem stores the messages as they are: no LLM looks for facts in them; give Memory(extract=…) a "
+                "function that does, or infer=False.",
+                stacklevel=3,
+            )
+
+    def _item(self, one: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = one["metadata"]
+        author = next((metadata[name] for name in ("actor_id", "user_id", "agent_id") if metadata.get(name)), None)
+        return {**one, "id": str(uuid4()), "author": author, "session": metadata.get("run_id")}
+
+    def _there(self, memory_id: Any) -> Stored:
+        try:
+            return self.memory.get(str(memory_id), namespace=self.namespace)
+        except NotFound:
+            raise MemoryMissing(f"Memory with id {memory_id} not found; nothing was changed.") from None
+
+    def _asked(
+        self, top_k: Any, limit: Any, filters: Mapping[str, Any] | None, owners: Mapping[str, str]
+    ) -> tuple[int, dict[str, Any]]:
+        """Return how many are wanted, and the conditions. Raises InvalidInput for conditions without an owner."""
+        wanted = next((one for one in (top_k, limit) if one is not None), 20)
+        if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= _MOST:
+            raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {wanted!r}.")
+        conditions = {**(filters or {}), **owners}
+        conditions |= {name: _owner(conditions[name], name) for name in _OWNERS if _is_name(conditions.get(name))}
+        if not any(name in conditions for name in _OWNERS):
+            raise InvalidInput(
+                "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
+            )
+        return wanted, conditions
+
+    def _listed(self, conditions: Mapping[str, Any]) -> Iterator[Stored]:
+        cursor = None
+        while True:
+            page = self.memory.list(namespace=self.namespace, filters=_narrowed(conditions), limit=200, cursor=cursor)
+            yield from page
+            if (cursor := page.cursor) is None:
+                return
+
+
+def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
+    """Return whose memories are meant, by the names that were given."""
+    given = zip(_OWNERS, (user_id, agent_id, run_id), strict=True)
+    return {name: _owner(value, name) for name, value in given if value is not None}
+
+
+def _is_name(value: Any) -> bool:
+    return value is not None and value != "*" and not isinstance(value, Mapping)
+
+
+def _owner(value: Any, name: str) -> str:
+    text = str(value).strip()
+    if not text or len(text.split()) > 1:
+        raise InvalidInput(f"{name} must be a name without white space, not {value!r}.")
+    return text
+
+
+def _turn(message: Any) -> dict[str, Any] | None:
+    """Return role, name and text of a message; None for one of the system, and for what says nothing."""
+    if not isinstance(message, Mapping) or message.get("role") in (None, "system"):
+        return None
+    try:
+        text = plain_text(message.get("content"))
+    except RowError:
+        return None
+    return {"role": str(message["role"]), "content": text, "name": message.get("name")} if text.strip() else None
+
+
+def _speaker(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {"role": turn["role"], **({"actor_id": turn["name"]} if turn["name"] else {})}
+
+
+def _day(value: Any) -> str:
+    if isinstance(value, date):
+        return (value.date() if isinstance(value, datetime) else value).isoformat()
+    try:
+        return date.fromisoformat(value).isoformat()
+    except (TypeError, ValueError):
+        raise InvalidInput(f"expiration_date must be a date, YYYY-MM-DD, not {value!r}.") from None
+
+
+def _narrowed(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of conditions that the store filters by: a run by its session, the rest by metadata."""
+    metadata = contained(conditions)
+    run = metadata.pop("run_id", None)
+    found: dict[str, Any] = {"metadata": metadata} if metadata else {}
+    return found | ({"sessions": [run]} if run is not None else {})
+
+
+def _shown(one: Stored, conditions: Mapping[str, Any], show_expired: bool) -> bool:
+    values = {**one.metadata, "run_id": one.session} if one.session is not None else one.metadata
+    expires = one.metadata.get("expiration_date")
+    gone = isinstance(expires, str) and expires < datetime.now(UTC).date().isoformat()
+    return (show_expired or not gone) and holds(conditions, values)
+
+
+def _row(one: Stored, **score: Any) -> dict[str, Any]:
+    """Return a memory as mem0 shows it."""
+    rest = {name: value for name, value in one.metadata.items() if name not in _PROMOTED}
+    promoted = {name: one.metadata[name] for name in _PROMOTED if one.metadata.get(name) is not None}
+    if one.session is not None:
+        promoted["run_id"] = one.session
+    return {
+        "id": one.id,
+        "memory": one.text,
+        "hash": md5(one.text.encode(), usedforsecurity=False).hexdigest(),
+        "metadata": rest or None,
+        **score,
+        "created_at": _time(one.created_at),
+        "updated_at": _time(one.updated_at),
+        **promoted,
+    }
+
+
+def _change(before: str | None, one: Stored) -> dict[str, Any]:
+    """Return a version of a memory as mem0 shows a change of it; ``before`` is the text of the one before."""
+    return {
+        "id": f"{one.id}@{one.version}", "memory_id": one.id, "old_memory": before, "new_memory": one.text,
+        "event": "ADD" if before is None else "UPDATE", "created_at": _time(one.created_at),
+        "updated_at": None if before is None else _time(one.updated_at), "is_deleted": False,
+        "actor_id": one.metadata.get("actor_id"), "role": one.metadata.get("role"),
+    }  # fmt: skip
+
+
+def _added(item: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"id": item["id"], "memory": item["text"], "event": "ADD"}
+    metadata = item["metadata"]
+    return {**told, "actor_id": metadata.get("actor_id"), "role": metadata["role"]} if "role" in metadata else told
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat()

@@ -1,0 +1,198 @@
+"""mem0's verbs over semmem: their arguments, the shapes of their results, and whose memories they find."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.doors.mem0 import Memory, MemoryMissing
+from semmem.importers import reader
+
+TALK = [
+    {"role": "system", "content": "You are a ferry."},
+    {"role": "user", "content": "I live in Porto.", "name": "ada"},
+    {"role": "assistant", "content": [{"type": "text", "text": "The ferry to Porto leaves at nine."}]},
+    {"role": "user", "content": ""},
+    {"content": "nobody says this"},
+]
+
+
+@pytest.fixture
+def m() -> Iterator[Memory]:
+    with Memory(url="sqlite::memory:") as opened:
+        yield opened
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    return [row["memory"] for row in found["results"]]
+
+
+def test_messages_are_stored_one_by_one_and_found_by_their_owner(m: Memory) -> None:
+    owners = {"user_id": "u1", "agent_id": "a1", "run_id": "r1"}
+    added = m.add(TALK, **owners, metadata={"topic": "travel", "user_id": "x"}, infer=False)
+    assert [(row["memory"], row["event"], row["actor_id"], row["role"]) for row in added["results"]] == [
+        ("I live in Porto.", "ADD", "ada", "user"),
+        ("The ferry to Porto leaves at nine.", "ADD", None, "assistant"),
+    ]
+    m.add("I live in Lisbon.", user_id="u2", infer=False)
+    one = m.get(added["results"][0]["id"])
+    assert one is not None
+    times = [datetime.fromisoformat(one.pop(name)) for name in ("created_at", "updated_at")]
+    assert all(at.tzinfo is not None for at in times)
+    assert one == {
+        "id": added["results"][0]["id"], "memory": "I live in Porto.", "hash": one["hash"],
+        "metadata": {"topic": "travel"}, "score": None, "user_id": "u1", "agent_id": "a1", "run_id": "r1",
+        "actor_id": "ada", "role": "user",
+    }  # fmt: skip
+    assert len(one["hash"]) == 32
+    assert m.get("none") is None
+    for owner in ({"user_id": "u1"}, {"agent_id": "a1"}, {"run_id": "r1"}, {"user_id": "u1", "run_id": "r1"}):
+        assert sorted(texts(m.get_all(filters=owner))) == ["I live in Porto.", "The ferry to Porto leaves at nine."]
+        assert texts(m.search("where do I live?", filters=owner))[0] == "I live in Porto."
+    assert texts(m.get_all(user_id="u2", limit=5)) == texts(m.search("live", user_id=" u2 ")) == ["I live in Lisbon."]
+    assert m.get_all(filters={"user_id": "u1", "run_id": "r2"}) == {"results": []}
+    hit = m.search("ferry", filters={"user_id": "u1"}, explain=True)["results"][0]
+    assert hit["memory"] == "The ferry to Porto leaves at nine."
+    assert sum(hit["score_details"].values()) == pytest.approx(hit["score"])
+    assert m.search("ferry", filters={"user_id": "u1"}, threshold=1.0) == {"results": []}
+    assert len(m.get_all(filters={"user_id": "u1"}, top_k=1)["results"]) == 1
+
+
+def test_operators_of_mem0_narrow_a_search_and_a_list(m: Memory) -> None:
+    for n in range(40):
+        m.add(f"Crate {n} is on the ferry.", user_id="u", metadata={"n": n, "odd": n % 2 == 1}, infer=False)
+    few = m.search("crate ferry", filters={"user_id": "u", "n": {"gte": 37}, "odd": True}, top_k=5)
+    assert sorted(texts(few)) == ["Crate 37 is on the ferry.", "Crate 39 is on the ferry."]
+    listed = m.get_all(filters={"user_id": "u", "OR": [{"n": 3}, {"n": {"in": [5, 7]}}]})
+    assert texts(listed) == [f"Crate {n} is on the ferry." for n in (7, 5, 3)]
+    assert len(m.get_all(filters={"user_id": "*", "NOT": [{"odd": True}]}, top_k=100)["results"]) == 20
+
+
+def test_what_is_changed_and_deleted_is_told_and_its_history_kept(m: Memory) -> None:
+    (row,) = m.add("I live in Porto.", user_id="u", metadata={"a": 1}, infer=False)["results"]
+    assert m.update(row["id"], text="I live in Faro.") == {"message": "Memory updated successfully!"}
+    assert m.update(row["id"], metadata={"b": 2, "user_id": "thief"}) == {"message": "Memory updated successfully!"}
+    m.update(row["id"], data="I live in Braga.")
+    one = m.get(row["id"])
+    assert one is not None
+    assert (one["memory"], one["metadata"], one["user_id"]) == ("I live in Braga.", {"a": 1, "b": 2}, "u")
+    changes = m.history(row["id"])
+    assert [(one["old_memory"], one["new_memory"], one["event"]) for one in changes] == [
+        (None, "I live in Porto.", "ADD"),
+        ("I live in Porto.", "I live in Faro.", "UPDATE"),
+        ("I live in Faro.", "I live in Faro.", "UPDATE"),
+        ("I live in Faro.", "I live in Braga.", "UPDATE"),
+    ]
+    assert set(changes[0]) == {
+        "id", "memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at", "is_deleted", "actor_id",
+        "role",
+    }  # fmt: skip
+    assert (changes[0]["updated_at"], changes[0]["role"], changes[0]["is_deleted"]) == (None, "user", False)
+    assert m.delete(row["id"]) == {"message": "Memory deleted successfully!"}
+    assert m.get(row["id"]) is None
+    assert m.history("never") == []
+    with pytest.raises(ValueError, match=f"Memory with id {row['id']} not found"):
+        m.delete(row["id"])
+    with pytest.raises(MemoryMissing):
+        m.update(row["id"], text="x")
+    for user in ("u", "v"):
+        m.add("One.", user_id=user, run_id="r", infer=False)
+    assert m.delete_all(user_id="u", run_id="r") == {"message": "Memories deleted successfully!"}
+    assert (texts(m.get_all(user_id="u")), texts(m.get_all(user_id="v"))) == ([], ["One."])
+    m.reset()
+    m.reset()
+    assert m.get_all(user_id="v") == {"results": []}
+
+
+def test_without_an_extractor_messages_are_stored_as_they_are_and_said_so_once(m: Memory) -> None:
+    with pytest.warns(UserWarning, match="semmem stores the messages as they are"):
+        (row,) = m.add("I live in Porto.", user_id="u")["results"]
+    assert (row["memory"], row["role"]) == ("I live in Porto.", "user")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.add({"role": "user", "content": "And in Faro."}, user_id="u")
+    assert len(m.get_all(user_id="u")["results"]) == 2
+
+
+def test_an_extractor_says_what_is_remembered() -> None:
+    asked: list[Any] = []
+
+    def extract(messages: Any) -> list[str]:
+        asked.extend(messages)
+        return ["Lives in Porto."]
+
+    with semmem.connect("sqlite::memory:") as mem:
+        m = Memory(memory=mem, namespace="chat", extract=extract)
+        (row,) = m.add(TALK, user_id="u1")["results"]
+        assert row == {"id": row["id"], "memory": "Lives in Porto.", "event": "ADD"}
+        assert [turn["role"] for turn in asked] == ["user", "assistant"]
+        m.close()  # the store is somebody else's
+        assert mem.get(row["id"], namespace="chat").author == "u1"
+
+
+def test_what_has_expired_is_hidden(m: Memory) -> None:
+    yesterday, tomorrow = ((datetime.now(UTC) + timedelta(days=n)).date() for n in (-1, 1))
+    m.add("The old key.", user_id="u", expiration_date=yesterday.isoformat(), infer=False)
+    m.add("The new key.", user_id="u", expiration_date=tomorrow, infer=False)
+    assert texts(m.get_all(user_id="u")) == texts(m.search("key", user_id="u")) == ["The new key."]
+    assert len(m.get_all(user_id="u", show_expired=True)["results"]) == 2
+    (row,) = m.get_all(user_id="u")["results"]
+    assert row["expiration_date"] == tomorrow.isoformat()
+    m.update(row["id"], expiration_date=date(2020, 1, 1))
+    assert texts(m.search("key", user_id="u")) == []
+    m.update(row["id"], expiration_date=None)
+    assert texts(m.search("key", user_id="u")) == ["The new key."]
+
+
+def test_an_export_of_mem0_that_was_imported_is_found_by_its_owner(m: Memory, tmp_path: Path) -> None:
+    row = {"id": "m1", "memory": "Lives in Porto.", "user_id": "u1", "run_id": "r1", "metadata": {"a": 1}}
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps({"results": [row]}), encoding="utf-8")
+    m.memory.bring_in(reader("mem0")(file), namespace=m.namespace)
+    (found,) = m.search("Porto", filters={"user_id": "u1", "run_id": "r1"})["results"]
+    assert {name: found[name] for name in row} == row
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "sentence"),
+    [
+        ("add", {"messages": "x"}, "At least one of 'user_id'"),
+        ("add", {"messages": "x", "user_id": "a b"}, "user_id must be a name without white space"),
+        ("add", {"messages": 3, "user_id": "u"}, "messages must be a string"),
+        ("add", {"messages": "x", "user_id": "u", "memory_type": "procedural_memory"}, "memory_type is not supported"),
+        ("add", {"messages": "x", "user_id": "u", "timestamp": 3}, "timestamp is not supported"),
+        ("add", {"messages": "x", "user_id": "u", "expiration_date": "soon"}, "expiration_date must be a date"),
+        ("search", {"query": "x"}, "filters must contain at least one of: user_id"),
+        ("search", {"query": " ", "user_id": "u"}, "The query is empty"),
+        ("search", {"query": "x", "user_id": "u", "top_k": -1}, "top_k must be a whole number"),
+        ("search", {"query": "x", "user_id": "u", "threshold": 2}, "min_confidence"),
+        ("get_all", {"filters": {"topic": "x"}}, "filters must contain at least one of: user_id"),
+        ("get_all", {"filters": {"user_id": "u", "OR": 3}}, "OR takes a list"),
+        ("update", {"memory_id": "x"}, "At least one of text"),
+        ("delete_all", {}, "At least one filter is required"),
+    ],
+)
+def test_what_cannot_be_used_is_a_value_error_as_in_mem0(
+    m: Memory, verb: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    m.add("Here.", user_id="u", infer=False)
+    with pytest.raises(ValueError, match=sentence):
+        getattr(m, verb)(**arguments)
+    assert texts(m.get_all(user_id="u")) == ["Here."]
+
+
+def test_a_config_of_mem0_is_not_used_and_said_so() -> None:
+    with pytest.warns(UserWarning, match="The config of mem0 is not used"):
+        Memory.from_config({"llm": {"provider": "openai"}}, url="sqlite::memory:").close()
+    with (
+        semmem.connect("sqlite::memory:") as mem,
+        pytest.raises(semmem.InvalidInput, match="An open memory has its settings already; leave url out"),
+    ):
+        Memory(memory=mem, url="sqlite::memory:")
