@@ -73,11 +73,8 @@ def test_a_chat_remembers_in_one_run_and_recalls_in_the_next(tmp_path: Path) -> 
         asks = last["content"].endswith("?")
         name, argument = ("memory_recall", "query") if asks else ("memory_remember", "text")
         function = {"name": name, "arguments": json.dumps({argument: last["content"]})}
-        return {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "1", "type": "function", "function": function}],
-        }
+        calls = [{"id": "1", "type": "function", "function": function}]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
 
     with endpoint(model) as url:
         told = run("chat_loop", folder=tmp_path, given="The ferry leaves at nine.\n", OPENAI_BASE_URL=url)

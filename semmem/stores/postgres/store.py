@@ -75,8 +75,6 @@ class PostgresStore(Pooled):
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
 
-    # ------------------------------------------------------------------ writing
-
     def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
         """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
