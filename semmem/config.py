@@ -86,6 +86,11 @@ class Settings(BaseSettings):
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
+    credentials: Literal["warn", "refuse", "sensitive", "off"] = Field(
+        "warn",
+        description="What becomes of a memory in which a password or key seems to stand: warn, refuse, sensitive "
+        "(stored as sensitive) or off.",
+    )
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."
     )
@@ -243,6 +248,8 @@ def wrong(name: str, error: Mapping[str, Any]) -> str:
         return f"must be {words} {error['ctx'][key]:g}{not_this}"
     if name == "recipe":
         return f"must be the name of a recipe or a table of search settings{not_this}"
+    if kind == "literal_error":
+        return f"must be {error['ctx']['expected'].replace(chr(39), '')}{not_this}"
     must = next((words for start, words in _MUST_BE.items() if kind.startswith(start)), None)
     return f"must be {must}{not_this}" if must is not None else f"cannot be used: {error['msg']}"
 

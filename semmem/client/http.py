@@ -17,7 +17,7 @@ from semmem.client import values
 from semmem.client.http_recall import Answer, HttpSearch
 from semmem.client.http_request import Asked, asked, lines
 from semmem.client.memory import Semmem
-from semmem.client.routes import REFUSED, ROUTES, Route, refusal
+from semmem.client.routes import NOTED, REFUSED, ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import (
     InvalidInput,
@@ -34,6 +34,8 @@ from semmem.read.tracing import observed
 
 if TYPE_CHECKING:
     pass
+
+from semmem.write.screening import warn
 
 __all__ = ["HttpSemmem", "open_server"]
 
@@ -149,6 +151,8 @@ class HttpSemmem(Semmem):
             refused = values.error_of(_json(response.content), 429)
             refused.retry_after = response.headers.get("retry-after", "1")  # type: ignore[attr-defined]
             raise refused
+        if noted := response.headers.get(NOTED):
+            warn(noted)
         return response
 
     def stream(

@@ -24,7 +24,7 @@ from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
 from semmem.read.steps import lists
 
-__all__ = ["REFUSED", "ROUTES", "Form", "Route", "refusal"]
+__all__ = ["NOTED", "REFUSED", "ROUTES", "Form", "Route", "refusal"]
 
 Form: TypeAlias = Literal["query", "json", "lines"]
 """Where the arguments of a verb stand: in the query of the URL, in a JSON body, or in the query and, as the body, a
@@ -241,6 +241,9 @@ ROUTES: tuple[Route, ...] = (
     Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "write", "json", serves=("maintain",)),
 )  # fmt: skip
 """Every route under /v1, two of one path and method told apart by the form of the body."""
+
+NOTED = "Semmem-Warning"
+"""The header of an answer that says what is to be warned of: a credential in what was remembered."""
 
 REFUSED: Mapping[str, str] = {
     "backup": "writes a file on the machine of the store",

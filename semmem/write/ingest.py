@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from reprlib import repr as shown
 from typing import Any, Literal
 
 from semmem.embedders.binding import embed_texts, identity
@@ -31,17 +30,16 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
-from semmem.write.items import KEYS, Draft, at_hand, check_namespace, drafted, giver
+from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver
 from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
 from semmem.write.relink import Knowledge, Upkeep
-from semmem.write.versions import overtaken
+from semmem.write.screening import Screening, screened, warn_of
+from semmem.write.versions import check_changes, overtaken
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
 MAX_CHARS = 1_400
 """A longer text is split; each part is remembered by itself and found as its parent."""
-CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
-"""What update can change of a memory."""
 _UPDATING = Policy(partial=True, may_replace=lambda memory: True)
 _PATIENCE_S = 5.0
 """So long an update looks again where somebody else was faster, after pauses of chance up to ``_PAUSE_S``."""
@@ -72,6 +70,7 @@ class Ingest:
         renewed: Callable[[], bool] = lambda: False,
         filled: Callable[[], None] = lambda: None,
         language: str = "english",
+        screening: Screening = "off",
     ) -> None:
         self._store = store
         self._upkeep = Upkeep(store, extractor, language)
@@ -79,6 +78,7 @@ class Ingest:
         self._renewed = renewed
         self._filled = filled
         self._language = language
+        self._screening: Screening = screening
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
         """Return the same pipeline with another way to find the embedder."""
@@ -88,7 +88,7 @@ class Ingest:
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
         """Store one item and return the memory, or the one already stored under the same id with the same content."""
-        draft = drafted(0, item, "default")
+        draft = screened(drafted(0, item, "default"), self._screening)
         self._check_vector(draft, None)
         plan = self.plan([draft], REMEMBERING)
         for refused in plan.refused:
@@ -99,6 +99,7 @@ class Ingest:
             except Conflict as error:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             self._upkeep.written(rows, written, knowledge)
+            warn_of(plan.new)
             if draft.name in written.memories:
                 return written.memories[draft.name]
         return self._as_stored(draft.memory)
@@ -113,11 +114,7 @@ class Ingest:
         changed_by: str | None = None,
     ) -> Memory:
         """Change fields of one memory and return it; see Semmem.update."""
-        for name in changes:
-            if name not in CHANGEABLE:
-                raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
-        if isinstance(expected_version, bool) or not isinstance(expected_version, int | None):
-            raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
+        check_changes(changes, expected_version)
         end = time.monotonic() + _PATIENCE_S
         while True:
             there = self._store.stored_memories([(namespace, id)]).get((namespace, id))
@@ -127,6 +124,8 @@ class Ingest:
             if expected_version is not None and before.version != expected_version:
                 raise Conflict(overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
+            hidden = before.sensitive if "sensitive" not in changes else draft.memory.sensitive
+            draft = screened(draft, self._screening, changes, hidden)
             self._check_vector(draft, None)
             plan = self.plan([draft], _UPDATING, stored={draft.name: there})
             for refused in plan.refused:
@@ -142,6 +141,7 @@ class Ingest:
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
             self._upkeep.written(rows, written, knowledge)
+            warn_of(changed)
             return written.memories.get(draft.name) or self._as_stored(plan.changed[0].memory)
 
     def restore(self, draft: Draft) -> Memory:
@@ -205,7 +205,7 @@ class Ingest:
         recorded: Mapping[str, Any] | None = None
         for at, item in batch:
             try:
-                draft = drafted(at, item, namespace)
+                draft = screened(drafted(at, item, namespace), self._screening)
                 recorded = self._check_vector(draft, recorded)
             except (InvalidInput, EmbedderMismatch) as error:
                 refuse(Refused(at, ("", _id_of(item) or ""), error.message, BadItem))
@@ -223,6 +223,7 @@ class Ingest:
                 raise
             raise Conflict(f"Item {late[0].at}: {no_longer(late[0], policy).reason}", names=error.names) from error
         degraded |= self._upkeep.written(rows, written, knowledge)
+        warn_of(fresh.values())
         for name in written.conflicts:
             refused = no_longer(fresh[name], policy)
             for at in (refused.at, *plan.repeats.pop(name, ())):

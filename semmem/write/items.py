@@ -39,7 +39,8 @@ class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
 
     ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, and ``kept`` the
-    vector of that one and who made it, where what is embedded has not changed; ``changed_by`` is who changes it.
+    vector of that one and who made it, where what is embedded has not changed; ``changed_by`` is who changes it,
+    ``suspected`` the kinds of the credentials that seem to stand in it.
     ``restores``: it was forgotten softly, and comes back.
     """
 
@@ -52,6 +53,7 @@ class Draft:
     kept: tuple[Any, Mapping[str, Any]] | None = None
     changed_by: str | None = None
     restores: bool = False
+    suspected: tuple[str, ...] = ()
 
     @property
     def name(self) -> tuple[str, str]:
@@ -107,8 +109,6 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     sensitive = values.get("sensitive", False)
     if not isinstance(sensitive, bool):
         raise InvalidInput(f"sensitive must be True or False, not {shown(sensitive)}.")
-    if sensitive and "vector" in values:
-        raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
     now = datetime.now(UTC)
     memory = Memory(
         id=strings["id"] or uuid7(),

@@ -1,17 +1,30 @@
-"""Versions of a memory: what is said of one that was overtaken, and what a restored one is made from. Pure."""
+"""Versions of a memory: what an update may change, who was overtaken, what a restored one is made from. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as shown
 from typing import Any
 
+from semmem.model.errors import InvalidInput
 from semmem.model.life import Forgotten
 from semmem.model.types import Memory
-from semmem.write.items import Draft, payload_of
+from semmem.write.items import KEYS, Draft, payload_of
 
-__all__ = ["overtaken", "restored"]
+__all__ = ["CHANGEABLE", "check_changes", "overtaken", "restored"]
 
+CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
+"""What update can change of a memory."""
 _SHOWN = 120
+
+
+def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
+    """Raise InvalidInput for a field that update cannot change, and for a version that is no number."""
+    for name in changes:
+        if name not in CHANGEABLE:
+            raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
+    if isinstance(expected_version, bool) or not isinstance(expected_version, int | None):
+        raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
 
 
 def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:

@@ -19,12 +19,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
 from semmem import __version__
-from semmem.client.routes import REFUSED, ROUTES, Route, refusal
+from semmem.client.routes import NOTED, REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag
-from semmem.doors.http.arguments import arguments_of, read_arguments, spread
+from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
-from semmem.doors.http.keys import Key, Keys, Right, authorise
+from semmem.doors.http.keys import Key, Keys, authorise
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
@@ -44,6 +44,7 @@ from semmem.model.errors import (
 )
 from semmem.model.plain import plain
 from semmem.read.overrides import dotted
+from semmem.write.screening import noted_of
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -119,7 +120,7 @@ class Service:
         arguments = await read_arguments(route, request, self.limits, self.mem.recipe)
         if route.form == "lines":
             return await self._stream(route, request, arguments, key)
-        authorise(key, _right(route, arguments), _namespaces(route, arguments))
+        authorise(key, right_of(route, arguments), _namespaces(route, arguments))
         if arguments.get("hard"):
             authorise(key, route.right, None)  # it rewrites the files of the whole store
         if route.lines:
@@ -147,16 +148,22 @@ class Service:
         seconds: float | None = None,
     ) -> Response:
         try:
-            value = await self.workers.run(partial(_call, route, self.mem, arguments), seconds=seconds)
+            value, noted = await self.workers.run(
+                partial(noted_of, partial(_call, route, self.mem, arguments)), seconds=seconds
+            )
         except Conflict as error:
             if conditional:
                 error.http_status = 412  # type: ignore[attr-defined]  # the precondition of the request failed
             raise
         if route.name in ("recall", "recall_by_url"):
             self.metrics.degraded(value.degraded)
-        if route.name == "get" and entity_tag(value) in _tags(request.headers.get("if-none-match")):
+        known = _tags(request.headers.get("if-none-match"))
+        if route.name == "get" and entity_tag(value) in known and not arguments.get("reveal"):
             return Response(status_code=304, headers={"etag": entity_tag(value)})
-        return await self.workers.run(partial(answer_of, route, value, arguments, key))
+        response = await self.workers.run(partial(answer_of, route, value, arguments, key))
+        if noted:
+            response.headers[NOTED] = " ".join(noted)
+        return response
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
         if key is not None and route.right == "write" and key.right != "write":
@@ -217,12 +224,6 @@ def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
     if given is None:
         return [] if route.name.startswith("reach") else None
     return [str(one) for one in given] if isinstance(given, list) else [str(given)]
-
-
-def _right(route: Route, arguments: dict[str, Any]) -> Right:
-    """Return what a key must allow: the texts of sensitive memories are not for one that may only read."""
-    secret = arguments.get("reveal") or (route.name == "export" and arguments.get("sensitive"))
-    return "write" if secret else route.right
 
 
 def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from semmem.client.routes import Route
 from semmem.client.values import plan_of
+from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, TooLarge
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
@@ -33,6 +34,7 @@ __all__ = [
     "parsed",
     "read_arguments",
     "read_body",
+    "right_of",
     "spread",
 ]
 
@@ -184,6 +186,12 @@ class UnsupportedType(InvalidInput):
 
 _SAID_BY_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
 """Switches that the facade refuses itself, with what was not done."""
+
+
+def right_of(route: Route, arguments: Mapping[str, Any]) -> Right:
+    """Return what a key must allow: the texts of sensitive memories are not for one that may only read."""
+    secret = arguments.get("reveal") or (route.name == "export" and arguments.get("sensitive"))
+    return "write" if secret else route.right
 
 
 def check_names(route: Route, given: Mapping[str, Any], *, whole: bool = True) -> None:

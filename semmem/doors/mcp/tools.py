@@ -13,6 +13,7 @@ from semmem.doors import wire
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.plain import plain
+from semmem.write.screening import noting
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -116,7 +117,10 @@ def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, An
     try:
         _check(tool, arguments)
         made = call()
-        values = plain(tool.run(made))
+        with noting() as noted:
+            values = plain(tool.run(made))
+        if noted and not tool.bare:
+            values = {**values, "warnings": noted}
         who = {"scope": made.scope.as_dict(), "agent": made.agent.as_dict()}
     except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
         return answer_error(error, plainly=tool.text is not None)

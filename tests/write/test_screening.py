@@ -1,0 +1,143 @@
+"""What becomes of a memory in which a credential seems to stand, by the setting. None of these was ever valid."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.model.types import MASK
+from semmem.write.screening import CredentialWarning, noting
+from tests.text.test_credentials import CLEAN, FOUND
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+WIFI = "The wifi password is heron-blue-42."
+
+
+@pytest.fixture
+def opened() -> Iterator[Any]:
+    """A function that opens an empty store with a setting."""
+    stores: list[semmem.Semmem] = []
+
+    def connect(credentials: Any = None) -> semmem.Semmem:
+        given = {} if credentials is None else {"credentials": credentials}
+        stores.append(semmem.connect("sqlite::memory:", **given))
+        return stores[-1]
+
+    yield connect
+    for one in stores:
+        one.close()
+
+
+def test_by_default_it_is_stored_and_warned_of_by_kind_and_id(opened: Any) -> None:
+    with pytest.warns(CredentialWarning) as told:
+        opened().remember(WIFI, id="w")
+    assert [str(one.message) for one in told] == [
+        "A credential (password) seems to stand in the memory 'w': store it with sensitive=True, or take it out."
+    ]
+
+
+def test_a_warning_of_many_names_five_and_counts_the_others(opened: Any) -> None:
+    with noting() as noted:
+        opened().remember_many([{"text": WIFI, "id": str(i)} for i in range(7)] + [{"text": TOKEN, "id": "t"}])
+    assert noted == [
+        "A credential (password, github token) seems to stand in the memory '0', '1', '2', '3', '4' and 3 more: store "
+        "it with sensitive=True, or take it out."
+    ]
+
+
+def test_what_was_stored_already_is_not_warned_of_again(opened: Any) -> None:
+    mem = opened()
+    with noting() as noted:
+        mem.remember(WIFI, id="w")
+        mem.remember(WIFI, id="w")
+        mem.bring_in([{"text": WIFI, "id": "w"}])
+        mem.update("w", title="Wifi")
+    assert len(noted) == 1
+
+
+@pytest.mark.parametrize("text", [text for text, _ in FOUND])
+def test_every_known_format_is_refused_where_the_setting_says_so(opened: Any, text: str) -> None:
+    mem = opened("refuse")
+    with pytest.raises(
+        semmem.InvalidInput, match=r"seems to hold a credential .*, and the setting credentials is ref"
+    ) as e:
+        mem.remember(text)
+    assert text not in str(e.value)
+    report = mem.remember_many([{"text": text}, {"text": "Tea."}], on_error="skip")
+    assert (report.remembered, [bad.position for bad in report.rejected]) == (1, [0])
+    assert mem.remember(text, sensitive=True).text == MASK
+
+
+@pytest.mark.parametrize("setting", ["warn", "refuse", "sensitive"])
+def test_what_only_looks_like_one_is_stored_in_the_open(opened: Any, setting: str) -> None:
+    mem = opened(setting)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mem.remember_many([{"text": text} for text in CLEAN])
+    assert len(mem.list(filters={"sensitive": True})) == 0
+
+
+def test_it_is_stored_as_sensitive_where_the_setting_says_so(opened: Any) -> None:
+    mem = opened("sensitive")
+    with noting() as noted:
+        assert mem.remember(WIFI, id="w").text == MASK
+        assert mem.remember(WIFI, id="w").version == 1
+        mem.remember_many([{"text": TOKEN, "id": "t"}, {"text": "Tea.", "id": "tea"}])
+        mem.remember_messages([{"role": "user", "content": WIFI}], session="s")
+        mem.bring_in([{"text": WIFI, "id": "b"}])
+        mem.update("tea", text=TOKEN)
+    assert noted == []
+    assert {m.id for m in mem.list(filters={"sensitive": True})} >= {"w", "t", "b", "tea"}
+    assert [m.text for m in mem.list()] == [MASK] * 5
+    assert len(mem.recall("wifi password heron")) == 0
+    assert mem.bring_in([{"text": WIFI, "id": "b"}]).unchanged == 1
+
+
+@pytest.mark.parametrize("setting", ["refuse", "sensitive"])
+@pytest.mark.parametrize(
+    "label", [{"title": WIFI}, {"tags": [TOKEN]}, {"metadata": {"a": [{"password": "h3ron-blue"}]}}, {"source": TOKEN}]
+)
+def test_a_label_that_holds_one_is_refused_for_labels_are_always_shown(opened: Any, setting: str, label: Any) -> None:
+    mem = opened(setting)
+    for sensitive in (False, True):
+        with pytest.raises(semmem.InvalidInput, match="A label of this memory"):
+            mem.remember("Tea.", sensitive=sensitive, **label)
+    mem.remember("Tea.", id="t")
+    with pytest.raises(semmem.InvalidInput, match="A label of this memory"):
+        mem.update("t", **label)
+
+
+@pytest.mark.parametrize("setting", ["refuse", "sensitive"])
+def test_a_hidden_credential_cannot_be_opened_against_the_setting(opened: Any, setting: str) -> None:
+    mem = opened(setting)
+    mem.remember(WIFI, id="w", sensitive=True)
+    with pytest.raises(semmem.InvalidInput, match="The text seems to hold a credential"):
+        mem.update("w", sensitive=False)
+    mem.update("w", text=f"{WIFI} Now.")
+    mem.update("w", text="It is on the note.", sensitive=False)
+    assert mem.get("w").text == "It is on the note."
+
+
+def test_switched_off_nothing_is_looked_at(opened: Any) -> None:
+    with noting() as noted:
+        assert opened("off").remember(WIFI).sensitive is False
+    assert noted == []
+
+
+def test_another_setting_is_refused_in_one_sentence() -> None:
+    with pytest.raises(semmem.InvalidInput) as told:
+        semmem.connect("sqlite::memory:", credentials="never")  # type: ignore[arg-type]
+    assert str(told.value) == "The setting credentials must be warn, refuse, sensitive or off, not 'never'."
+
+
+def test_a_file_of_the_working_folder_cannot_switch_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SEMMEM_CONFIG", raising=False)
+    (tmp_path / "semmem.toml").write_text('credentials = "off"\n', encoding="utf-8")
+    with pytest.raises(semmem.InvalidInput, match="credentials cannot be set by a file of the working folder"):
+        semmem.connect("sqlite::memory:")
