@@ -44,6 +44,10 @@ _SAID = re.compile(
     r"\s{0,3}(?P<sign>[:=]|\bis\b|\bwas changed to\b|\bchanged to\b)\s{0,3}[\"'`]?(?P<said>[^\s\"'`,;]{4,200})",
     re.IGNORECASE,
 )
+_CALLED = re.compile(r"pass(?:w|phrase|code)|pwd|secret|key|token|pin", re.IGNORECASE)
+"""Without one of these nothing is said to be a password: cheaper than the search for one."""
+_SHORTEST = 15
+"""Characters, none of them blank, that a known format or a random string has at the least."""
 _RUN = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{20,200}={0,2}(?![\w/+.-])")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
@@ -58,7 +62,10 @@ def credentials(text: str) -> list[Credential]:
     """Return the credentials in ``text``, in the order in which they stand; none overlaps another."""
     found: list[Credential] = []
     end = 0
-    for one in sorted((*_known(text), *_said(text), *_random(text)), key=lambda one: (one.start, -one.end)):
+    long = "://" in text or "-----BEGIN" in text or any(len(word) >= _SHORTEST for word in text.split())
+    runs = (*_known(text), *_random(text)) if long else ()
+    said = _said(text) if _CALLED.search(text) else ()
+    for one in sorted((*runs, *said), key=lambda one: (one.start, -one.end)):
         if one.start >= end:
             found.append(one)
             end = one.end
