@@ -137,6 +137,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.concepts.claims._WAS_RENAMED": (changed, CLAIMS),
     "semmem.concepts.claims._WAS_REPLACED": (changed, CLAIMS),
     "semmem.concepts.claims._WORD": (changed, CLAIMS),
+    "semmem.text.credentials._CALLED": (secrets.credentials, SECRETS),
     "semmem.text.credentials._FORMATS": (secrets.credentials, SECRETS),
     "semmem.text.credentials._HEX": (secrets.credentials, SECRETS),
     "semmem.text.credentials._RUN": (secrets.credentials, SECRETS),
