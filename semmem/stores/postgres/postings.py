@@ -120,6 +120,7 @@ def index_many(
 
     ``last`` is their last number. See ``count_change`` for the rest. Raises EmbedderReplaced.
     """
+    language = stored[0][1].language
     stored = [pair for pair in stored if pair[1].extraction is not None]
     extractions = [row.extraction for _, row in stored if row.extraction is not None]
     name = text(namespace)
@@ -155,7 +156,6 @@ def index_many(
         lengths = np.array([e.length for e in extractions], dtype=np.int64)
         names = [n for e in extractions for n in e.names]
         copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
-    language = stored[0][1].language
     claim = {"namespace": namespace, "language": language}
     _, dropping = connection.execute(_SQL["namespace_claim"], claim).fetchone()
     if dropping is not None and last <= dropping:  # our numbers are older than the drop: take others
