@@ -14,6 +14,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.client.life import Life
+from semmem.client.namespaces import Namespaces
 from semmem.concepts.names import name_of
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
@@ -41,7 +42,7 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
 __all__ = ["Concepts", "Keeping"]
 
 
-class Keeping(Life):
+class Keeping(Life, Namespaces):
     """The graph and its names, rebuilding, upkeep."""
 
     def graph(

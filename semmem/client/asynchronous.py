@@ -232,6 +232,8 @@ class AsyncSemmem:
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)
     namespaces = _awaited(Semmem.namespaces)
+    namespace_limits = _awaited(Semmem.namespace_limits)
+    changes = _awaited(Semmem.changes)
     graph = _awaited(Semmem.graph)
     concepts = _awaited(Semmem.concepts)
     merge_concepts = _awaited(Semmem.merge_concepts)

@@ -245,6 +245,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "update": values.memory,
     "forget": lambda value: value["matched"],
     "namespaces": values.namespaces,
+    "namespace_limits": values.limits,
+    "changes": values.changes,
     "stats": values.stats,
     "hashes": values.hashes,
     "link": values.link,

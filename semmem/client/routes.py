@@ -18,6 +18,7 @@ from semmem.model.filters import string
 from semmem.model.plain import plain
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
+from semmem.model.reports import Limits
 from semmem.model.types import SortBy
 from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
@@ -186,6 +187,11 @@ def reach(
     return reach_of(plan, k, scope_size=scope_size)
 
 
+def limits(mem: Semmem, name: str) -> Limits:
+    """Return what a namespace keeps and may hold."""
+    return mem.namespace_limits(name)
+
+
 ROUTES: tuple[Route, ...] = (
     Route("remember", "POST", "/v1/memories", Semmem.remember, "write", "json", 201, serves=("remember",)),
     Route(
@@ -217,6 +223,12 @@ ROUTES: tuple[Route, ...] = (
     Route("bring_in", "POST", "/v1/bring-in", Semmem.bring_in, "write", "lines", serves=("bring_in",)),
     Route("export", "GET", "/v1/export", export, lines=True, serves=("export",)),
     Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces, serves=("namespaces",)),
+    Route("changes", "GET", "/v1/changes", Semmem.changes, serves=("changes",)),
+    Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits),
+    Route(
+        "set_namespace_limits", "PATCH", "/v1/namespaces/{name}/limits", Semmem.namespace_limits, "write", "json",
+        serves=("namespace_limits",),
+    ),
     Route("stats", "GET", "/v1/stats", Semmem.stats, serves=("stats",)),
     Route("hashes", "GET", "/v1/hashes", Semmem.hashes, serves=("hashes",)),
     Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),

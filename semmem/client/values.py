@@ -12,10 +12,10 @@ from semmem.client.probe_stages import Probe, Probed
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.filters import string
-from semmem.model.life import Link, Version
+from semmem.model.life import Change, Changes, Link, Version
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.model.reports import Namespace, NamespaceHash, Stats
+from semmem.model.reports import Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
 from semmem.read.explanation import Explanation, LegExplanation, Step
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = [
-    "as_json", "brought_in", "concepts", "error_of", "explanation", "hashes", "hit", "link", "links", "lists", "memory",
-    "namespaces", "network", "page", "plan_of", "probe", "recipe_of", "report", "sent", "stats", "versions",
+    "as_json", "brought_in", "changes", "concepts", "error_of", "explanation", "hashes", "hit", "limits",
+    "link", "links", "lists", "memory", "namespaces", "network", "page", "plan_of", "probe", "recipe_of",
+    "report", "sent", "stats", "versions",
 ]  # fmt: skip
 
 
@@ -166,6 +167,17 @@ def link(value: Any) -> Link:
 def links(value: Any) -> list[Link]:
     """Return the links of a memory."""
     return list(map(link, value["links"]))
+
+
+def limits(value: Any) -> Limits:
+    """Return what a namespace keeps and may hold."""
+    return Limits(**value)
+
+
+def changes(value: Any) -> Changes:
+    """Return some changes and the cursor to what follows."""
+    found = (Change(**{**one, "at": datetime.fromisoformat(one["at"])}) for one in value["changes"])
+    return Changes(tuple(found), value["cursor"])
 
 
 def concepts(value: Any) -> list[Concept]:

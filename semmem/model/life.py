@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 
 from semmem.model.exchange import Head
 from semmem.model.types import LinkType, Memory
 
-__all__ = ["DEEPEST", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
+__all__ = ["DEEPEST", "Change", "Changes", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
 
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
@@ -141,3 +141,43 @@ class Newer:
     old: str
     head: Head
     hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one memory, for those who keep a copy.
+
+    ``kind`` is *written*, *updated*, *forgotten*, *linked*, *unlinked* or *restored*; *dropped*, with no id, says that
+    all that its namespace held until then is gone. What the memory is now, ``get`` tells.
+    """
+
+    namespace: str
+    id: str | None
+    kind: str
+    at: datetime
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values; times as ISO 8601."""
+        return {"namespace": self.namespace, "id": self.id, "kind": self.kind, "at": _iso(self.at)}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes(Sequence[Change]):
+    """Some changes, in the order in which each namespace had them, and the ``cursor`` that asks for what follows."""
+
+    items: tuple[Change, ...]
+    cursor: str
+
+    @overload
+    def __getitem__(self, at: int) -> Change: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Change]: ...
+    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
+        return self.items[at]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {"changes": [one.as_dict() for one in self.items], "cursor": self.cursor}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-__all__ = ["BackupReport", "CopyReport", "Namespace", "NamespaceHash", "Rebuilt", "Stats"]
+__all__ = ["BackupReport", "CopyReport", "Limits", "Namespace", "NamespaceHash", "Rebuilt", "Stats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,19 @@ class Namespace:
     name: str
     memories: int
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a namespace keeps and how much it may hold; None is no limit.
+
+    ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it; pinned ones stay.
+    ``most_bytes`` are bytes of texts and titles.
+    """
+
+    keep_days: float | None = None
+    most_memories: int | None = None
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

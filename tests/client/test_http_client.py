@@ -185,6 +185,10 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.unlink(other.id, "supersedes", made.id) is True
         assert remote.unlink(other.id, "supersedes", made.id) is False
         assert remote.forget(other.id) == 1
+        assert [one.kind for one in remote.changes()] == [one.kind for one in local.changes()]
+        assert remote.changes().cursor == local.changes().cursor
+        assert list(remote.changes("now")) == []
+        assert remote.namespace_limits("n", most_bytes=9_000) == local.namespace_limits("n")
         assert remote.configure(namespace="n", weights={"lexical": 2}, recipe="hybrid") == local.settings_of(
             namespace="n"
         )

@@ -29,7 +29,8 @@ COMMANDS = {
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
     "cli.commands.life:register": ("history", "restore-memory"),
-    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats", "namespaces"),
+    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
+    "cli.commands.namespaces:register": ("changes",),
     "cli.commands.store:register_rebuild": ("rebuild",),
     "cli.commands.store:register": ("copy", "backup", "restore"),
     "cli.commands.graph:register": ("graph",),
@@ -42,6 +43,7 @@ COMMANDS = {
 """What adds commands to a program (module of ``semmem.doors``: function), and their names, in the order of the help."""
 
 GROUPS = {
+    "namespaces": "cli.commands.namespaces:names",
     "serve": "http.command:serving",
     "concepts": "cli.commands.graph:names",
     "settings": "cli.commands.settings:names",

@@ -11,7 +11,7 @@ from semmem.doors.http.answers import LINES
 from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
-from semmem.model.reports import Namespace, NamespaceHash, Stats
+from semmem.model.reports import Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
 
@@ -64,6 +64,7 @@ _MADE: dict[str, Any] = {
         snippet=_TEXT, type=_TEXT, components=_NUMBERS, namespace=_or_null(_TEXT),
     ),
     "Reach": _members(recipe=_TEXT, k=_COUNT, regimes=_OBJECT),
+    "Change": _members(namespace=_TEXT, id=_or_null(_TEXT), kind=_TEXT, at=_TEXT),
     "Page": _members(memories={"type": "array", "items": _ref("Memory")}, cursor=_or_null(_TEXT)),
     "Version": _members(
         version=_COUNT, changed={"type": "array", "items": _TEXT}, changed_by=_or_null(_TEXT), changed_at=_TEXT,
@@ -80,7 +81,7 @@ _MADE: dict[str, Any] = {
 
 _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
-    "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link,
+    "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link,
 }  # fmt: skip
 
 ANSWERS: Mapping[str, dict[str, Any]] = {
@@ -105,6 +106,9 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "search": _members(results={"type": "array", "items": _ref("Result")}, total=_COUNT),
     "bring_in": _ref("BroughtIn"),
     "export": _OBJECT,
+    "changes": _members(changes={"type": "array", "items": _ref("Change")}, cursor=_TEXT),
+    "namespace_limits": _ref("Limits"),
+    "set_namespace_limits": _ref("Limits"),
     "namespaces": _members(namespaces={"type": "array", "items": _ref("Namespace")}),
     "stats": _ref("Stats"),
     "hashes": {"type": "object", "additionalProperties": _ref("NamespaceHash")},

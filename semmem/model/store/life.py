@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from semmem.model.life import Forgotten, Link, Newer, Version
+from semmem.model.life import Change, Forgotten, Link, Newer, Version
+from semmem.model.reports import Limits
 
-__all__ = ["LifeStore"]
+__all__ = ["ChangeLog", "LifeStore"]
+
+
+class ChangeLog(NamedTuple):
+    """Changes of one namespace behind a number, each with its own, and what is known of all of them.
+
+    ``origin`` tells a namespace from another of the same name before it; None: there is none. ``number`` is that of its
+    last change, ``swept`` that of the last one which is not kept any longer.
+    """
+
+    changes: Sequence[tuple[int, Change]]
+    origin: int | None = None
+    number: int = 0
+    swept: int = 0
 
 
 class LifeStore(Protocol):
@@ -47,4 +61,16 @@ class LifeStore(Protocol):
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
+        ...
+
+    def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
+        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        ...
+
+    def limits(self, namespace: str) -> Limits:
+        """Return what a namespace keeps and may hold."""
+        ...
+
+    def set_limits(self, namespace: str, limits: Limits) -> None:
+        """Let a namespace keep and hold so much from now on; what it holds stays."""
         ...

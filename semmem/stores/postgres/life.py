@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Forgotten, Version, versions_of
+from semmem.model.life import Change, Forgotten, Version, versions_of
+from semmem.model.reports import Limits
+from semmem.model.store.life import ChangeLog
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.sql_files import statements
@@ -43,6 +46,25 @@ class PostgresLife(PostgresLinks):
         *row, payload, packed = rows[0]
         embedder, vectors = unpacked_vectors(packed)
         return Forgotten(memory_of(row), payload, embedder, vectors)
+
+    def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
+        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        places = {n: {"namespace": n, "number": number, "id": id, "limit": limit} for n, (number, id) in after.items()}
+        asked = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
+        found = iter(self._pool.together(*asked))
+        return {
+            n: ChangeLog([(number, Change(n, id or None, kind, at)) for number, id, kind, at in rows], *head)
+            for n, rows, (head,) in ((n, next(found), next(found) or [()]) for n in places)
+        }
+
+    def limits(self, namespace: str) -> Limits:
+        """Return what a namespace keeps and may hold."""
+        rows = self._pool.rows("limits_get", {"namespace": namespace})
+        return Limits(*rows[0]) if rows else Limits()
+
+    def set_limits(self, namespace: str, limits: Limits) -> None:
+        """Let a namespace keep and hold so much from now on; what it holds stays."""
+        self._pool.run(lambda c: c.execute(_SQL["limits_set"], {"namespace": namespace, **asdict(limits)}))
 
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:

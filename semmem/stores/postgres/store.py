@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg import Error
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import SemmemError
@@ -32,7 +31,7 @@ from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
-from semmem.stores.postgres import forget, nearest, postings, upkeep, write
+from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import (
     facts_asked,
@@ -170,20 +169,7 @@ class PostgresStore(Pooled):
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
         """Sweep what is due, fold what is pending and join small segments; see semmem.stores.postgres.upkeep."""
-        done = upkeep.maintain(self, keep)
-        return {**done, "indexed": self._indexed(self.vectors.embedder())}
-
-    def _indexed(self, identity: Mapping[str, Any] | None) -> int:
-        """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""
-        if identity is None:
-            return 0
-        try:
-            return self.run(lambda c: nearest.index(c, identity["dimensions"]))
-        except (Error, SemmemError):
-            now = self.vectors.embedder()
-            if now is None or dict(now) == dict(identity):
-                raise
-            return self.run(lambda c: nearest.index(c, now["dimensions"]))
+        return upkeep.maintain(self, keep)
 
     # ------------------------------------------------------------------ reading memories
 

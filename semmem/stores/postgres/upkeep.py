@@ -10,8 +10,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from psycopg import Error
+
+from semmem.model.errors import SemmemError
 from semmem.model.store import Keep
-from semmem.stores.postgres import forget, postings
+from semmem.model.types import Filters
+from semmem.stores.postgres import forget, nearest, postings
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -64,7 +68,18 @@ def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     return 0
 
 
+def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Forget some memories that their namespace keeps no longer, with their versions."""
+    where = {**parameters, "namespace": namespace}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_kept"], where)]
+    for id in ids:
+        forget.forget(connection, namespace, id, Filters(), dry_run=False)
+    forget.purge(connection, namespace, set(ids))
+    return len(ids)
+
+
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("emptied", "namespace_forgotten", _emptied),
@@ -84,7 +99,21 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     for (namespace,) in store.rows("namespace_names", {}):
         joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
     store.run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
-    return {**{name: count for name, count in swept.items() if count}, "folded": folded, "joined": joined}
+    done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder())}
+    return {**{name: count for name, count in swept.items() if count}, **done}
+
+
+def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None) -> int:
+    """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""
+    if identity is None:
+        return 0
+    try:
+        return store.run(lambda c: nearest.index(c, identity["dimensions"]))
+    except (Error, SemmemError):
+        now = store.vectors.embedder()
+        if now is None or dict(now) == dict(identity):
+            raise
+        return store.run(lambda c: nearest.index(c, now["dimensions"]))
 
 
 def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:

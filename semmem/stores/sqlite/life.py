@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from semmem.model.life import Forgotten, Version, versions_of
+from semmem.model.life import Change, Forgotten, Version, versions_of
+from semmem.model.reports import Limits
+from semmem.model.store.life import ChangeLog
+from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.links import SqliteLinks
-from semmem.stores.sqlite.write import at_microsecond, memory_of
+from semmem.stores.sqlite.write import at_microsecond, memory_of, microsecond
 
 if TYPE_CHECKING:
     pass
 
 __all__ = ["SqliteLife"]
+
+_SQL = statements("sqlite")
+_DAY = 86_400_000_000
 
 
 class SqliteLife(SqliteLinks):
@@ -28,6 +35,28 @@ class SqliteLife(SqliteLinks):
         """Return what was forgotten softly last under ``id``; None where nothing was."""
         rows = self._file._rows("history_forgotten", {"namespace": namespace, "id": id})
         return Forgotten(memory_of(rows[0][:-1]), rows[0][-1]) if rows else None
+
+    def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
+        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        found = {}
+        for namespace, (number, id) in after.items():
+            where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
+            rows = self._file._rows("change_list", where)
+            listed = [(at, Change(namespace, i or None, kind, at_microsecond(when))) for at, i, kind, when in rows]
+            head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
+            found[namespace] = ChangeLog(listed, *head)
+        return found
+
+    def limits(self, namespace: str) -> Limits:
+        """Return what a namespace keeps and may hold."""
+        rows = self._file._rows("limits_get", {"namespace": namespace})
+        return Limits(*rows[0]) if rows else Limits()
+
+    def set_limits(self, namespace: str, limits: Limits) -> None:
+        """Let a namespace keep and hold so much from now on; what it holds stays."""
+        keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
+        given = {"namespace": namespace, "keep": keep, "at": microsecond(datetime.now(UTC)), **asdict(limits)}
+        self._file._writing(lambda c: c.execute(_SQL["limits_set"], given))
 
 
 def _time(number: int | None) -> datetime | None:

@@ -13,7 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.model.store import Keep
+from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite import write
 from semmem.stores.sqlite.write import microsecond, purge
 
 if TYPE_CHECKING:
@@ -70,7 +72,18 @@ def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     return 0
 
 
+def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Forget some memories that their namespace keeps no longer, with their versions."""
+    where = {**parameters, "namespace": namespace}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()]
+    for id in ids:
+        write.forget(connection, namespace, id, Filters(), dry_run=False)
+    write.purge(connection, namespace, set(ids))
+    return len(ids)
+
+
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("emptied", "namespace_forgotten", _emptied),

@@ -221,6 +221,29 @@ def test_namespaces_lists_what_there_is(call: Call) -> None:
     assert "house" in call("namespaces")[1]
 
 
+def test_changes_are_printed_with_the_cursor_that_goes_on(call: Call) -> None:
+    call("remember", "The key is under the pot.", "--id", "key", "-n", "house")
+    code, out, err = call("changes", "-n", "house")
+    assert (code, out.split()[2:], err.split()[0]) == (0, ["written", "key"], "Cursor:")
+    call("forget", "key", "-n", "house", "--yes")
+    found = loaded(call("changes", "-n", "house", "--since", err.split()[1], "--json"))
+    assert [(one["kind"], one["id"]) for one in found["changes"]] == [("forgotten", "key")]
+    assert loaded(call("changes", "-n", "house", "--since", found["cursor"], "--json"))["changes"] == []
+    assert call("changes", "--since", "nonsense")[0] == 2
+
+
+def test_the_limits_of_a_namespace_are_set_shown_and_told_when_they_are_met(call: Call) -> None:
+    assert "may hold any number of memories, any number of bytes." in call("namespaces", "limit", "house")[1]
+    shown = call("namespaces", "limit", "house", "--most-memories", "1", "--keep-days", "2.5")[1]
+    assert "keeps memories 2.5 days after their last change and may hold at most 1 memory," in " ".join(shown.split())
+    call("remember", "The key is under the pot.", "-n", "house")
+    code, _, err = call("remember", "The boat is blue.", "-n", "house")
+    assert (code, "at most 1 are allowed; nothing was stored" in " ".join(err.split())) == (10, True)
+    found = loaded(call("namespaces", "limit", "house", "--most-memories", "0", "--json"))
+    assert found == {"keep_days": 2.5, "most_memories": None, "most_bytes": None}
+    assert call("namespaces", "limit", "house", "--keep-days", "-1")[0] == 2
+
+
 def test_a_recall_below_the_least_confidence_shows_no_hit(call: Call) -> None:
     call("remember", "The key is under the pot.")
     code, out, _ = call("recall", "key", "--min-confidence", "1")

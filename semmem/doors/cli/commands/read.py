@@ -1,4 +1,4 @@
-"""The commands that only read: recall, explain, get, list, stats and namespaces."""
+"""The commands that only read: recall, explain, get, list and stats."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
-    from semmem.model.reports import Namespace, NamespaceHash, Stats
+    from semmem.model.reports import NamespaceHash, Stats
     from semmem.model.types import Page
     from semmem.read.result import Recall
 
@@ -58,7 +58,6 @@ def register(app: typer.Typer) -> None:
     command(app, "get", "url", "namespace")(get)
     command(app, "list", "url", "namespace")(list_)
     command(app, "stats", "url")(stats)
-    command(app, "namespaces", "url")(namespaces)
 
 
 def recall(
@@ -173,28 +172,6 @@ def stats(
         held = mem.hashes(namespace=namespace) if verify else {}
     told = {**dataclasses.asdict(counts), "hashes": held} if verify else counts
     door.give(told, lambda: _show_stats(door, counts, held))
-
-
-def namespaces(door: Door) -> None:
-    """List the namespaces of a store: how many memories each holds, and when one of them was last changed."""
-    with door.connect() as mem:
-        found = mem.namespaces()
-    door.give({"namespaces": found}, lambda: _show_namespaces(door, found))
-
-
-def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
-    from rich.table import Table
-
-    if not found:
-        door.out.print("The store holds no memories.")
-        return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("namespace")
-    table.add_column("memories", justify="right")
-    table.add_column("last changed", style="dim")
-    for one in found:
-        table.add_row(*_plain_cells(one.name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
-    door.out.print(table)
 
 
 def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:

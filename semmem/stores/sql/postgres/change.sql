@@ -19,3 +19,16 @@ DELETE FROM change WHERE namespace = %(namespace)s AND kind = 'swept' AND number
 -- sweep_change_mark --
 -- Up to here there may be gaps: who has not read so far must export anew. No id is empty but this one and of a drop.
 INSERT INTO change (namespace, number, id, kind) VALUES (%(namespace)s, %(number)s, '', 'swept') ON CONFLICT DO NOTHING;
+
+-- change_list --
+-- Behind a number, or behind an id of that number.
+SELECT number, id, kind, at FROM change
+WHERE namespace = %(namespace)s AND kind <> 'swept' AND (
+    number > %(number)s OR (number = %(number)s AND id > %(id)s::text))
+ORDER BY number, id LIMIT %(limit)s;
+
+-- change_head --
+-- Read behind the list: what is swept in between is told, and not passed over.
+SELECT (extract(epoch FROM n.created_at) * 1000000)::bigint, n.changes, coalesce((
+    SELECT max(c.number) FROM change AS c WHERE c.namespace = n.namespace AND c.kind = 'swept'), 0)
+FROM namespace AS n WHERE n.namespace = %(namespace)s;

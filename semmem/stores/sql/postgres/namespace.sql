@@ -93,3 +93,25 @@ UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE name
 INSERT INTO change (namespace, number, id, kind)
 SELECT n.namespace, n.changes, k.id, %(kind)s
 FROM namespace n CROSS JOIN unnest(%(ids)s::text[]) AS k(id) WHERE n.namespace = %(namespace)s;
+
+-- limits_get --
+-- What a namespace keeps, in days, and how much it may hold.
+SELECT (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes FROM namespace
+WHERE namespace = %(namespace)s;
+
+-- limits_set --
+-- Every writer reads it with the lock of the row.
+INSERT INTO namespace (namespace, keep, most_memories, most_bytes)
+VALUES (%(namespace)s, make_interval(secs => 86400 * %(keep_days)s::float8), %(most_memories)s, %(most_bytes)s)
+ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excluded.most_memories,
+    most_bytes = excluded.most_bytes;
+
+-- sweep_kept_due --
+-- Namespaces that keep memories for a time: the oldest by its first time tells nothing, so each is looked at.
+SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
+
+-- sweep_kept --
+-- Some that nobody has changed for so long; what is pinned stays.
+SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
+WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned
+  AND m.created_at < now() - n.keep AND m.updated_at < now() - n.keep ORDER BY m.created_at, m.id LIMIT 200;

@@ -18,3 +18,37 @@ DELETE FROM change WHERE namespace = :namespace AND kind = 'swept' AND number < 
 -- sweep_change_mark --
 -- Up to here there may be gaps: who has not read so far must export anew. No id is empty but this one and of a drop.
 INSERT INTO change (namespace, number, id, kind, at) VALUES (:namespace, :number, '', 'swept', :now) ON CONFLICT DO NOTHING;
+
+-- change_list --
+-- Behind a number, or behind an id of that number.
+SELECT number, id, kind, at FROM change
+WHERE namespace = :namespace AND kind <> 'swept' AND (
+    number > :number OR (number = :number AND id > :id))
+ORDER BY number, id LIMIT :limit;
+
+-- change_head --
+-- Read behind the list: what is swept in between is told, and not passed over.
+SELECT n.number, n.changes, coalesce((
+    SELECT max(c.number) FROM change AS c WHERE c.namespace = n.namespace AND c.kind = 'swept'), 0)
+FROM namespace AS n WHERE n.namespace = :namespace;
+
+-- limits_get --
+-- What a namespace keeps, in days, and how much it may hold.
+SELECT keep / 86400e6, most_memories, most_bytes FROM namespace WHERE namespace = :namespace;
+
+-- limits_set --
+-- Every writer reads it when it takes its numbers.
+INSERT INTO namespace (namespace, changed_at, keep, most_memories, most_bytes)
+VALUES (:namespace, :at, :keep, :most_memories, :most_bytes)
+ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excluded.most_memories,
+    most_bytes = excluded.most_bytes;
+
+-- sweep_kept_due --
+-- Namespaces that keep memories for a time.
+SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
+
+-- sweep_kept --
+-- Some that nobody has changed for so long; what is pinned stays.
+SELECT m.id FROM memory AS m JOIN namespace AS n ON n.namespace = m.namespace
+WHERE m.namespace = :namespace AND m.part = 0 AND NOT m.pinned
+  AND m.created_at < :now - n.keep AND m.updated_at < :now - n.keep ORDER BY m.created_at, m.id LIMIT 200;

@@ -1,0 +1,79 @@
+"""Namespaces: the verbs about whole namespaces and what changes in them. It wires the parts and holds no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from reprlib import repr as shown
+from typing import Any
+
+from semmem.client.connection import Connection
+from semmem.model.errors import InvalidInput
+from semmem.model.filters import string, strings
+from semmem.model.life import Changes
+from semmem.model.reports import Limits
+from semmem.model.store import life_of
+from semmem.write.items import check_namespace
+
+__all__ = ["Namespaces"]
+
+_LONGEST_DAYS = 36_500.0
+
+
+class Namespaces(Connection):
+    """What changes in namespaces, and what they keep and may hold."""
+
+    def changes(
+        self, since: str | None = None, *, namespace: str | Sequence[str] = "default", limit: int = 1000
+    ) -> Changes:
+        """Return what was written, updated, forgotten and linked since a cursor, in order, and the next cursor.
+
+        For those who keep a copy: ``since`` is the ``cursor`` of the call before, None the beginning, and "now" gives
+        no changes and the cursor to begin with, before a first export. Of several namespaces one comes after the other.
+        Each change says which id, and ``get`` what it is now. No change is passed over: where those behind the cursor
+        are not kept any longer (the setting keep_changes_days), InvalidInput is raised, and a full export is due.
+        """
+        from semmem.read.changes import changes
+
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
+            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        names = strings("namespace", namespace)
+        if not names or not all(names):
+            raise InvalidInput("namespace must be a name, or a list of at least one.")
+        cursor = None if since is None else string("since", since)
+        return changes(life_of(self.store), cursor, tuple(dict.fromkeys(names)), limit)
+
+    def namespace_limits(
+        self,
+        name: str,
+        *,
+        keep_days: float | None = None,
+        most_memories: int | None = None,
+        most_bytes: int | None = None,
+    ) -> Limits:
+        """Return what a namespace keeps and may hold, after changing what is given; 0 takes a limit away.
+
+        ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it, for good; pinned
+        ones stay. A write with which there would be more than ``most_memories``, or more than ``most_bytes`` of texts
+        and titles, raises NamespaceFull, and nothing of its batch is stored. What is there already stays. Raises
+        InvalidInput.
+        """
+        life = life_of(self.store)
+        check_namespace(name)
+        given = {"keep_days": keep_days, "most_memories": most_memories, "most_bytes": most_bytes}
+        changes = {key: _checked(key, value) for key, value in given.items() if value is not None}
+        limits = life.limits(name)
+        if changes:
+            limits = replace(limits, **{key: value or None for key, value in changes.items()})
+            life.set_limits(name, limits)
+        return limits
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return a limit. Raises InvalidInput for what is none."""
+    days = name == "keep_days"
+    kind: Any = int | float if days else int
+    if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= (_LONGEST_DAYS if days else 2**62):
+        what = f"a number of days up to {_LONGEST_DAYS:,.0f}" if days else "a whole number"
+        raise InvalidInput(f"{name} must be {what}, or 0 for no limit, not {shown(value)}.")
+    return float(value) if days else value

@@ -1,0 +1,139 @@
+"""The commands about whole namespaces: `namespaces` and its group, and `changes`, for those who keep a copy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semmem.doors.cli.context import Door, alone, command, not_empty
+from semmem.doors.cli.show import counted
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+    from semmem.model.life import Changes
+    from semmem.model.reports import Limits, Namespace
+
+__all__ = ["names", "register"]
+
+_EVERY_S = 1.0
+
+names = typer.Typer(add_completion=False)
+"""The group of commands under ``semmem namespaces``."""
+
+Name = Annotated[str, typer.Argument(callback=not_empty, help="The namespace.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add changes to the program."""
+    command(app, "changes", "url")(changes)
+
+
+@alone(names, "url")
+def namespaces(door: Door) -> None:
+    """List the namespaces of a store: how many memories each holds, and when one of them was last changed."""
+    with door.connect() as mem:
+        found = mem.namespaces()
+    door.give({"namespaces": found}, lambda: _show_namespaces(door, found))
+
+
+@command(names, "limit", "url")
+def limit(
+    door: Door,
+    name: Name,
+    keep_days: Annotated[
+        float | None, typer.Option(help="Days after its last change for which a memory stays; 0: for ever.")
+    ] = None,
+    most_memories: Annotated[int | None, typer.Option(help="How many memories it may hold; 0: any number.")] = None,
+    most_bytes: Annotated[
+        int | None, typer.Option(help="How many bytes of texts and titles it may hold; 0: any number.")
+    ] = None,
+) -> None:
+    """Show what a namespace keeps and may hold, after changing what is given.
+
+    A write that would go beyond a limit stores nothing. What is kept no longer, `semmem maintain` forgets for good.
+    """
+    with door.connect(create=True) as mem:
+        found = mem.namespace_limits(name, keep_days=keep_days, most_memories=most_memories, most_bytes=most_bytes)
+    door.give(found, lambda: door.out.print(_limits_line(name, found), soft_wrap=True))
+
+
+def changes(
+    door: Door,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="The cursor that the call before ended with; now: only the cursor to begin with."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="How many changes at most.")] = 1000,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+) -> None:
+    """Print what was written, updated, forgotten and linked, in order, and the cursor to what follows.
+
+    For those who keep a copy: take a cursor with --since now, export, and ask for the changes since it. With --follow
+    and --json each line is one look: its changes and the cursor behind them.
+    """
+    asked = namespace or [door.namespace]
+    with door.connect() as mem:
+        for found in _looks(mem, since, asked, limit, follow):
+            door.give(found.as_dict(), partial(_show_changes, door, found, len(asked) > 1))
+            if not (follow or door.json):
+                door.say(f"Cursor: {found.cursor}")
+
+
+def _looks(mem: Semmem, since: str | None, asked: Sequence[str], limit: int, follow: bool) -> Iterator[Changes]:
+    """Yield the changes since a cursor; with ``follow`` again and again, where there are any."""
+    while True:
+        found = mem.changes(since, namespace=asked, limit=limit)
+        if len(found) or not follow or found.cursor != since:
+            yield found
+        if not follow:
+            return
+        if not len(found):
+            time.sleep(_EVERY_S)
+        since = found.cursor
+
+
+def _show_changes(door: Door, found: Changes, several: bool) -> None:
+    for one in found:
+        where = f"{one.namespace}  " if several else ""
+        what = one.id if one.id is not None else f"all of {one.namespace}"
+        door.out.print(f"{one.at:%Y-%m-%d %H:%M:%S}  {where}{one.kind:<9}  {what}", soft_wrap=True)
+
+
+def _limits_line(name: str, found: Limits) -> str:
+    kept = "for ever" if found.keep_days is None else f"{found.keep_days:g} days after their last change"
+    count = (
+        "any number of memories" if found.most_memories is None else f"at most {counted(found.most_memories, 'memory')}"
+    )
+    size = (
+        "any number of bytes" if found.most_bytes is None else f"at most {counted(found.most_bytes, 'byte')} of texts"
+    )
+    return f"The namespace {name} keeps memories {kept} and may hold {count}, {size}."
+
+
+def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
+    from rich.table import Table
+
+    if not found:
+        door.out.print("The store holds no memories.")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("namespace")
+    table.add_column("memories", justify="right")
+    table.add_column("last changed", style="dim")
+    for one in found:
+        table.add_row(*_plain_cells(one.name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
+    door.out.print(table)
+
+
+def _plain_cells(*cells: str) -> list[Any]:
+    from semmem.doors.cli.terminal import Shown
+
+    return [Shown(cell) for cell in cells]

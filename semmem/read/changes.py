@@ -1,0 +1,72 @@
+"""What was written, updated and forgotten since a cursor, in order and without a gap, for those who keep a copy.
+
+A cursor is opaque: for each namespace which one of that name it was, and up to where its changes have been read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+
+from semmem.model.errors import InvalidInput
+from semmem.model.life import Change, Changes
+from semmem.model.store import LifeStore
+
+__all__ = ["NOW", "changes"]
+
+NOW = "now"
+"""Instead of a cursor: no changes, and the cursor that asks for what comes."""
+_Place = tuple[int | None, int, str | None]
+_BEGINNING: _Place = (None, 0, None)
+
+
+def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit: int) -> Changes:
+    """Return up to ``limit`` changes behind the cursor ``since``, of one namespace after the other.
+
+    None is from the first one on. Raises InvalidInput for what is no cursor of these namespaces, and where changes
+    behind it are not kept any longer, so that there would be a gap.
+    """
+    places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _read(str(since), namespaces)
+    logs = life.changes({n: (number, id) for n, (_, number, id) in places.items()}, limit)
+    if since == NOW:
+        return Changes((), _cursor({n: (log.origin, log.number, None) for n, log in logs.items()}))
+    found: list[Change] = []
+    for namespace, log in logs.items():
+        origin, number, id = places[namespace]
+        if _lost(origin, log.origin, number, id, log.swept):
+            raise InvalidInput(
+                f"Changes of the namespace {namespace!r} behind this cursor are not kept any longer "
+                f"(keep_changes_days), so a copy would have a gap: ask for changes since {NOW!r}, take a full export, "
+                "and go on from there."
+            )
+        rows = log.changes[: limit - len(found)]
+        found += [change for _, change in rows]
+        if rows:
+            last, cut = rows[-1], len(rows) < len(log.changes) or len(log.changes) == limit
+            number, id = last[0], last[1].id or "" if cut else None
+        places[namespace] = (log.origin, number, id)
+    return Changes(tuple(found), _cursor(places))
+
+
+def _lost(before: int | None, origin: int | None, number: int, id: str | None, swept: int) -> bool:
+    """Return whether something behind a place is not kept: it was swept, or the namespace was and has come again."""
+    return (before is not None and before != origin) or swept > number or (swept == number and id is not None)
+
+
+def _cursor(places: Mapping[str, _Place]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(places, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def _read(cursor: str, namespaces: Sequence[str]) -> dict[str, _Place]:
+    """Return the place in each namespace; one that the cursor does not know is read from its first change on."""
+    try:
+        found = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        places = {name: (origin, number, id) for name, (origin, number, id) in found.items()}
+        for origin, number, id in places.values():
+            if not (isinstance(origin, int | None) and isinstance(number, int) and isinstance(id, str | None)):
+                raise ValueError
+    except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
+        raise InvalidInput("That is no cursor of changes; pass on the one that the call before has returned.") from None
+    return {namespace: places.get(namespace, _BEGINNING) for namespace in namespaces}

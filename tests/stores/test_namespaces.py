@@ -1,0 +1,224 @@
+"""Namespaces as things: what changes in them, what they keep and may hold."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.model.store import Keep
+
+
+@pytest.fixture(params=["PostgreSQL", "SQLite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store of each kind."""
+    if request.param == "SQLite":
+        return f"sqlite://{tmp_path}/notes.db"
+    return str(request.getfixturevalue("store_url"))
+
+
+@pytest.fixture
+def mem(url: str) -> Iterator[Semmem]:
+    with connected(url) as mem:
+        yield mem
+
+
+def connected(url: str) -> Semmem:
+    return semmem.connect(url, embedder="hashing" if url[0] == "p" else None)
+
+
+def kinds(found: Any) -> list[tuple[str | None, str]]:
+    return [(one.id, one.kind) for one in found]
+
+
+def test_changes_come_in_order_page_by_page_and_a_cursor_goes_on_where_it_ended(mem: Semmem) -> None:
+    before = mem.changes()
+    assert kinds(before) == []
+    mem.remember_many([{"id": "a", "text": "one"}, {"id": "b", "text": "two"}, {"id": "c", "text": "three"}])
+    mem.update("b", title="Two")
+    mem.forget("a")
+    mem.remember("other", id="x", namespace="other")
+    written = [("a", "written"), ("b", "written"), ("c", "written"), ("b", "updated"), ("a", "forgotten")]
+    assert kinds(mem.changes(before.cursor)) == kinds(mem.changes()) == written
+    pages, cursor = [], None
+    for _ in range(6):
+        page = mem.changes(cursor, limit=2, namespace=["default", "other"])
+        pages.append(kinds(page))
+        cursor = page.cursor
+    assert pages[:4] == [written[:2], written[2:4], [written[4], ("x", "written")], []]
+    now = mem.changes("now")
+    assert (kinds(now), kinds(mem.changes(now.cursor))) == ([], [])
+    mem.forget(everything=True)
+    mem.remember("again", id="a")
+    assert kinds(mem.changes(now.cursor)) == kinds(mem.changes()) == [(None, "dropped"), ("a", "written")]
+    assert mem.changes(now.cursor)[0].namespace == "default"
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "bm8", "eyJkZWZhdWx0Ijo3fQ", "é" * 9, "W10", "[" * 9_999])
+def test_what_is_no_cursor_is_refused_in_a_sentence(tmp_path: Path, cursor: str) -> None:
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
+        with pytest.raises(semmem.InvalidInput, match="no cursor of changes; pass on the one"):
+            mem.changes(cursor)
+        with pytest.raises(semmem.InvalidInput, match="limit must be from 1 to 10000"):
+            mem.changes(limit=0)
+
+
+def test_a_cursor_from_before_what_is_kept_asks_for_a_full_export(mem: Semmem) -> None:
+    mem.remember("one", id="a")
+    old = mem.changes().cursor
+    mem.remember("two", id="b")
+    now = mem.changes().cursor
+    mem.remember_many([{"id": str(n), "text": f"number {n}"} for n in range(3)], namespace="other")
+    half = mem.changes(namespace="other", limit=2).cursor
+    mem.store.maintain(Keep(changes_days=-1))
+    assert kinds(mem.changes(now)) == []
+    for since, where in ((old, "default"), (None, "default"), (half, "other")):
+        with pytest.raises(semmem.InvalidInput, match=f"Changes of the namespace '{where}' .* take a full export"):
+            mem.changes(since, namespace=where)
+    mem.remember("three", id="c")
+    assert kinds(mem.changes(now)) == [("c", "written")]
+
+
+def test_a_follower_beside_writers_has_an_equal_copy_at_the_end(url: str) -> None:
+    spaces, ids = ("one", "two"), [f"m{n}" for n in range(12)]
+    done = threading.Event()
+
+    def writer(seed: int) -> None:
+        chance = random.Random(seed)
+        with connected(url) as mem:
+            for turn in range(25):
+                space, some = chance.choice(spaces), chance.sample(ids, 2)
+                what = chance.random()
+                try:
+                    if what < 0.55:
+                        mem.remember_many([{"id": i, "text": f"{i} of {seed}, {turn}"} for i in some], namespace=space)
+                    elif what < 0.8:
+                        mem.update(some[0], namespace=space, text=f"new of {seed} in {turn}")
+                    elif what < 0.97:
+                        mem.forget(some[0], namespace=space)
+                    else:
+                        mem.forget(namespace=space, everything=True)
+                except (semmem.Conflict, semmem.NotFound):
+                    continue
+
+    def follower() -> dict[tuple[str, str], str]:
+        copy: dict[tuple[str, str], str] = {}
+        cursor = None
+        with connected(url) as mem:
+            while True:
+                last = done.is_set()
+                found = mem.changes(cursor, namespace=spaces, limit=7)
+                for one in found:
+                    if one.id is None:
+                        copy = {name: text for name, text in copy.items() if name[0] != one.namespace}
+                        continue
+                    copy.pop((one.namespace, one.id), None)
+                    for memory in mem.store.get(one.namespace, [one.id]):
+                        copy[one.namespace, one.id] = memory.text
+                cursor = found.cursor
+                if last and not len(found):
+                    return copy
+
+    with ThreadPoolExecutor(4) as pool:
+        copied = pool.submit(follower)
+        for future in [pool.submit(writer, seed) for seed in range(3)]:
+            future.result()
+        done.set()
+        copy = copied.result()
+    with connected(url) as mem:
+        assert copy == {(space, m.id): m.text for space in spaces for m in mem.list(namespace=space)}
+
+
+def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semmem) -> None:
+    def items(*names: str) -> list[dict[str, Any]]:
+        return [{"id": name, "text": f"text of {name}"} for name in names]
+
+    limits = mem.namespace_limits("small", most_memories=3)
+    assert (limits.keep_days, limits.most_memories, limits.most_bytes) == (None, 3, None)
+    mem.remember_many(items("a", "b"), namespace="small")
+    full = r"namespace 'small' would hold 4 memories, and at most 3 are allowed; nothing was stored\. Forget something"
+    with pytest.raises(semmem.NamespaceFull, match=full):
+        mem.remember_many(items("c", "d"), namespace="small")
+    with pytest.raises(semmem.NamespaceFull, match=full):
+        mem.remember_many(items("c", "d"), namespace="small", on_error="skip")
+    with pytest.raises(semmem.NamespaceFull, match="22 memories"):  # a large batch is written another way
+        mem.remember_many(items(*(f"n{n}" for n in range(20))), namespace="small")
+    with pytest.raises(semmem.NamespaceFull, match=full):
+        mem.bring_in(items("c", "d"), namespace="small")
+    with pytest.raises(semmem.NamespaceFull, match=full):  # earlier batches stay
+        mem.remember_many(items("c", "d"), namespace="small", batch_size=1)
+    assert sorted(m.id for m in mem.list(namespace="small")) == ["a", "b", "c"]
+    assert mem.recall("text", namespace="small", recipe="lexical").total == 3
+    mem.update("a", namespace="small", title="Changed")
+    mem.remember("text of a", id="a", namespace="small", title="Changed")
+    mem.forget("b", namespace="small")
+    mem.remember("text of d", id="d", namespace="small")
+    assert mem.namespace_limits("small", most_memories=0, most_bytes=40).most_memories is None
+    with pytest.raises(semmem.NamespaceFull, match="42 bytes of text, and at most 40 are allowed"):
+        mem.update("d", namespace="small", text="text of d, gröss")
+    assert mem.get("d", namespace="small").text == "text of d"
+    mem.forget(namespace="small", everything=True)
+    mem.maintain()
+    assert mem.namespace_limits("small").most_bytes == 40
+
+
+def test_of_writers_at_once_no_more_come_in_than_the_limit_lets(url: str) -> None:
+    with connected(url) as mem:
+        mem.namespace_limits("default", most_memories=9)
+
+    def writer(seed: int) -> int:
+        stored = 0
+        with connected(url) as mem:
+            for turn in range(6):
+                try:
+                    mem.remember(f"text {turn} of {seed}")
+                    stored += 1
+                except semmem.NamespaceFull:
+                    break
+        return stored
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sum(pool.map(writer, range(3))) == 9
+    with connected(url) as mem:
+        assert mem.stats().memories == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"keep_days": -1}, "keep_days must be a number of days up to 36,500, or 0 for no limit, not -1"),
+        ({"keep_days": float("nan")}, "keep_days must be a number of days"),
+        ({"most_memories": 1.5}, "most_memories must be a whole number, or 0 for no limit, not 1.5"),
+        ({"most_bytes": True}, "most_bytes must be a whole number, or 0 for no limit, not True"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
+        with pytest.raises(semmem.InvalidInput, match=said):
+            mem.namespace_limits("default", **given)
+        with pytest.raises(semmem.InvalidInput, match="namespace"):
+            mem.namespace_limits("", most_bytes=1)
+
+
+def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem: Semmem) -> None:
+    for where in ("log", "other"):
+        mem.remember("long ago", id="old", namespace=where, created_at="2020-01-01")
+        mem.remember("changed lately", id="renewed", namespace=where, created_at="2020-01-01")
+        mem.update("renewed", namespace=where, text="changed just now")
+        mem.remember("of today", id="new", namespace=where)
+    mem.namespace_limits("log", keep_days=30)
+    since = mem.changes("now", namespace="log").cursor
+    assert mem.maintain()["kept"] == 1
+    assert "kept" not in mem.maintain()
+    assert sorted(m.id for m in mem.list(namespace="log")) == ["new", "renewed"]
+    assert kinds(mem.changes(since, namespace="log")) == [("old", "forgotten")]
+    assert mem.stats(namespace="other").memories == 3
+    with pytest.raises(semmem.NotFound):
+        mem.history("old", namespace="log")
