@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.probe_stages import Probe, Probed
+from semmem.legs.graph_ways import Step
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.filters import string
@@ -18,7 +19,7 @@ from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
-from semmem.read.explanation import Explanation, LegExplanation, Step
+from semmem.read.explanation import Explanation, LegExplanation
 from semmem.read.overrides import tailored
 from semmem.write.sync import BroughtIn
 

@@ -23,6 +23,7 @@ from semmem.legs.graph_walk import (
     gate,
     gather,
     hop,
+    link_edges,
     personalised_pagerank,
     related_edges,
     starting_at,
@@ -53,6 +54,7 @@ class _Walked:
     """The memories whose edges one walk has read, the edges, and which of them share a name with other memories."""
 
     sessions: bool
+    linked: bool = False
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
     neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
@@ -83,7 +85,8 @@ class Graph:
         found = []
         named = False
         for n in scope.namespaces:
-            mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n])
+            walked = _Walked(asked.within(n).sessions, n in scope.linked)
+            mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n], walked)
             found.append(mass)
             named = named or is_named
         trace = WalkTrace.of([traces[n] for n in scope.namespaces])
@@ -120,6 +123,7 @@ class Graph:
         links: Links,
         recipe: Recipe,
         trace: WalkTrace,
+        walked: _Walked,
     ) -> tuple[Mass, bool]:
         talk, rules = asked.talk, recipe.conversation
         settings = recipe.graph
@@ -138,7 +142,6 @@ class Graph:
         if not len(restart):
             return restart, named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
-        walked = _Walked(asked.sessions)
         scores = walk(namespace, asked, restart, score, settings, trace, walked)
         if settings.lone_names == "leading":
             named = named or not links.lone.isdisjoint(walked.leading)
@@ -227,6 +230,8 @@ class Graph:
                     max_df=settings.max_df,
                 )
             )
+            if walked.linked and settings.neighbour > 0 and self._store.life is not None:
+                walked.edges.append(link_edges(self._store.life.linked(namespace, new), settings.neighbour))
             if settings.related > 0:
                 walked.edges.append(self._related(namespace, forwards, keys, settings, trace))
             walked.ords = np.union1d(walked.ords, new)

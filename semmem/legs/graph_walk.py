@@ -6,6 +6,7 @@ ones along three channels (graph-leg recipe), each normalised by itself:
 - *about*: from a memory to the memories whose subject it mentions;
 - *co-mention*: to the memories that mention the same rare concepts;
 - *neighbour*: to the previous and next memory of the session;
+- *link*: to the memories that it is linked with, as to neighbours;
 - *related* (off by default): over a relationship of what the memory mentions, to those that mention its other end.
 
 It is personalised PageRank (Haveliwala 2002) in spirit: restart, decay, bounded. ``personalised_pagerank`` is the pure
@@ -17,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from semmem.model.types import LINK_TYPES, LinkType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +36,8 @@ __all__ = [
     "gather",
     "hop",
     "idf",
+    "link_edges",
+    "link_of",
     "personalised_pagerank",
     "related_edges",
     "starting_at",
@@ -74,7 +79,7 @@ class Edges:
     """Edges from a few memories through concepts: parallel arrays, one element an edge source → key → target.
 
     ``weight`` is the share of the source's mass that passes over the edge; of one source the weights sum to at most
-    the channels' sum. Neighbours of a session have key 0.
+    the channels' sum. Neighbours of a session have key 0, links one of ``link_of``.
     """
 
     source: NDArray[np.int64]
@@ -207,6 +212,32 @@ def related_edges(
         np.array(keys, dtype=np.int64),
         np.array(target, dtype=np.int64),
         np.array(weight, dtype=np.float64),
+    )
+
+
+_KEYS: Mapping[LinkType, int] = {type: at for at, type in enumerate(LINK_TYPES, 1)}
+"""What stands for a link where an edge has the key of a concept; no hash is as small."""
+
+
+def link_of(key: int) -> LinkType | None:
+    """Return the type of link that the key of an edge stands for, None for a concept or a neighbour."""
+    return LINK_TYPES[key - 1] if 0 < key <= len(LINK_TYPES) else None
+
+
+def link_edges(ties: Sequence[tuple[int, int, LinkType]], strength: float) -> Edges:
+    """Return the edges over links, from the first memory of each tie to the other.
+
+    Each weighs ``strength``, as a neighbour does; all of a memory together no more than its two neighbours.
+    """
+    import numpy as np
+
+    source = np.array([one for one, _, _ in ties], dtype=np.int64)
+    _, slot, counts = np.unique(source, return_inverse=True, return_counts=True)
+    return Edges(
+        source,
+        np.array([_KEYS[type] for *_, type in ties], dtype=np.int64),
+        np.array([other for _, other, _ in ties], dtype=np.int64),
+        strength * np.minimum(1.0, 2.0 / counts[slot]),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 from semmem.model.exchange import Head
 from semmem.model.types import LinkType, Memory
 
-__all__ = ["DEEPEST", "Change", "Changes", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
+__all__ = ["DEEPEST", "MOST_LINKS", "Change", "Changes", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
 
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
@@ -103,6 +103,9 @@ def _iso(at: datetime | None) -> str | None:
 
 DEEPEST = 10
 """Links of ``supersedes`` that may stand in one chain."""
+
+MOST_LINKS = 20
+"""Links of one memory, each way, over which the graph walks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from semmem.concepts.surface_forms import written
 from semmem.fusion import IMPORTANCE, SUPERSEDING, Fused
-from semmem.legs.graph_walk import idf
+from semmem.legs.graph_ways import Step, way_line, ways_to
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Head, local, placed
+from semmem.model.exchange import Head, placed
 from semmem.model.filters import string
-from semmem.model.store import GraphStore, Store
+from semmem.model.store import Store
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
 from semmem.read.superseding import newest, with_newer
 from semmem.read.what_if import Opening
 
 if TYPE_CHECKING:
-    from semmem.legs.graph_linking import WalkTrace
+    pass
 
-__all__ = ["Explanation", "LegExplanation", "Step", "explain", "way_line", "ways_to"]
+__all__ = ["Explanation", "LegExplanation", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,169 +231,3 @@ def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[
     if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in found.rankings:
         return ()
     return ways_to(target, trace, store, store.graph, found.scope.namespaces, language)
-
-
-_BESIDE = "next in session"
-
-_WORTH_SHOWING = 0.1
-"""A second way is shown from this share of the first one's mass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass.
-
-    Memories stand by their ids; of a split text ``start_part`` and ``part`` say between which parts the edge leads.
-    """
-
-    start: str
-    by: str
-    to: str
-    mass: float
-    start_part: int | None = None
-    part: int | None = None
-
-    def __str__(self) -> str:
-        return f"{_named(self.start, self.start_part)} → {self.by} → {_named(self.to, self.part)} ({self.mass:.3g})"
-
-
-class Link(NamedTuple):
-    """One edge of a way, by the store's numbers; key 0 is a neighbour of the session."""
-
-    source: int
-    key: int
-    target: int
-    mass: float
-
-
-def way_line(way: Sequence[Step]) -> str:
-    """Return a way on one line, after each memory the mass that came to it over this edge."""
-    first = _named(way[0].start, way[0].start_part)
-    return "".join([first, *(f" → {step.by} → {_named(step.to, step.part)} ({step.mass:.3g})" for step in way)])
-
-
-def _named(id: str, part: int | None) -> str:
-    return f"{id} (part {part})" if part else id
-
-
-def ways_to(
-    target: int, trace: WalkTrace, store: Store, graph: GraphStore, namespaces: Sequence[str], language: str = "english"
-) -> tuple[Step, ...]:
-    """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
-
-    A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
-    its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. Concepts are written as the memories on
-    the way write them.
-    """
-    masses = _clean(trace, target)
-    restart = trace.restart.get(target, 0.0)
-    arrived = sum(float(m[hop.target == target].sum()) for hop, m in zip(trace.hops, masses, strict=True))
-    chain = _chain(trace, target, masses)
-    ways: list[tuple[float, list[Link]]] = [(arrived, chain)] if chain else []
-    if restart > 0:
-        ways.append((restart, []))
-    ways.sort(key=lambda way: -way[0])
-    shown = [way for mass, way in ways if mass >= _WORTH_SHOWING * ways[0][0]]
-    links = [link for way in shown for link in way]
-    starts = [way[0].source if way else target for way in shown]
-    ords = sorted({target, *starts, *(o for link in links for o in (link.source, link.target))})
-    heads = store.candidate_info(namespaces, ords)
-    places = {o: (h.id, h.part or None) for o, h in heads.items()}
-    nowhere = ("?", None)
-    first = {
-        start: _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start]) for start in starts
-    }
-    names = {
-        **graph.names(namespaces, {link.key for link in links if link.key}),
-        **dict(filter(_is_key, first.values())),
-    }
-    held = store.indexed_memories(namespaces, ords).values() if names else ()
-    names = written(names, (text for memory in held for text in (memory.title, memory.text)), language)
-    steps = []
-    for start, way in zip(starts, shown, strict=True):
-        by = names.get(first[start][0], first[start][1])
-        to, part = places.get(start, nowhere)
-        steps.append(Step("question", by, to, trace.restart.get(start, 0.0), None, part))
-        for link in way:
-            by = names.get(link.key, "a concept") if link.key else _BESIDE
-            (source, own), (to, part) = places.get(link.source, nowhere), places.get(link.target, nowhere)
-            steps.append(Step(source, by, to, link.mass, own, part))
-    return tuple(steps)
-
-
-def _is_key(concept: tuple[int, str]) -> bool:
-    return concept[0] != 0
-
-
-def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
-    """Return over what the question came to a memory: a name it is about, its weightiest concept, or another leg.
-
-    As (key, label); key 0 is no concept.
-
-    The weight of a concept is what the restart gave the memory for it: idf × a, as a share of all that mention it, × a
-    once more for the question.
-    """
-    if start in trace.linked:
-        at = trace.linked[start][0]
-        return at, str(trace.labels.get(at, "a name"))
-    if start not in trace.concepts:
-        return 0, str(trace.seeds.get(start, "a seed"))
-    shared = trace.concepts[start]
-    for found in store.postings(namespaces, shared).values() if len(shared) > 1 else ():
-        weights = {}
-        for at, entries in found.items():
-            a = entries["mention"].astype(float)
-            own = float(a[entries["ord"] == local(start)].sum())
-            weights[at] = own * own * float(idf(found.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
-        shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
-    return shared[0], str(trace.labels.get(shared[0], "a concept"))
-
-
-def _clean(trace: WalkTrace, target: int) -> list[Any]:
-    """Return for each hop the mass its edges carried, less what had been at ``target`` before.
-
-    Mass that goes out from a memory and comes back says nothing about how the walk got there.
-    """
-    import numpy as np
-
-    out: list[Any] = []
-    for number, hop in enumerate(trace.hops):
-        share = np.ones(len(hop.source))
-        if number:
-            nodes, slot = np.unique(trace.hops[number - 1].target, return_inverse=True)
-            came = np.bincount(slot, weights=trace.hops[number - 1].weight, minlength=len(nodes))
-            pure = np.bincount(slot, weights=out[-1], minlength=len(nodes))
-            known = np.isin(hop.source, nodes)  # the others start here: the walk of each namespace has hops of its own
-            place = np.searchsorted(nodes, hop.source[known])
-            share[known] = pure[place] / np.maximum(came[place], 1e-300)
-        out.append(np.where(hop.source == target, 0.0, hop.weight * share))
-    return out
-
-
-def _chain(trace: WalkTrace, target: int, masses: Sequence[Any]) -> list[Link]:
-    """Return the way over edges whose last one brought the most, first edge first; empty where there is none.
-
-    No memory is passed twice. A way of one hop more must have brought twice as much: of two that bring about the same,
-    the shorter says more.
-    """
-    import numpy as np
-
-    def back(number: int, way: list[Link]) -> list[Link]:
-        """Return ``way`` with the heaviest edges of this hop and those before it in front."""
-        hop, mass, here = trace.hops[number], masses[number], way[0].source if way else target
-        passed = {here, *(link.target for link in way)}
-        inwards = np.flatnonzero((hop.target == here) & (mass > 0))
-        for at in inwards[np.lexsort((hop.key[inwards], hop.source[inwards], -mass[inwards]))].tolist():
-            source = int(hop.source[at])
-            if source in passed:
-                continue
-            longer = [Link(source, int(hop.key[at]), here, float(mass[at])), *way]
-            if number == 0 or not (trace.hops[number - 1].target == source).any():
-                return longer
-            if whole := back(number - 1, longer):
-                return whole
-        return []
-
-    chains = [chain for number in range(len(trace.hops)) if (chain := back(number, []))]
-    return max(chains, key=lambda chain: chain[-1].mass / 2 ** len(chain), default=[])

@@ -16,7 +16,7 @@ from semmem.concepts.rules import question
 from semmem.concepts.surface_forms import written
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Kind
+from semmem.model.exchange import Kind, Ords
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Store, graph_of
 from semmem.model.types import Filters, Memory
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BESIDE", "MENTION", "RELATED", "concept_node", "graph_view", "memory_node"]
 
 MENTION, BESIDE, RELATED = "mention", "next in session", "relationship"
-"""Types of edges: memory to concept, memory to memory, concept to concept."""
+"""Types of edges: memory to concept, memory to memory, concept to concept; between memories also the types of links."""
 _WEIGHT_UNIT = 100
 """Weights of entries are hundredths."""
 _MOST_HOPS, _LARGEST = 6, 10_000
@@ -81,11 +81,11 @@ def graph_view(
     memories hold, which are not drawn again. ``start`` marks what was asked for.
 
     Edges have ``type`` and ``weight``: a mention idf × a, with the ``role`` subject where the memory is about the
-    concept (then the larger of a and b counts); a neighbour what the walk gives it; a relationship 1. Concepts of too
-    many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph`` counts what is
-    missing: ``left_out`` memories that were reached and had no room, ``left_out_concepts`` that had none, and
-    ``too_common`` names that more than ``max_df`` memories mention. Concepts are as most of the drawn memories write
-    them.
+    concept (then the larger of a and b counts); a neighbour, and a link, what the walk gives it; a relationship 1.
+    Concepts of too many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph``
+    counts what is missing: ``left_out`` memories that were reached and had no room, ``left_out_concepts`` that had
+    none, and ``too_common`` names that more than ``max_df`` memories mention. Concepts are as most of the drawn
+    memories write them.
 
     Raises InvalidInput, and NotFound when nothing is called ``around``.
     """
@@ -176,6 +176,8 @@ def _outwards(
         beside: dict[int, list[tuple[int, float]]] = {}
         for ord, other, own in known.neighbours([namespace], beam.ords):
             beside.setdefault(ord, []).append((other, plan.neighbour_own if own else plan.neighbour))
+        for ord, other, _ in _linked(store, namespace, beam.ords):
+            beside.setdefault(ord, []).append((other, plan.neighbour))
         arrived, _ = hop(beam, along, beside)
         fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
         new = Mass(arrived.ords[fresh], arrived.values[fresh])
@@ -295,7 +297,15 @@ def _drawn(
         if other in ids and ids[ord] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour
             graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=BESIDE, weight=weight)
+    for ord, other, tie in _linked(store, namespace, list(ids)):
+        if other in ids and ids[ord] != ids[other]:
+            graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=tie, weight=plan.neighbour)
     return graph
+
+
+def _linked(store: Store, namespace: str, ords: Ords) -> Sequence[tuple[int, int, str]]:
+    """Return (ord, a memory that it is linked with, the type of link)."""
+    return () if store.life is None else store.life.linked(namespace, ords)
 
 
 def _shown(memory: Memory) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import pytest
 import semmem
 from semmem.legs.graph_linking import WalkTrace
 from semmem.legs.graph_walk import Edges
+from semmem.legs.graph_ways import ways_to
 from semmem.model.exchange import Kind, placed
-from semmem.read.explanation import Explanation, ways_to
+from semmem.read.explanation import Explanation
 from semmem.text.tokens import key
 
 PETRA, HERON = key(Kind.NAME, ["petra", "lindqvist"]), key(Kind.NAME, ["heron", "house"])

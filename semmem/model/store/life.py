@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from semmem.model.exchange import Ords
 from semmem.model.life import Change, Forgotten, Link, Newer, Version
 from semmem.model.reports import Limits
+from semmem.model.types import LinkType
 
 __all__ = ["ChangeLog", "LifeStore"]
 
@@ -47,6 +49,10 @@ class LifeStore(Protocol):
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
         """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        ...
+
+    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
         ...
 
     def newer(

@@ -10,8 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.exchange import Head, placed
-from semmem.model.life import DEEPEST, Link, Newer
+import numpy as np
+
+from semmem.model.exchange import Head, Ords, placed
+from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer
+from semmem.model.types import LinkType
 from semmem.stores.link_rules import allowed
 from semmem.stores.postgres.postings import count_change
 from semmem.stores.sql_files import statements
@@ -85,6 +88,11 @@ class PostgresLinks:
         """Return the links from and to some memories, in order; those of which an end is not there are left out."""
         rows = self._pool.rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         return [Link(namespace, *row) for row in rows]
+
+    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
+        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}
+        return [(ord, other, type) for ord, other, type in self._pool.rows("link_neighbours", which)]
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.exchange import Head, placed
-from semmem.model.life import DEEPEST, Link, Newer
+from semmem.model.exchange import Head, Ords, placed
+from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer
+from semmem.model.types import LinkType
 from semmem.stores.link_rules import allowed
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.write import at_microsecond, count_change, microsecond
@@ -75,6 +76,12 @@ class SqliteLinks:
         return [
             _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         ]
+
+    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
+        now = microsecond(datetime.now(UTC))
+        which = {"namespace": namespace, "ords": [int(ord) for ord in ords], "limit": MOST_LINKS, "now": now}
+        return [(ord, other, type) for ord, other, type in self._file._rows("link_neighbours", which)]
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None

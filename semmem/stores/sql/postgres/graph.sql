@@ -113,7 +113,14 @@ SELECT encode(sha256(
               WHERE m.namespace = %(namespace)s), ''::bytea)
     || coalesce((SELECT string_agg(int8send(key) || coalesce('\x01'::bytea || int8send(into_key), '\x00'::bytea), ''::bytea
                                    ORDER BY key)
-                 FROM correction WHERE namespace = %(namespace)s), ''::bytea)), 'hex');
+                 FROM correction WHERE namespace = %(namespace)s), ''::bytea)
+    || coalesce((SELECT string_agg(convert_to(l.from_id, 'UTF8') || '\x00'::bytea || convert_to(l.type, 'UTF8') || '\x00'::bytea
+                                   || convert_to(l.to_id, 'UTF8') || '\x00'::bytea, ''::bytea
+                                   ORDER BY l.from_id, l.type, l.to_id)
+                 FROM link l
+                 JOIN memory f ON f.namespace = %(namespace)s AND f.id = l.from_id AND f.part = 0
+                 JOIN memory t ON t.namespace = %(namespace)s AND t.id = l.to_id AND t.part = 0
+                 WHERE l.namespace = %(namespace)s), ''::bytea)), 'hex');
 
 -- concepts_pending --
 -- Of memories that are in no posting yet, in the same snapshot as concepts.

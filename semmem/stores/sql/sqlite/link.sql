@@ -61,3 +61,19 @@ WITH RECURSIVE chain(old, id, depth) AS (
 SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content, m.created_at, m.updated_at
 FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND m.parts = 0 AND m.part <= 1
 WHERE c.depth > 0;
+
+-- link_neighbours --
+-- Edges of the walk: the memories that a few are linked with, either way. Of each a bounded number.
+WITH some(ord, id) AS (
+    SELECT ord, id FROM memory WHERE row IN (
+        SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
+), tie(ord, id, type) AS (
+    SELECT s.ord, l.to_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.from_id = s.id
+    UNION
+    SELECT s.ord, l.from_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.to_id = s.id
+), numbered AS (SELECT *, row_number() OVER (PARTITION BY ord ORDER BY type, id) AS place FROM tie)
+SELECT t.ord, o.ord, t.type FROM numbered AS t
+JOIN memory AS o ON o.namespace = :namespace AND o.id = t.id AND o.parts = 0 AND o.part <= 1 AND NOT o.sensitive
+    AND (o.expires_at IS NULL OR o.expires_at > :now)
+WHERE t.place <= 2 * :limit
+ORDER BY t.ord, o.ord, t.type;
