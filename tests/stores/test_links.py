@@ -158,6 +158,19 @@ def test_an_update_keeps_the_links_of_a_memory(mem: semmem.Semmem, space: str) -
     assert mem.links("m00", namespace=space) == [made]
 
 
+def test_links_of_a_memory_that_is_forgotten_softly_come_back_with_it_and_those_of_one_that_is_gone_do_not(
+    mem: semmem.Semmem, space: str
+) -> None:
+    made = mem.link("m01", "supersedes", "m00", namespace=space)
+    mem.forget("m01", namespace=space)
+    assert mem.links("m00", namespace=space) == []
+    mem.restore_memory("m01", namespace=space)
+    assert mem.links("m00", namespace=space) == [made]
+    mem.forget("m01", namespace=space, hard=True)
+    mem.remember("Note m01.", id="m01", namespace=space)
+    assert mem.links("m00", namespace=space) == []
+
+
 def test_nothing_crosses_the_wall_of_a_namespace(mem: semmem.Semmem, space: str) -> None:
     other = f"{space} two"
     mem.remember_many([{"id": id, "text": f"Note {id}."} for id in MEMORIES], namespace=other)

@@ -103,12 +103,15 @@ def forget(
 
 
 def purge(connection: Any, namespace: str, ids: Collection[str]) -> None:
-    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them."""
+    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
+
+    Under the lock of the namespace's row, so that nobody links one of them meanwhile.
+    """
     which = {"namespace": namespace, "ids": sorted(ids)}
     if not ids:
         return
     with pipelined(connection):
-        for statement in ("purge_history", "purge_link", "purge_judgement", "purge_change"):
+        for statement in ("namespace_own", "purge_history", "purge_link", "purge_judgement", "purge_change"):
             connection.execute(_SQL[statement], which)
 
 

@@ -36,10 +36,6 @@ RETURNING from_id, to_id;
 DELETE FROM link WHERE namespace = %(namespace)s AND from_id = %(from_id)s AND type = %(type)s AND to_id = %(to_id)s
 RETURNING from_id, to_id;
 
--- link_forget --
--- Those of memories that are gone for good.
-DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s));
-
 -- link_list --
 -- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by

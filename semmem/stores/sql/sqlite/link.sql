@@ -29,11 +29,6 @@ ON CONFLICT (namespace, from_id, type, to_id) DO NOTHING;
 -- One of them.
 DELETE FROM link WHERE namespace = :namespace AND from_id = :from_id AND type = :type AND to_id = :to_id;
 
--- link_forget --
--- Those of memories that are gone for good.
-DELETE FROM link WHERE namespace = :namespace
-  AND (from_id IN (SELECT value FROM json_each(:ids)) OR to_id IN (SELECT value FROM json_each(:ids)));
-
 -- link_list --
 -- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
