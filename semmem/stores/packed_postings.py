@@ -198,11 +198,12 @@ def invert(
         highs,
         strict=True,
     )
+    new = tuple.__new__  # of tens of thousands, twice as fast as by the fields
     for key, kind, n, about, first, start, end, low, high in columns:
         name = names[first]
         if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
             name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
-        yield Segment(key, kind, n, about, low, high, name, raw[start * width : end * width])
+        yield new(Segment, (key, kind, n, about, low, high, name, raw[start * width : end * width]))
 
 
 def check_ord(namespace: str, ord: int) -> None:

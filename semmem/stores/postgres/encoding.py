@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +17,17 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
-from semmem.stores.packed_postings import FORWARD
+from semmem.stores.packed_postings import FORWARD, POSTING, Segment
 from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "POSTING_COLUMNS",
     "Vector",
     "columns_of",
+    "copy_packed",
     "copy_rows",
     "facts_asked",
     "facts_of",
@@ -38,6 +40,7 @@ __all__ = [
     "literal",
     "made_by",
     "memory_of",
+    "posting_rows",
     "postings_asked",
     "register_arrays",
     "settings_together",
@@ -182,20 +185,42 @@ def vector(value: NDArray[Any]) -> bytes:
 def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
     """COPY ``rows``, one bytes value a column, into ``table``, in buffers of a quarter of a megabyte."""
     width = int2(len(columns))
+    packed = (width + b"".join([part for value in row for part in (int4(len(value)), value)]) for row in rows)
+    copy_packed(connection, table, columns, packed)
+
+
+def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
+    """COPY rows that are in the binary format already, each with the number and the lengths of its values."""
     buffer = [_HEADER]
     size = 0
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"
     with connection.cursor().copy(statement) as copy:
         for row in rows:
-            buffer.append(width)
-            for value in row:
-                buffer += (int4(len(value)), value)
-                size += len(value)
+            buffer.append(row)
+            size += len(row)
             if size > _BUFFER:
                 copy.write(b"".join(buffer))
                 buffer, size = [], 0
         buffer.append(_END)
         copy.write(b"".join(buffer))
+
+
+POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
+_FIXED = struct.Struct("!iqiqihiiiiiqiqi")
+"""Of a row of postings all between its namespace and its name: the values, each behind its length."""
+
+
+def posting_rows(namespace: str, number: int, segments: Iterable[Segment], known: Collection[int]) -> Iterator[bytes]:
+    """Yield the rows of a segment of postings in COPY's binary format; ``known`` are keys that are no longer alone."""
+    name = text(namespace)
+    head = int2(len(POSTING_COLUMNS)) + int4(len(name)) + name
+    last = {False: int4(1) + b"\x00", True: int4(1) + b"\x01"}
+    pack, alone = _FIXED.pack, POSTING.itemsize
+    for key, kind, n, subjects, low, high, label, entries in segments:
+        shown = label.encode()
+        fixed = pack(8, key, 8, number, 2, kind, 4, n, 4, subjects, 8, low, 8, high, len(shown))
+        size = len(entries)
+        yield b"".join((head, fixed, shown, int4(size), entries, last[size == alone and key not in known]))
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:

@@ -51,8 +51,6 @@ SEGMENT_FULL = 4_096
 _FEW = 16
 """Rows that are written one statement each, all of them sent together; more go faster by COPY."""
 _SQL = statements("postgres")
-_POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
-_TRUE, _FALSE = b"\x01", b"\x00"
 
 
 def are_few(rows: Sequence[Row]) -> bool:
@@ -178,30 +176,8 @@ def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) 
     connection.execute(_SQL["segments_meet"], keys)
     known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
     connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
-    number = encoding.int8(segment)
-    name = text(namespace)
-    alone = POSTING.itemsize
-    copy_rows(
-        connection,
-        "posting",
-        _POSTING_COLUMNS,
-        (
-            (
-                name,
-                encoding.int8(s.key),
-                number,
-                encoding.int2(s.kind),
-                encoding.int4(s.n),
-                encoding.int4(s.subjects),
-                encoding.int8(s.low),
-                encoding.int8(s.high),
-                text(s.name),
-                s.entries,
-                _TRUE if len(s.entries) == alone and s.key not in known else _FALSE,
-            )
-            for s in segments
-        ),
-    )
+    rows = encoding.posting_rows(namespace, segment, segments, known)
+    encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
 
 
 def count_change(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from semmem.model.exchange import Extraction, Kind
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries, invert
+from semmem.stores.postgres.encoding import posting_rows
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
 entry = st.tuples(st.integers(-5, 5), st.sampled_from(list(Kind)), weights, weights, st.integers(0, 70_000))
@@ -99,3 +100,20 @@ def test_memories_without_a_single_term_make_no_segment() -> None:
     nothing = Extraction([], [], [], [], [], [], 0)
     arrays = (np.array([1, 2]), np.array([0, 0]), np.array([0, 0]))
     assert list(invert(*arrays, forward_entries([nothing, nothing]), [])) == []
+
+
+def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
+    entries = bytes(range(12))
+    one, other = Segment(-2, 3, 1, 0, 5, 6, "Zoë", entries), Segment(9, 1, 2, 1, 5, 8, "", entries * 2)
+    rows = list(posting_rows("n", 7, [one, other], ()))
+    five, seven = "0000000000000005", "0000000000000007"
+    values = [
+        (b"n", "fffffffffffffffe", seven, "0003", "00000001", "00000000", five, "0000000000000006"),
+        (b"n", "0000000000000009", seven, "0001", "00000002", "00000001", five, "0000000000000008"),
+    ]
+    ends = [("Zoë".encode(), entries, b"\x01"), (b"", entries * 2, b"\x00")]
+    for row, start, end in zip(rows, values, ends, strict=True):
+        fields = [start[0], *map(bytes.fromhex, start[1:]), *end]
+        assert row == b"\x00\x0b" + b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+    (known,) = posting_rows("n", 7, [Segment(-2, 3, 1, 0, 5, 6, "", entries)], {-2})
+    assert known[-1:] == b"\x00"
