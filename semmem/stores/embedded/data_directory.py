@@ -270,6 +270,7 @@ def initialise(folder: Path, bin: Path, who: Owner) -> None:
     shutil.rmtree(new, ignore_errors=True)
     command = [str(bin / "initdb"), "--pgdata", str(new), "--username", ROLE, "--auth=peer", "--encoding=UTF8"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
+    command.append("--wal-segsize=4")  # a store of some thousand memories would be half log
     command += [f"--set={setting}" for setting in ("dynamic_shared_memory_type=mmap", "io_method=sync")]
     if sys.platform == "linux":  # see configure
         command.append("--sync-method=syncfs")
