@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -17,6 +18,8 @@ _OFTEN = 8
 """Recalls that a model should serve to have been worth its loading."""
 _LONGEST = 256
 """Recalls of a namespace that pass at most before it is loaded again."""
+_AT_ONCE = 10_000
+"""Memories up to which a recall waits for its namespace to be loaded: a quarter of a second."""
 _MOST_ASKED = 10_000
 """Namespaces of which it is known how often they were asked."""
 
@@ -49,6 +52,8 @@ class Models:
         self._load, self._follow = load, follow
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._coming: set[str] = set()
+        self._closed = False
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
 
@@ -65,8 +70,9 @@ class Models:
         return reference()
 
     def clear(self) -> None:
-        """Drop all models."""
+        """Drop all models, and keep none any more."""
         with self._lock:
+            self._closed = True
             self._models.clear()
             self._asked.clear()
 
@@ -95,7 +101,7 @@ class Models:
         try:
             model = self._known(namespace)
             if model is None:
-                return self._loaded(namespace)
+                return self._loaded(namespace, state.memories)
             if model.state == state or model.state.revision > state.revision:
                 # another recall has brought it up to date; one that is set back has another state of the server
                 later = model if model.state[6:] == state[6:] else None
@@ -107,7 +113,8 @@ class Models:
                 self._keep(later)
             return later
         finally:
-            self._busy[namespace].release()
+            with self._lock:  # one that begins now takes another lock, and at worst reads what this one has read
+                self._busy.pop(namespace).release()
 
     def _claim(self, namespace: str) -> bool:
         with self._lock:
@@ -119,20 +126,31 @@ class Models:
             model = self._models.get(namespace)
             if model is not None:
                 self._models.move_to_end(namespace)
-                self._asked[namespace].served += 1
+                self._asked.setdefault(namespace, _Asked()).served += 1
             return model
 
-    def _loaded(self, namespace: str) -> Model | None:
+    def _loaded(self, namespace: str, memories: int) -> Model | None:
+        """Load a namespace that is asked often; a large one on a thread, for the recalls to come."""
         with self._lock:
             asked = self._asked.setdefault(namespace, _Asked())
             self._asked.move_to_end(namespace)
             while len(self._asked) > _MOST_ASKED:
                 self._asked.popitem(last=False)
             asked.times += 1
-            if asked.times < asked.wait:
+            if asked.times < asked.wait or namespace in self._coming:
                 return None
             asked.times = asked.served = 0
+            if memories > _AT_ONCE:
+                self._coming.add(namespace)
+        if memories <= _AT_ONCE:
+            return self._brought(namespace, asked)
+        threading.Thread(target=self._brought, args=(namespace, asked), name="semmem-resident", daemon=True).start()
+        return None
+
+    def _brought(self, namespace: str, asked: _Asked) -> Model | None:
         model = self._load(namespace, self._budget)
+        with self._lock:
+            self._coming.discard(namespace)
         if model is None or model.size > self._budget:
             asked.wait = _LONGEST
             return None
@@ -142,6 +160,8 @@ class Models:
     def _keep(self, model: Model) -> None:
         """Hold a model, and let those go that were not asked for longest until all are within the budget."""
         with self._lock:
+            if self._closed:
+                return
             self._models[model.namespace] = model
             self._models.move_to_end(model.namespace)
             self._asked.setdefault(model.namespace, _Asked())
@@ -153,6 +173,6 @@ class Models:
         """Let a model go; one that served few recalls is not soon made again."""
         with self._lock:
             if self._models.pop(namespace, None) is not None:
-                asked = self._asked[namespace]
+                asked = self._asked.setdefault(namespace, _Asked())
                 asked.wait = min(_LONGEST, 2 * asked.wait) if asked.served < _OFTEN else 2
                 asked.times = 0

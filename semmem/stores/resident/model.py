@@ -101,7 +101,7 @@ class Model:
         gone = np.union1d(self._gone, self._base.ords_of(ids))
         if self._tail is not None:
             came = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), came)
-        if len(came.ords) + len(gone) >= max(_TAIL, len(self._base.ords) // 8):
+        if len(came.ords) + len(gone) >= _TAIL:
             base, tail, gone = Block(Rows.joined(self._base.rows.without(gone), came)), None, _NOTHING
         else:
             base, tail = self._base, Block(came) if len(came.ords) else None

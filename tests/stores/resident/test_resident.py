@@ -257,6 +257,33 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
     assert models.size == 80
 
 
+def test_nobody_waits_for_a_large_namespace() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Sized:
+        namespace, size, state = "n", 1, STATE._replace(memories=50_000)
+
+    def load(namespace: str, most: int) -> Any:
+        begun.set()
+        assert go.wait(30)
+        return Sized()
+
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(5):
+        models.bind({"n": Sized.state})
+        assert models.bound("n") is None
+    assert begun.wait(30)
+    go.set()
+    for _ in range(3000):
+        models.bind({"n": Sized.state})
+        if models.bound("n") is not None:
+            break
+        threading.Event().wait(0.01)
+    assert models.bound("n") is not None
+    models.clear()
+    assert models.namespaces == ()
+
+
 def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
     made: list[str] = []
 
