@@ -96,7 +96,9 @@ class Models:
         model = self._known(namespace)
         if model is not None and model.state == state:
             return model
-        if not self._claim(namespace):
+        with self._lock:
+            busy = self._busy.setdefault(namespace, Lock())
+        if not busy.acquire(blocking=False):
             return None  # another thread reads it just now
         try:
             model = self._known(namespace)
@@ -113,13 +115,9 @@ class Models:
                 self._keep(later)
             return later
         finally:
-            with self._lock:  # one that begins now takes another lock, and at worst reads what this one has read
-                self._busy.pop(namespace).release()
-
-    def _claim(self, namespace: str) -> bool:
-        with self._lock:
-            lock = self._busy.setdefault(namespace, Lock())
-        return lock.acquire(blocking=False)
+            with self._lock:  # who begins now takes another lock, and at worst reads what this one has read
+                self._busy.pop(namespace, None)
+            busy.release()
 
     def _known(self, namespace: str) -> Model | None:
         with self._lock:
