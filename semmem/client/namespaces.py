@@ -43,6 +43,31 @@ class Namespaces(Connection):
         cursor = None if since is None else string("since", since)
         return changes(life_of(self.store), cursor, tuple(dict.fromkeys(names)), limit)
 
+    def rename_namespace(self, old: str, new: str) -> int:
+        """Give a namespace another name, with all that is in it; return how many memories it has.
+
+        Readers see all of it under the old name, or all under the new one; its writers wait meanwhile. Raises NotFound
+        where it holds no memories, Conflict where ``new`` holds anything.
+        """
+        return life_of(self.store).move_namespace(*_two(old, new), stay=False)
+
+    def copy_namespace(self, old: str, new: str) -> int:
+        """Copy a namespace, with all that is in it, to another name; return how many memories it has.
+
+        Raises NotFound where it holds no memories, Conflict where ``new`` holds anything.
+        """
+        return life_of(self.store).move_namespace(*_two(old, new), stay=True)
+
+    def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:
+        """Forget a namespace whole and for good, in steps of bounded size; return how many memories it has.
+
+        Interrupted, ``maintain`` goes on with it. ``dry_run`` only counts. What its limits are stays.
+        """
+        check_namespace(name)
+        if not isinstance(dry_run, bool):
+            raise InvalidInput(f"dry_run must be True or False, not {shown(dry_run)}; nothing was dropped.")
+        return self.store.forget_namespace(name, dry_run=dry_run)
+
     def namespace_limits(
         self,
         name: str,
@@ -67,6 +92,15 @@ class Namespaces(Connection):
             limits = replace(limits, **{key: value or None for key, value in changes.items()})
             life.set_limits(name, limits)
         return limits
+
+
+def _two(old: str, new: str) -> tuple[str, str]:
+    """Return two names of namespaces. Raises InvalidInput unless they are two."""
+    check_namespace(old)
+    check_namespace(new)
+    if old == new:
+        raise InvalidInput(f"{old!r} has that name already; give another one.")
+    return old, new
 
 
 def _checked(name: str, value: Any) -> Any:

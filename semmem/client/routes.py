@@ -224,6 +224,17 @@ ROUTES: tuple[Route, ...] = (
     Route("export", "GET", "/v1/export", export, lines=True, serves=("export",)),
     Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces, serves=("namespaces",)),
     Route("changes", "GET", "/v1/changes", Semmem.changes, serves=("changes",)),
+    Route(
+        "rename_namespace", "POST", "/v1/namespaces/{old}/rename", Semmem.rename_namespace, "write", "json",
+        serves=("rename_namespace",),
+    ),
+    Route(
+        "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "write", "json",
+        serves=("copy_namespace",),
+    ),
+    Route(
+        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "write", serves=("drop_namespace",)
+    ),
     Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits),
     Route(
         "set_namespace_limits", "PATCH", "/v1/namespaces/{name}/limits", Semmem.namespace_limits, "write", "json",

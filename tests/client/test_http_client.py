@@ -185,6 +185,8 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.unlink(other.id, "supersedes", made.id) is True
         assert remote.unlink(other.id, "supersedes", made.id) is False
         assert remote.forget(other.id) == 1
+        assert remote.copy_namespace("default", "spare") == remote.rename_namespace("spare", "there")
+        assert remote.drop_namespace("there", dry_run=True) == remote.drop_namespace("there") > 0
         assert [one.kind for one in remote.changes()] == [one.kind for one in local.changes()]
         assert remote.changes().cursor == local.changes().cursor
         assert list(remote.changes("now")) == []

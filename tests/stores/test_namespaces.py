@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -222,3 +225,127 @@ def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem:
     assert mem.stats(namespace="other").memories == 3
     with pytest.raises(semmem.NotFound):
         mem.history("old", namespace="log")
+
+
+def full(mem: Semmem, where: str) -> None:
+    """Fill a namespace with what every table may hold."""
+    items = [{"id": f"m{n}", "text": f"Ada Lovelace met owl {n}.", "title": f"Owl {n}"} for n in range(70)]
+    mem.remember_many(items, namespace=where)
+    mem.remember("A long text. " * 200, id="long", namespace=where)
+    mem.update("m1", namespace=where, text="Ada Lovelace met two owls.")
+    mem.forget("m2", namespace=where)
+    mem.link("m3", "supersedes", "m4", namespace=where)
+    mem.configure(namespace=where, weights={"lexical": 2})
+    mem.namespace_limits(where, most_memories=500)
+
+
+def told(mem: Semmem, where: str) -> Any:
+    """Return what a namespace answers."""
+    found = [[(hit.id, hit.score) for hit in mem.recall(q, namespace=where)] for q in ("owl 7", "Ada Lovelace", "long")]
+    links = [(one.from_id, one.type, one.to_id) for one in mem.links("m3", namespace=where)]
+    versions = [one.version for one in mem.history("m1", namespace=where)]
+    texts = {m.id: (m.text, m.version) for m in mem.list(namespace=where)}
+    settings = dict(mem.settings_of(namespace=where)), mem.namespace_limits(where)
+    graph = mem.graph_hash(namespace=where) if mem.store.graph is not None else None
+    return found, links, versions, texts, settings, graph
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_a_namespace_under_another_name_is_the_same_in_everything(mem: Semmem, stay: bool) -> None:
+    full(mem, "old")
+    mem.remember("Not theirs.", id="x", namespace="other")
+    before = told(mem, "old")
+    cursor = mem.changes("now", namespace="new").cursor
+    assert (mem.copy_namespace if stay else mem.rename_namespace)("old", "new") == 70
+    assert told(mem, "new") == before
+    assert [(one.name, one.memories) for one in mem.namespaces()] == [
+        ("new", 70), *([("old", 70)] if stay else []), ("other", 1)
+    ]  # fmt: skip
+    copied: set[str | None] = set()
+    for change in mem.changes(cursor, namespace="new"):
+        (copied.discard if change.kind == "forgotten" else copied.add)(change.id)
+    assert copied == {m.id for m in mem.list(namespace="new")}
+    if stay:
+        assert told(mem, "old") == before
+    else:
+        assert (mem.list(namespace="old").memories, len(mem.recall("owl 7", namespace="old"))) == ((), 0)
+        assert mem.settings_of(namespace="old") == {}
+    mem.remember("Owl 99 came late.", id="late", namespace="new")
+    mem.remember("Owl 98 came late.", id="late", namespace="old")
+    mem.maintain()
+    assert mem.recall("99", namespace="new", recipe="lexical")[0].id == "late"
+    assert mem.recall("98", namespace="old", recipe="lexical")[0].text == "Owl 98 came late."
+    assert mem.restore_memory("m2", namespace="new").text == "Ada Lovelace met owl 2."
+
+
+def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semmem) -> None:
+    mem.remember("One.", id="a", namespace="one")
+    mem.remember("Two.", id="b", namespace="two")
+    for move in (mem.rename_namespace, mem.copy_namespace):
+        with pytest.raises(semmem.Conflict, match="'two' holds something already"):
+            move("one", "two")
+        with pytest.raises(semmem.NotFound, match="no memories in namespace 'none'"):
+            move("none", "three")
+        with pytest.raises(semmem.InvalidInput, match="has that name already"):
+            move("one", "one")
+        with pytest.raises(semmem.InvalidInput):
+            move("one", "")
+    assert [(one.name, one.memories) for one in mem.namespaces()] == [("one", 1), ("two", 1)]
+    assert mem.drop_namespace("two", dry_run=True) == mem.drop_namespace("two") == 1
+    assert mem.rename_namespace("one", "two") == 1
+    assert mem.get("a", namespace="two").text == "One."
+
+
+def test_writers_beside_a_rename_lose_nothing(url: str) -> None:
+    with connected(url) as mem:
+        mem.remember_many([{"id": f"m{n}", "text": f"Owl {n}."} for n in range(40)], namespace="old")
+    began = threading.Barrier(3, timeout=60)
+
+    def writer(seed: int) -> set[str]:
+        with connected(url) as mem:
+            mem.stats()
+            began.wait()
+            for turn in range(20):
+                mem.remember(f"Owl {turn} of {seed}.", id=f"w{seed}-{turn}", namespace="old")
+        return {f"w{seed}-{turn}" for turn in range(20)}
+
+    with ThreadPoolExecutor(2) as pool, connected(url) as mem:
+        written = [pool.submit(writer, seed) for seed in range(2)]
+        began.wait()
+        moved = mem.rename_namespace("old", "new")
+        acknowledged = set[str]().union(*(future.result() for future in written))
+        new, old = ({m.id for m in mem.list(namespace=where, limit=1000)} for where in ("new", "old"))
+        assert len(new) == moved
+        assert new.isdisjoint(old)
+        assert new | old == acknowledged | {f"m{n}" for n in range(40)}
+        for where, ids in (("new", new), ("old", old)):
+            assert mem.recall("owl", namespace=where, recipe="lexical").total == len(ids)
+
+
+KILLED = """
+import os, signal, sys, semmem
+from semmem.stores.postgres.moving import namespaces
+filled, left = namespaces._filled, [int(sys.argv[2])]
+def stop(*given):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return filled(*given)
+namespaces._filled = stop
+with semmem.connect(sys.argv[1], embedder="hashing") as mem:
+    mem.rename_namespace("old", "new")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [5, 20, 30])
+def test_a_rename_that_was_killed_has_not_happened_and_is_done_by_the_next_call(store_url: str, step: int) -> None:
+    with connected(store_url) as mem:
+        full(mem, "old")
+        before = told(mem, "old")
+        done = subprocess.run([sys.executable, "-c", KILLED, store_url, str(step)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert told(mem, "old") == before
+        assert mem.list(namespace="new").memories == ()
+        assert mem.rename_namespace("old", "new") == 70
+        assert told(mem, "new") == before

@@ -68,6 +68,8 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return value.as_dict()
         case "unlink":
             return {"unlinked": value}
+        case "rename_namespace" | "copy_namespace" | "drop_namespace":
+            return {"memories": value}
         case "changes":
             return value.as_dict()
         case "concepts":

@@ -73,6 +73,13 @@ class LifeStore(Protocol):
         """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
         ...
 
+    def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
+        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories.
+
+        Raises NotFound where it has none, Conflict where ``new`` holds anything.
+        """
+        ...
+
     def limits(self, namespace: str) -> Limits:
         """Return what a namespace keeps and may hold."""
         ...

@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from semmem.model.reports import Limits
 from semmem.model.store.life import ChangeLog
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
+from semmem.stores.postgres.moving import namespaces
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ class PostgresLife(PostgresLinks):
             n: ChangeLog([(number, Change(n, id or None, kind, at)) for number, id, kind, at in rows], *head)
             for n, rows, (head,) in ((n, next(found), next(found) or [()]) for n in places)
         }
+
+    def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
+        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories."""
+        return self._pool.transaction(partial(namespaces.move, old=old, new=new, stay=stay))
 
     def limits(self, namespace: str) -> Limits:
         """Return what a namespace keeps and may hold."""

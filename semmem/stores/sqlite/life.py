@@ -11,6 +11,7 @@ from semmem.model.life import Change, Forgotten, Version, versions_of
 from semmem.model.reports import Limits
 from semmem.model.store.life import ChangeLog
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite import renaming
 from semmem.stores.sqlite.links import SqliteLinks
 from semmem.stores.sqlite.write import at_microsecond, memory_of, microsecond
 
@@ -46,6 +47,10 @@ class SqliteLife(SqliteLinks):
             head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
             found[namespace] = ChangeLog(listed, *head)
         return found
+
+    def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
+        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories."""
+        return self._file._writing(lambda c: renaming.move(c, old, new, stay=stay))
 
     def limits(self, namespace: str) -> Limits:
         """Return what a namespace keeps and may hold."""

@@ -244,6 +244,18 @@ def test_the_limits_of_a_namespace_are_set_shown_and_told_when_they_are_met(call
     assert call("namespaces", "limit", "house", "--keep-days", "-1")[0] == 2
 
 
+def test_a_namespace_is_renamed_copied_and_dropped(call: Call) -> None:
+    call("remember", "The key is under the pot.", "--id", "key", "-n", "house")
+    assert call("namespaces", "rename", "house", "home")[1].strip() == "The namespace house is home now, with 1 memory."
+    assert call("namespaces", "copy", "home", "spare")[1].strip() == "Copied 1 memory of the namespace home to spare."
+    code, _, err = call("namespaces", "rename", "home", "spare")
+    assert (code, "holds something already" in " ".join(err.split())) == (5, True)
+    assert call("namespaces", "copy", "nowhere", "x")[0] == 4
+    assert loaded(call("namespaces", "drop", "spare", "--json")) == {"memories": 1, "dry_run": True}
+    assert call("namespaces", "drop", "spare", "--yes")[1].strip() == "Dropped the namespace spare with 1 memory."
+    assert [one["name"] for one in loaded(call("namespaces", "--json"))["namespaces"]] == ["home"]
+
+
 def test_a_recall_below_the_least_confidence_shows_no_hit(call: Call) -> None:
     call("remember", "The key is under the pot.")
     code, out, _ = call("recall", "key", "--min-confidence", "1")

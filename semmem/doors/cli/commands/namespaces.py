@@ -27,6 +27,9 @@ names = typer.Typer(add_completion=False)
 Name = Annotated[str, typer.Argument(callback=not_empty, help="The namespace.")]
 
 
+Other = Annotated[str, typer.Argument(callback=not_empty, help="Its other name, which holds nothing yet.")]
+
+
 def register(app: typer.Typer) -> None:
     """Add changes to the program."""
     command(app, "changes", "url")(changes)
@@ -38,6 +41,38 @@ def namespaces(door: Door) -> None:
     with door.connect() as mem:
         found = mem.namespaces()
     door.give({"namespaces": found}, lambda: _show_namespaces(door, found))
+
+
+@command(names, "rename", "url")
+def rename(door: Door, old: Name, new: Other) -> None:
+    """Give a namespace another name, with all that is in it; its writers wait meanwhile."""
+    with door.connect() as mem:
+        count = mem.rename_namespace(old, new)
+    line = f"The namespace {old} is {new} now, with {counted(count, 'memory')}."
+    door.give({"old": old, "new": new, "memories": count}, lambda: door.out.print(line, soft_wrap=True))
+
+
+@command(names, "copy", "url")
+def copy(door: Door, old: Name, new: Other) -> None:
+    """Copy a namespace, with all that is in it, to another name."""
+    with door.connect() as mem:
+        count = mem.copy_namespace(old, new)
+    line = f"Copied {counted(count, 'memory')} of the namespace {old} to {new}."
+    door.give({"old": old, "new": new, "memories": count}, lambda: door.out.print(line, soft_wrap=True))
+
+
+@command(names, "drop", "url")
+def drop(
+    door: Door,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Drop it; without this, only count.")] = False,
+) -> None:
+    """Forget a namespace whole and for good. Counts only, unless --yes is given; interrupted, maintain goes on."""
+    with door.connect() as mem:
+        count = mem.drop_namespace(name, dry_run=not yes)
+    what = f"the namespace {name} with {counted(count, 'memory')}"
+    line = f"Dropped {what}." if yes else f"Would drop {what}; do it with --yes."
+    door.give({"memories": count, "dry_run": not yes}, lambda: door.out.print(line, soft_wrap=True))
 
 
 @command(names, "limit", "url")

@@ -95,3 +95,50 @@ SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), c
                          || public.vector_send(e.vector)) END,
         ''::bytea ORDER BY m.id, m.part), ''::bytea)), 'hex')
 FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %(namespace)s;
+
+-- moved_lock --
+-- Every memory of a namespace that gets another name, in the order in which others lock.
+SELECT count(*) FROM (SELECT FROM memory WHERE namespace = %(old)s ORDER BY id, part FOR UPDATE) AS locked;
+
+-- moved_own --
+-- Its writers wait here.
+SELECT namespace, memories, dropping FROM namespace WHERE namespace IN (%(old)s, %(new)s) ORDER BY namespace FOR UPDATE;
+
+-- moved_holds --
+-- A name that is taken is not taken over.
+SELECT EXISTS (SELECT FROM {table} WHERE namespace = %(namespace)s);
+
+-- moved_count --
+-- What is told.
+SELECT count(*) FROM memory WHERE namespace = %(namespace)s AND part = 0;
+
+-- moved_copy --
+-- All columns, with the other name.
+INSERT INTO {table} (namespace, {columns}) SELECT %(new)s, {values} FROM {table} WHERE namespace = %(old)s;
+
+-- moved_delete --
+-- Under the old name nothing stays.
+DELETE FROM {table} WHERE namespace = %(namespace)s;
+
+-- moved_change --
+-- Nor does what led to this.
+DELETE FROM change WHERE namespace = %(namespace)s;
+
+-- moved_counts --
+-- No number is given out twice under either name, and whoever has read something of the new one reads it again.
+UPDATE namespace n SET ords = greatest(n.ords, o.ords), segments = greatest(n.segments, o.segments),
+    changes = greatest(n.changes, o.changes) + 1, revision = greatest(n.revision, o.revision) + 1, memories = o.memories,
+    length = o.length, language = o.language, keep = o.keep, most_memories = o.most_memories, most_bytes = o.most_bytes,
+    changed_at = now()
+FROM namespace o WHERE n.namespace = %(new)s AND o.namespace = %(old)s;
+
+-- moved_written --
+-- For those who keep a copy of the new one.
+INSERT INTO change (namespace, number, id, kind)
+SELECT n.namespace, n.changes, m.id, 'written'
+FROM namespace n JOIN memory m ON m.namespace = n.namespace AND m.part = 0 WHERE n.namespace = %(new)s;
+
+-- moved_away --
+-- The old one is empty from here on.
+UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = 0, length = 0, changed_at = now(),
+    keep = NULL, most_memories = NULL, most_bytes = NULL WHERE namespace = %(namespace)s;

@@ -1,0 +1,76 @@
+"""A namespace under another name, or once more: every table that it leads, in one transaction.
+
+Readers see all of it under one name or under the other, and what was interrupted has not happened. Its writers wait at
+its row. The rows are written anew and not changed, for where tables are spread over nodes a row stays with its
+namespace; the numbers of memories stay, so that nothing packed is rewritten. Vectors are scanned until ``maintain``
+takes them into the index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import sql
+
+from semmem.model.errors import Conflict, NotFound
+from semmem.stores.sql_files import statements
+
+__all__ = ["move"]
+
+_SQL = statements("postgres")
+_OWN = ("namespace", "change")
+"""What is not carried over row by row: counts, and changes, which are told anew."""
+
+
+def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
+    """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
+
+    Raises NotFound where it has none, Conflict where ``new`` holds anything, or one of both is being dropped.
+    """
+    both = {"old": old, "new": new}
+    connection.execute(_SQL["namespace_make"], {"namespace": new})
+    if not stay:  # as everybody locks: memories first, then the rows of namespaces
+        connection.execute(_SQL["moved_lock"], both)
+    rows = {name: (held, dropping) for name, held, dropping in connection.execute(_SQL["moved_own"], both)}
+    if any(dropping is not None for _, dropping in rows.values()):
+        raise Conflict(f"{old!r} or {new!r} is being dropped; run `semmem maintain`, which finishes it, and try again.")
+    tables = _tables(connection)
+    for table in tables:
+        if connection.execute(_filled("moved_holds", table), {"namespace": new}).fetchone()[0]:
+            raise Conflict(
+                f"The namespace {new!r} holds something already, memories or what is kept of forgotten ones; choose "
+                "another name, or drop it first."
+            )
+    count = int(connection.execute(_SQL["moved_count"], {"namespace": old}).fetchone()[0])
+    if not count:
+        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+    for table, columns in tables.items():
+        connection.execute(_filled("moved_copy", table, columns), both)
+    connection.execute(_SQL["moved_counts"], both)
+    connection.execute(_SQL["moved_written"], both)
+    if not stay:
+        for table in tables:
+            connection.execute(_filled("moved_delete", table), {"namespace": old})
+        connection.execute(_SQL["moved_change"], {"namespace": old})
+        connection.execute(_SQL["moved_away"], {"namespace": old})
+        connection.execute(_SQL["drop_said"], {"namespace": old})
+    return count
+
+
+def _tables(connection: Any) -> dict[str, list[str]]:
+    """Return the columns of every table that the namespace leads, but for itself."""
+    found: dict[str, list[str]] = {}
+    for table, column, *_ in connection.execute(_SQL["move_columns"]):
+        found.setdefault(table, []).append(column)
+    led = {table: [c for c in own if c != "namespace"] for table, own in found.items() if "namespace" in own}
+    return {table: own for table, own in led.items() if table not in _OWN}
+
+
+def _filled(name: str, table: str, columns: list[str] | None = None) -> sql.Composed:
+    """Return a statement about one table; a vector that comes is not in the index."""
+    values = [sql.SQL("false") if c == "indexed" else sql.Identifier(c) for c in columns or ()]
+    return sql.SQL(_SQL[name]).format(
+        table=sql.Identifier("semmem", table),
+        columns=sql.SQL(", ").join(map(sql.Identifier, columns or ())),
+        values=sql.SQL(", ").join(values),
+    )

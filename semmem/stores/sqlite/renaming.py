@@ -1,0 +1,61 @@
+"""A namespace under another name, or once more, in SQLite: in one transaction, as a file has one writer.
+
+The number of a namespace begins its tokens and rows, so a name changes without them; a copy has a number of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+from semmem.model.errors import Conflict, NotFound
+from semmem.stores.sql_files import statements
+from semmem.stores.sqlite.write import microsecond
+
+__all__ = ["move"]
+
+_SQL = statements("sqlite")
+
+
+def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> int:
+    """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
+
+    Raises NotFound where it has none, Conflict where ``new`` holds anything.
+    """
+    tables = _tables(connection)
+    for table in tables:
+        if connection.execute(_SQL["moved_holds"].format(table=table), {"namespace": new}).fetchone()[0]:
+            raise Conflict(
+                f"The namespace {new!r} holds something already, memories or what is kept of forgotten ones; choose "
+                "another name, or drop it first."
+            )
+    count = int(connection.execute(_SQL["drop_count"], {"namespace": old}).fetchone()[0])
+    if not count:
+        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+    both = {"old": old, "new": new, "at": microsecond(datetime.now(UTC))}
+    connection.execute(_SQL["change_prune"], {"namespace": new})
+    connection.execute(_SQL["moved_free"], {"namespace": new})
+    if not stay:
+        for table in (*tables, "change", "namespace"):
+            connection.execute(_SQL["moved_name"].format(table=table), both)
+        return count
+    connection.execute(_SQL["moved_row"], both)
+    for table, columns in tables.items():
+        if table == "memory":
+            continue
+        connection.execute(_SQL["moved_copy"].format(table=table, columns=", ".join(columns)), both)
+    columns = [c for c in tables["memory"] if c != "row"]
+    connection.execute(_SQL["moved_memory"].format(columns=", ".join(columns)), both)
+    connection.execute(_SQL["moved_tokens"], both)
+    connection.execute(_SQL["moved_written"], both)
+    return count
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the columns, in quotes, of every table that the namespace leads, but for itself and the changes."""
+    found: dict[str, list[str]] = {}
+    for table, column in connection.execute(_SQL["moved_columns"]):
+        found.setdefault(table, []).append(column)
+    led = {table: [c for c in own if c != "namespace"] for table, own in found.items() if "namespace" in own}
+    own = {table: columns for table, columns in led.items() if table not in ("namespace", "change")}
+    return {table: [c if c == "row" else f'"{c}"' for c in columns] for table, columns in own.items()}
