@@ -194,21 +194,21 @@ def langgraph(url: str, _: Any) -> Iterator[Ask]:
 
         def ask(one: Asked) -> Answer:
             given = dict(one.given)
-            store = SemmemStore(mem, index={"fields": ["text"]}, recipe=given.pop("recipe", None))
+            items = SemmemStore(mem, index={"fields": ["text"]}, recipe=given.pop("recipe", None))
             where, id = (given.pop("namespace", "default"),), given.pop("id", "")
             try:
                 match one.verb:
                     case "remember" | "update":
                         given.pop("expected_version", None)
-                        store.put(where, id, given)
+                        items.put(where, id, given)
                         return 1
                     case "get":
-                        item = store.get(where, id)
+                        item = items.get(where, id)
                         return "nothing" if item is None else item.value["text"]
                     case "forget":
-                        store.delete(where, id)
+                        items.delete(where, id)
                         return 1
-                found = store.search(
+                found = items.search(
                     where, query=given.get("query"), limit=given.get("limit", 10), filter=given.get("filters")
                 )
                 return [item.key for item in found]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from inspect import getsource
 from typing import Any
 
 import pytest
@@ -94,12 +96,15 @@ def test_what_a_model_does_wrong_is_answered_with_what_to_do(
         ("memory_explain", {"id": "ferry", "query": "ferry", "namespace": "theirs"}),
         ("memory_remember", {"text": "x", "namespace": "theirs"}),
         ("memory_update", {"id": "ferry", "text": "x", "namespace": "theirs"}),
+        ("memory_history", {"id": "ferry", "namespace": "theirs"}),
+        ("memory_link", {"id": "ferry", "type": "see-also", "to": "pier", "namespace": "theirs"}),
         ("memory_forget", {"id": "ferry", "namespace": "theirs"}),
         ("memory_forget", {"id": "mine", "hard": True}),
     ],
 )
 def test_a_model_may_be_kept_to_one_namespace(mem: semmem.Semmem, name: str, arguments: dict[str, Any]) -> None:
     mem.remember("The ferry leaves at nine.", id="ferry", namespace="theirs")
+    mem.remember("The pier is wet.", id="pier", namespace="theirs")
     mem.remember("The key is red.", id="mine", namespace="mine")
     said, wrong = run_call(mem, name, arguments, namespace="mine", only_namespace=True)
     error = json.loads(said)["error"]
@@ -111,6 +116,13 @@ def test_a_model_may_be_kept_to_one_namespace(mem: semmem.Semmem, name: str, arg
     for given in ({"query": "key"}, {"query": "key", "namespace": "mine"}):
         said, wrong = run_call(mem, "memory_recall", given, namespace="mine", only_namespace=True)
         assert (wrong, [hit["id"] for hit in json.loads(said)["hits"]]) == (False, ["mine"])
+
+
+def test_a_key_can_allow_every_verb_that_a_tool_calls() -> None:
+    from semmem.doors.mcp import permission, reading, writing
+
+    called = {verb for module in (reading, writing) for verb in re.findall(r"call\.memory\.(\w+)\(", getsource(module))}
+    assert {"recall", "remember"} <= called <= set(permission._RIGHTS)
 
 
 def test_an_unknown_api_or_tool_is_refused() -> None:

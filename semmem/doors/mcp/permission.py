@@ -18,12 +18,16 @@ __all__ = ["permitted", "within_key", "within_scope"]
 
 _RIGHTS: dict[str, Right] = {
     "get": "read",
+    "history": "read",
+    "links": "read",
     "list": "read",
     "recall": "read",
     "stats": "read",
     "remember": "write",
     "remember_many": "write",
     "update": "write",
+    "link": "write",
+    "unlink": "write",
     "forget": "write",
 }
 """The verbs that a key can allow; there is no way to any other."""
