@@ -23,6 +23,11 @@ def _rows(mem: semmem.Semmem, sql: str) -> list[Any]:
     return rows
 
 
+def _do(mem: semmem.Semmem, sql: str) -> None:
+    run: Any = getattr(mem.store, "run", None) or getattr(mem.store, "_run", None)
+    run(lambda c: c.execute(sql))
+
+
 def derived(mem: semmem.Semmem) -> dict[str, int]:
     """Return how many rows each table has that is derived from texts."""
     tables = ["forward", "pending", "posting", "embedding", "embedding_next", "relationship", "alias_change"]
@@ -158,6 +163,21 @@ class SensitiveConformance:
         assert mem.forget(filters={"sensitive": True}, dry_run=True) == 2
         assert mem.forget(everything=True) == 2
         assert (mem.stats().memories, mem.list().memories) == (0, ())
+
+    def test_a_hard_forget_takes_the_questions_that_found_it_and_what_was_said_of_their_hits(
+        self, mem: semmem.Semmem
+    ) -> None:
+        mem.remember("Tea at four.", id="it's")
+        mem.remember("Tea at five.", id="other")
+        at = "now()" if mem.store.kind == "PostgreSQL" else "0"
+        true = "true" if mem.store.kind == "PostgreSQL" else "1"
+        for name, hits in (("r1", '["it\'\'s", "other"]'), ("r2", '[{"id": "other"}]'), ("r3", '["its"]')):
+            _do(mem, f"INSERT INTO recall_log VALUES ('default', '{name}', {at}, 'tea?', NULL, '{hits}')")
+            _do(mem, f"INSERT INTO judgement VALUES ('default', '{name}', 'other', {true}, NULL, {at})")
+        mem.forget("it's", hard=True)
+        assert _rows(mem, "SELECT recall_id FROM recall_log ORDER BY 1") == [("r2",), ("r3",)]
+        assert _rows(mem, "SELECT recall_id FROM judgement ORDER BY 1") == [("r2",), ("r3",)]
+        assert _rows(mem, "SELECT kind FROM change WHERE id = 'it''s'") == [("forgotten",)]
 
     def test_a_namespace_of_sensitive_memories_alone_stays(self, mem: semmem.Semmem) -> None:
         mem.remember(SECRET, id="w", namespace="vault", sensitive=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 
 from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
@@ -39,11 +40,14 @@ __all__ = [
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
 _OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "change")
+_PURGES = ("purge_history", "purge_link", "purge_judgement", "purge_recall_log", "purge_change")
 _SQL = statements("postgres")
 
 _PATIENCE = "1500ms"
 """How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
 _TURNS, _PAUSE = 20, 0.2
+_CLEARS_STATISTICS = 180_000
+"""The first version of a server that has a function for it."""
 
 
 def forget(
@@ -111,7 +115,7 @@ def purge(connection: Any, namespace: str, ids: Collection[str]) -> None:
     if not ids:
         return
     with pipelined(connection):
-        for statement in ("namespace_own", "purge_history", "purge_link", "purge_judgement", "purge_change"):
+        for statement in ("namespace_own", *_PURGES):
             connection.execute(_SQL[statement], which)
 
 
@@ -250,10 +254,19 @@ def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> 
 
 
 def scrub(connection: Any) -> None:
-    """Write the files of every table anew, one after the other. Raises StoreUnavailable as ``_rewrite`` does."""
+    """Write the files of every table anew, one after the other. Raises StoreUnavailable as ``_rewrite`` does.
+
+    Then the samples of the planner's statistics go, and the log of changes (WAL), where this database user may.
+    """
+    new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", _PATIENCE):
+        with suppress(InsufficientPrivilege):
+            connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
         for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
             _rewrite(connection, table)
+        for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
+            with suppress(InsufficientPrivilege, LockNotAvailable):
+                connection.execute(_SQL[statement])
 
 
 def _rewrite(connection: Any, table: str) -> None:
@@ -262,7 +275,7 @@ def _rewrite(connection: Any, table: str) -> None:
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
         try:
-            connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier("semmem", table)))
+            connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
             break
         except LockNotAvailable as error:
             if turn == _TURNS - 1:

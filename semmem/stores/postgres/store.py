@@ -379,8 +379,8 @@ class PostgresStore(Pooled):
 
         Each takes as long as copying it, and nobody reads or writes it meanwhile, whatever the namespace. Who is at
         work in one is waited for, without others queueing behind us for long. Raises StoreUnavailable when a table
-        stays in use, or this database user may not rewrite it. The server's log of changes (WAL), which it reuses in
-        time, and backups are not touched.
+        stays in use, or this database user may not rewrite it. Where that user may, the server's log of changes (WAL)
+        begins anew too. Backups are not touched.
         """
         with self.lasting() as connection:
             forget.scrub(connection)

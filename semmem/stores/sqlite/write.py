@@ -42,6 +42,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_REPEATS = 65_535
 _ORD_BITS = 40
+_PURGES = (
+    "purge_history", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log", "purge_change",
+)  # fmt: skip
 _AT_ONCE = 5_000
 """Memories of a dropped namespace that one transaction takes away."""
 _Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
@@ -264,7 +267,7 @@ def forget(
 def purge(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
     """Remove what is kept of memories that are gone: versions, links, judgements, what became of them."""
     which = {"namespace": namespace, "ids": json.dumps(sorted(ids))}
-    for statement in ("purge_history", "purge_link", "purge_judgement", "purge_change") if ids else ():
+    for statement in _PURGES if ids else ():
         connection.execute(_SQL[statement], which)
 
 

@@ -96,3 +96,25 @@ WHERE n.nspname = 'semmem' AND c.relkind = 'r' ORDER BY pg_relation_size(c.oid),
 -- scrub_file --
 -- Another one after the table was rewritten.
 SELECT pg_relation_filenode(format('semmem.%%I', %(table)s::text)::regclass);
+
+-- scrub_statistics --
+-- Samples of what was forgotten, which the planner has no more use for: an empty table would keep its own.
+SELECT pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
+FROM pg_stats WHERE schemaname = 'semmem';
+
+-- scrub_statistics_old --
+-- The same on a server older than PostgreSQL 18.
+DELETE FROM pg_statistic s USING pg_class c, pg_namespace n
+WHERE c.oid = s.starelid AND n.oid = c.relnamespace AND n.nspname = 'semmem';
+
+-- scrub_samples --
+-- The samples themselves stood in this table.
+VACUUM (FULL) pg_catalog.pg_statistic;
+
+-- scrub_log --
+-- What was written before stands in segments of the log (WAL) that are not needed behind the next checkpoint.
+SELECT pg_switch_wal();
+
+-- scrub_checkpoint --
+-- The tables are in their files, and the segments before are removed.
+CHECKPOINT;

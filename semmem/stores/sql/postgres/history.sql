@@ -119,6 +119,13 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (
 DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT EXISTS (
     SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id);
 
+-- purge_recall_log --
+-- Questions that found it may quote it: their lines go, and with them what was said of the other hits.
+WITH gone AS (DELETE FROM recall_log l WHERE namespace = %(namespace)s AND EXISTS (
+    SELECT FROM unnest(%(ids)s::text[]) AS k(id) WHERE position(to_jsonb(k.id)::text IN l.hits::text) > 0)
+    RETURNING recall_id)
+DELETE FROM judgement WHERE namespace = %(namespace)s AND recall_id IN (SELECT recall_id FROM gone);
+
 -- purge_change --
 -- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.
 DELETE FROM change c WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND kind <> 'forgotten' AND NOT EXISTS (

@@ -1,0 +1,103 @@
+"""What a hard forget leaves in the files of a store: the whole data folder is searched, write-ahead log included."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+
+FIELDS = ("text", "earlier", "title", "tag", "metadata", "author", "session", "source", "secret", "link")
+_GEORGIAN = re.compile(rb"\xe1[\x82\x83]|\\u10[a-f]")
+"""What every letter of these words begins with, so that most files are read once."""
+
+
+def needles(seed: int) -> dict[str, str]:
+    """Return a word for each field: eight letters of a script that no other test writes, drawn by chance."""
+    drawn = random.Random(f"{seed} {os.getpid()}")
+    return {field: "".join(chr(drawn.randrange(0x10A0, 0x10FF)) for _ in range(8)) for field in FIELDS}
+
+
+def standing(folder: Path, words: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the files of ``folder`` in which a piece of a word stands, as UTF-8 or escaped in JSON, by field.
+
+    Compressed, a word is written as it is, but for a byte between some eight of its own: pieces are found there too.
+    """
+    pieces = {}
+    for field, word in words.items():
+        plain, escaped = word.encode(), json.dumps(word)[1:-1].encode()
+        pieces[field] = [plain[at : at + 7] for at in range(len(plain) - 6)]
+        pieces[field] += [escaped[at : at + 18] for at in range(0, len(escaped) - 17, 6)]
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.rglob("*")):
+        try:
+            raw = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        except OSError:  # gone meanwhile, or a socket
+            continue
+        if not _GEORGIAN.search(raw):
+            continue
+        for field, some in pieces.items():
+            if any(piece in raw for piece in some):
+                found.setdefault(field, set()).add(str(path.relative_to(folder)))
+    return found
+
+
+def fill(mem: semmem.Semmem, word: Mapping[str, str]) -> None:
+    """Remember some memories of a session, update them, hide one, and let the store tidy up and sample its columns."""
+    for n in range(40):
+        mem.remember(f"Note {n} about tea.", id=f"o{n}", author="Ana", session="s", tags=["x"], title=f"Tea {n % 3}")
+    for n in range(3):
+        given: dict[str, Any] = {name: word[name] for name in ("title", "author", "session", "source")}
+        given["metadata"] = {"m": word["metadata"], "aliases": [f"Other {word['metadata']}"]}
+        mem.remember(f"{word['earlier']} met Babbage {n}", id=f"g{n}", tags=[word["tag"]], **given)
+        mem.update(f"g{n}", text=f"{word['text']} met Babbage {n}")
+    mem.remember(word["secret"], id="hidden", session=word["session"], sensitive=True)
+    mem.link("g0", "see-also", "o0", made_by=word["link"])
+    mem.maintain()
+    mem.recall(word["text"])
+
+
+@pytest.mark.slow
+def test_a_hard_forget_leaves_no_byte_in_the_data_folder_of_the_server_nor_in_its_log(store_url: str) -> None:
+    word = needles(1)
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        run: Any = mem.store
+        place = run.run(lambda c: c.execute("SHOW data_directory").fetchone())[0]
+        fill(mem, word)
+        run.run(lambda c: c.execute("CHECKPOINT"))
+        assert set(standing(Path(place), word)) == set(FIELDS)
+        assert mem.forget(filters={"sessions": [word["session"]]}, hard=True) == 4
+        run.run(lambda c: c.execute("CHECKPOINT"))
+        assert standing(Path(place), word) == {}
+        assert mem.stats().memories == 40
+
+
+@pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])
+def test_a_hard_forget_leaves_no_byte_in_a_file(tmp_path: Path, by: str) -> None:
+    word = needles(2)
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+        fill(mem, word)
+        assert set(standing(tmp_path, word)) == set(FIELDS)
+        if by == "everything":
+            assert mem.forget(everything=True, hard=True) == 44
+        elif by == "id":
+            for id in ("g0", "g1", "g2", "hidden"):
+                assert mem.forget(id, hard=True) == 1
+        else:
+            if by == "soft first":
+                assert mem.forget(filters={"sessions": [word["session"]]}) == 4
+            assert mem.forget(filters={"sessions": [word["session"]]}, hard=True) == 4
+        assert standing(tmp_path, word) == {}
+    assert standing(tmp_path, word) == {}
+
+
+def test_the_search_finds_a_word_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"xx" + "ႠႡႢႣ".encode()[1:9] + b"yy")
+    assert standing(tmp_path, {"one": "ႠႡႢႣ", "other": "ႤႥႦႧ"}) == {"one": {"a"}}
