@@ -179,6 +179,24 @@ class SensitiveConformance:
         assert _rows(mem, "SELECT recall_id FROM judgement ORDER BY 1") == [("r2",), ("r3",)]
         assert _rows(mem, "SELECT kind FROM change WHERE id = 'it''s'") == [("forgotten",)]
 
+    def test_it_moves_with_its_namespace_and_stays_hidden(self, mem: semmem.Semmem) -> None:
+        mem.remember(SECRET, id="w", namespace="a", sensitive=True)
+        mem.remember("Tea.", id="t", namespace="a")
+        mem.copy_namespace("a", "b")
+        mem.rename_namespace("a", "c")
+        for name in "bc":
+            assert mem.get("w", namespace=name).text == MASK
+            assert "w" not in [hit.id for hit in mem.recall("zqx7 kolibri", namespace=name)]
+            assert mem.get("w", namespace=name, reveal=True).text == SECRET
+
+    def test_what_was_forgotten_softly_comes_back_hidden(self, mem: semmem.Semmem) -> None:
+        mem.remember(SECRET, id="w", sensitive=True)
+        mem.forget("w")
+        assert [one.memory.text for one in mem.history("w")] == [MASK]
+        assert mem.restore_memory("w").text == MASK
+        assert mem.get("w", reveal=True).text == SECRET
+        assert "w" not in [hit.id for hit in mem.recall("zqx7 kolibri")]
+
     def test_a_namespace_of_sensitive_memories_alone_stays(self, mem: semmem.Semmem) -> None:
         mem.remember(SECRET, id="w", namespace="vault", sensitive=True)
         mem.maintain()
