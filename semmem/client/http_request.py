@@ -34,9 +34,11 @@ def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
     """Return the request of a route with the arguments that were given. Raises InvalidInput for what cannot be sent."""
     given = dict(arguments)
     path = route.path
-    for name in ("id", "name"):
+    for name in ("id", "name", "old"):
         if f"{{{name}}}" in path:
             value = string(name, given.pop(name))
+            if not value and name == "old":
+                raise InvalidInput("The name of a namespace must not be empty.")
             if not value:
                 raise NotFound(f"There is no memory {value!r}: an {name} is not empty.")
             path = path.replace(f"{{{name}}}", quoted(value))
