@@ -135,9 +135,10 @@ def exported(
     """Yield every whole memory of ``namespaces`` (None: of all) that ``filters`` match, as plain JSON values.
 
     Namespace after namespace in the order given (all: by name), newest first within each, as ``list`` has them. Fields
-    that a memory does not have are left out. With ``vectors`` also those: of a store with given vectors ``vector``, a
-    list; otherwise ``embedder``, its fingerprint, and ``vectors``, which map ``vector_key`` of what was embedded (the
-    memory, or each of its parts) to float32 bytes in base64. Pages are read one after the other: what is written
+    that a memory does not have are left out; ``links`` are those from it to others. With ``vectors`` also those: of a
+    store with given vectors ``vector``, a list; otherwise ``embedder``, its fingerprint, and ``vectors``, which map
+    ``vector_key`` of what was embedded (the memory, or each of its parts) to float32 bytes in base64. Pages are read
+    one after the other: what is written
     meanwhile may be missing.
     """
     held = store.vectors if vectors else None
@@ -147,8 +148,9 @@ def exported(
         limit = _PAGE
         while True:
             page = store.list(namespace, filters, limit, cursor)
+            links = _links(store, namespace, [memory.id for memory in page])
             for memory in page:
-                row = _row(memory)
+                row = _row(memory) | links.get(memory.id, {})
                 if held is not None and identity is not None:
                     row |= _vectors(store, held, memory, str(identity["name"]), str(identity["fingerprint"]))
                 yield row
@@ -157,6 +159,17 @@ def exported(
                 break
             longest = sum(len(memory.text) for memory in page) // len(page) + 1
             limit = max(1, min(_MOST_PAGE, 2 * limit, _PAGE_CHARS // longest))
+
+
+def _links(store: Store, namespace: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the links from memories, by id, as fields of their rows."""
+    found: dict[str, dict[str, Any]] = {}
+    for link in store.life.links(namespace, ids) if store.life is not None and ids else ():
+        if link.from_id in ids:
+            given = {"type": link.type, "to": link.to_id, "since": _told(link.since), "made_by": link.made_by}
+            row = {name: value for name, value in given.items() if value is not None}
+            found.setdefault(link.from_id, {"links": []})["links"].append(row)
+    return found
 
 
 def _row(memory: Memory) -> dict[str, Any]:

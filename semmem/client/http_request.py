@@ -89,6 +89,7 @@ def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]
     yield values.as_json("arguments", {"arguments": dict(arguments)}) + b"\n"
     for item in items:
         try:
-            yield values.as_json("An item", item) + b"\n"
+            links = {"links": [*item.links]} if getattr(item, "links", ()) else {}
+            yield values.as_json("An item", {**item, **links} if links else item) + b"\n"
         except InvalidInput as error:
             yield values.as_json("An item", f"{type(item).__name__}: {error.message}") + b"\n"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from semmem.client.connection import Connection
-from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.errors import Conflict, NotFound
 from semmem.model.filters import shown_by, string
-from semmem.model.life import Link, Version
+from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
-from semmem.model.types import LINK_TYPES, Memory, masked
+from semmem.model.types import Memory, masked
 from semmem.write.versions import restored
 
 __all__ = ["Life"]
@@ -63,12 +63,12 @@ class Life(Connection):
         its place, and its hit says ``superseded_by``. Raises NotFound for an unknown id; InvalidInput for an unknown
         type, a memory and itself, and what would supersede itself over others or stand in a chain of more than 10.
         """
-        row = _link(namespace, id, type, to, made_by)
+        row = checked_link(namespace, id, type, to, made_by)
         return self._life().link(row.namespace, [row])[0]
 
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Take a link away; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
-        row = _link(namespace, id, type, to)
+        row = checked_link(namespace, id, type, to)
         gone = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
         if not gone:
             self._known(row.from_id, row.namespace)
@@ -85,14 +85,3 @@ class Life(Connection):
     def _known(self, id: str, namespace: str) -> None:
         if not self.store.payload_hashes([(namespace, id)]):
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
-
-
-def _link(namespace: str, id: str, type: str, to: str, made_by: str | None = None) -> Link:
-    """Return a link to be made. Raises InvalidInput for an unknown type, and a memory and itself."""
-    known = next((one for one in LINK_TYPES if one == string("type", type)), None)
-    if known is None:
-        raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
-    if string("id", id) == string("to", to):
-        raise InvalidInput(f"A memory is not linked to itself, and {id!r} is one; name two.")
-    who = None if made_by is None else string("made_by", made_by)
-    return Link(string("namespace", namespace), id, known, to, made_by=who)

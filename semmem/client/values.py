@@ -146,7 +146,8 @@ def report(value: Any) -> IngestReport:
 def brought_in(value: Any) -> BroughtIn:
     """Return what ``bring_in`` did."""
     rejected = tuple(Rejected(**one) for one in value["rejected"])
-    return BroughtIn(**{**value, "rejected": rejected, "gone": tuple(value["gone"])})
+    lists = {name: tuple(value.get(name, ())) for name in ("gone", "unlinked")}
+    return BroughtIn(**{**value, **lists, "rejected": rejected})
 
 
 def stats(value: Any) -> Stats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -188,9 +188,13 @@ class RowError(Exception):
 
 
 class Item(dict[str, Any]):
-    """The arguments of ``remember`` for one memory; ``where`` says where in the file it stands."""
+    """The arguments of ``remember`` for one memory; ``where`` says where in the file it stands.
+
+    ``links`` are those from this memory to others: mappings with ``type``, ``to``, ``since`` and ``made_by``.
+    """
 
     where: str = ""
+    links: Sequence[Any] = ()
 
 
 def item(where: str, **given: Any) -> Item:

@@ -6,13 +6,27 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, overload
 
+from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head
-from semmem.model.types import LinkType, Memory
+from semmem.model.filters import string
+from semmem.model.types import LINK_TYPES, LinkType, Memory
 
-__all__ = ["DEEPEST", "MOST_LINKS", "Change", "Changes", "Forgotten", "Kept", "Link", "Newer", "Version", "versions_of"]
+__all__ = [
+    "DEEPEST",
+    "MOST_LINKS",
+    "Change",
+    "Changes",
+    "Forgotten",
+    "Kept",
+    "Link",
+    "Newer",
+    "Version",
+    "checked_link",
+    "versions_of",
+]
 
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
@@ -184,3 +198,25 @@ class Changes(Sequence[Change]):
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {"changes": [one.as_dict() for one in self.items], "cursor": self.cursor}
+
+
+def checked_link(
+    namespace: str, id: str, type: str, to: str, made_by: str | None = None, since: str | datetime | None = None
+) -> Link:
+    """Return a link to be made, from the memory ``id``.
+
+    Raises InvalidInput for an unknown type, a memory and itself, and a time that is none.
+    """
+    known = next((one for one in LINK_TYPES if one == string("type", type)), None)
+    if known is None:
+        raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
+    if string("id", id) == string("to", to):
+        raise InvalidInput(f"A memory is not linked to itself, and {id!r} is one; name two.")
+    who = None if made_by is None else string("made_by", made_by)
+    try:
+        when = datetime.fromisoformat(since) if isinstance(since, str) else since
+    except ValueError:
+        raise InvalidInput(f"since must be a time in ISO 8601, not {since!r}.") from None
+    if when is not None and when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return Link(string("namespace", namespace), id, known, to, when, who)

@@ -15,16 +15,19 @@ from typing import Any, Literal
 
 from semmem.embedders import Known
 from semmem.importers.jsonl import EXPORTED, exported_item
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
+from semmem.model.life import Link, checked_link
 from semmem.model.protocols import Embedder
-from semmem.model.store import Store
-from semmem.model.types import Filters, Memory, Rejected, bound_rejected
+from semmem.model.store import Store, life_of
+from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches
 from semmem.write.relink import Upkeep
 
 __all__ = ["BroughtIn", "bring_in"]
+
+_LINKS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class BroughtIn:
     """What ``bring_in`` did. ``replaced`` memories had other content before; ``gone`` are ids the source has no more.
 
     ``read``, the items read from the input, are remembered, unchanged, replaced or rejected. ``rejected`` are the first
-    ``MOST_REJECTED`` of these, ``more_rejected`` says how many more there are.
+    ``MOST_REJECTED`` of these, ``more_rejected`` says how many more there are. ``linked`` links came with the items;
+    ``unlinked`` are sentences about the first of those that could not be made, such as to a memory that is not there.
     """
 
     remembered: int = 0
@@ -44,6 +48,8 @@ class BroughtIn:
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
     more_rejected: int = 0
+    linked: int = 0
+    unlinked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         bound_rejected(self)
@@ -62,6 +68,8 @@ class _Bringing:
         self._filler = filler
         self._namespace = namespace
         self.met: set[tuple[str, str]] = set()
+        self.links: dict[str, dict[tuple[Any, ...], Link]] = {}
+        self.unlinked: list[str] = []
         self.ingest = ingest.with_embedder(self._embedder)
 
     def _embedder(self) -> Embedder | str:
@@ -78,6 +86,35 @@ class _Bringing:
                     self._vectors[item.embedder, text] = base64.b64decode(packed, validate=True)
                 except (binascii.Error, TypeError, ValueError):
                     continue  # a vector that cannot be read is made anew
+
+    def tie(self, items: Iterable[Any], rejected: Collection[str | None]) -> None:
+        """Note the links that came with the items that are stored; what they lead to may come later."""
+        for item in items:
+            for given in getattr(item, "links", ()):
+                id, where = item.get("id"), item.get("namespace") or self._namespace
+                if not isinstance(id, str) or id in rejected:
+                    continue
+                try:
+                    link = checked_link(where, id, **given)
+                except (SemmemError, TypeError) as error:
+                    said = error.message if isinstance(error, SemmemError) else f"{given!r} is no link."
+                    self.unlinked.append(f"{id}: {said}")
+                else:
+                    self.links.setdefault(where, {})[link.key] = link
+
+    def link(self, store: Store) -> int:
+        """Make the links that were noted; return how many there are now. Those that cannot be made are told."""
+        count = 0
+        for where, found in sorted(self.links.items()):
+            rows = list(found.values())
+            for start in range(0, len(rows), _LINKS_AT_ONCE):
+                some = rows[start : start + _LINKS_AT_ONCE]
+                made = life_of(store).link(where, some, skip=True)
+                count += len(made)
+                missing = {row.key for row in some} - {row.key for row in made}
+                for one, type, other in sorted(missing):
+                    self.unlinked.append(f"{one} {type} {other}: {other} is not there, or the link is not allowed.")
+        return count
 
     def meet(self, items: Iterable[Any]) -> None:
         """Note which memories the source speaks of, those too that cannot be stored just now."""
@@ -131,6 +168,7 @@ def bring_in(
         work.take(found)
         one = work.ingest.batch(batch, namespace, on_error, policy, work.met)
         work.meet(found)
+        work.tie(found, {row.id for row in one.rejected})
         work.met |= one.names
         done = BroughtIn(
             done.remembered + one.remembered,
@@ -143,6 +181,7 @@ def bring_in(
         )
         if progress is not None:
             progress(done)
+    done = replace(done, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
     gone: tuple[str, ...] = ()
     pruned = 0
     if owned:

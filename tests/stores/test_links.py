@@ -211,3 +211,35 @@ def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: lis
 
 def test_the_types_of_links_are_five() -> None:
     assert LINK_TYPES == ("supersedes", "resolved-by", "part-of", "see-also", "contradicts")
+
+
+def test_links_go_out_and_come_in_with_their_memories_and_those_that_lead_nowhere_are_told(
+    mem: semmem.Semmem, space: str
+) -> None:
+    mem.link("m01", "supersedes", "m00", namespace=space, made_by="ana")
+    mem.link("m00", "see-also", "m02", namespace=space)
+    before = mem.links("m00", namespace=space)
+    rows = list(mem.export(namespace=space))
+    assert {row["id"]: [(one["type"], one["to"]) for one in row["links"]] for row in rows if "links" in row} == {
+        "m00": [("see-also", "m02")],
+        "m01": [("supersedes", "m00")],
+    }
+    with semmem.connect("sqlite::memory:", embedder="none") as other:
+        done = other.bring_in(rows)  # the newest first: what a link leads to may come later
+        assert (done.remembered, done.linked, done.unlinked) == (13, 2, ())
+        assert [one.key for one in other.links("m00", namespace=space)] == [one.key for one in before]
+        assert [(one.since, one.made_by) for one in other.links("m00", namespace=space)] == [
+            (one.since, one.made_by) for one in before
+        ]
+        again = other.bring_in(rows)
+        assert (again.unchanged, again.linked, again.unlinked) == (13, 2, ())
+        fewer = [row for row in rows if row["id"] != "m02"]
+        fewer.append({"id": "odd", "text": "Odd.", "namespace": space, "links": [{"type": "like", "to": "m00"}, 7]})
+        with semmem.connect("sqlite::memory:", embedder="none") as third:
+            done = third.bring_in(fewer)
+            assert (done.remembered, done.linked) == (13, 1)
+            assert [one.split(";")[0] for one in done.unlinked] == [
+                "odd: There is no type of link 'like'",
+                "odd: 7 is no link.",
+                "m00 see-also m02: m02 is not there, or the link is not allowed.",
+            ]

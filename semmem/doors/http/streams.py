@@ -129,7 +129,9 @@ class Reports(Response):
         lines: asyncio.Queue[bytes] = asyncio.Queue()
 
         def progress(report: Any) -> None:
-            counts = {name: value for name, value in plain(report).items() if name not in ("rejected", "gone")}
+            counts = {
+                name: value for name, value in plain(report).items() if name not in ("rejected", "gone", "unlinked")
+            }
             loop.call_soon_threadsafe(lines.put_nowait, as_bytes({"progress": counts}))
 
         def work() -> bytes:

@@ -175,6 +175,8 @@ def import_(
         "more_rejected": report.more_rejected,
         "gone": report.gone if format is Format.markdown else (),
         "pruned": report.pruned,
+        "linked": report.linked,
+        "unlinked": report.unlinked,
         "seconds": report.seconds,
         "degraded": report.degraded,
         "namespaces": sorted(namespaces),
@@ -255,6 +257,9 @@ def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str
         are = "is" if len(report.gone) == 1 else "are"
         door.say(f"{counted(len(report.gone), 'note')} {are} gone and still remembered; --prune forgets them:")
         _listed(door, report.gone, str)
+    if report.unlinked:
+        door.say(f"{counted(len(report.unlinked), 'link')} could not be made:")
+        _listed(door, report.unlinked, str)
     for leg, reason in report.degraded.items():
         door.say(f"  {leg} degraded: {reason}")
 
