@@ -141,6 +141,8 @@ def _of_parts(k: int, places: int, found: Candidates, how: Cut) -> Effect:
 
 
 def _parts(kept: Sequence[Kept]) -> list[Kept]:
+    if not any(folded for _, folded in kept) and len({(f.key[0], f.key[2]) for f, _ in kept}) == len(kept):
+        return list(kept)  # no memory twice: nothing to fold
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in kept:
