@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from semmem.model.errors import InvalidInput
-from semmem.model.types import Memory
+from semmem.model.types import MASK, Memory
 from semmem.text.credentials import credentials
 from semmem.write.items import Draft, payload_of
 
@@ -47,6 +47,10 @@ def screened(
     hidden = memory.sensitive if hidden is None else hidden
     if hidden and draft.vector is not None:
         raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
+    if hidden and changed is not None and "text" in changed and MASK in memory.text:
+        raise InvalidInput(
+            "The new text holds the mark that stands for the old one; get that with reveal, and change what you read."
+        )
     if screening == "off":
         return draft
     opened = changed is not None and "sensitive" in changed and not hidden

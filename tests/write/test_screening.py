@@ -123,6 +123,15 @@ def test_a_hidden_credential_cannot_be_opened_against_the_setting(opened: Any, s
     assert mem.get("w").text == "It is on the note."
 
 
+def test_who_changes_the_mark_instead_of_the_text_destroys_nothing(opened: Any) -> None:
+    mem = opened()
+    mem.remember("The safe is behind the radio.", id="w", sensitive=True)
+    with pytest.raises(semmem.InvalidInput, match="The new text holds the mark that stands for the old one"):
+        mem.update("w", text=mem.get("w").text + " Since May.")
+    assert mem.get("w", reveal=True).text == "The safe is behind the radio."
+    assert mem.remember(f"The mark is {MASK}.", id="note").sensitive is False
+
+
 def test_switched_off_nothing_is_looked_at(opened: Any) -> None:
     with noting() as noted:
         assert opened("off").remember(WIFI).sensitive is False
