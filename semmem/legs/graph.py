@@ -29,6 +29,7 @@ from semmem.legs.graph_walk import (
     starting_at,
     strongest,
 )
+from semmem.legs.namespaces import standing
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope, placed
 from semmem.model.recipe import GraphSettings, Recipe
@@ -89,6 +90,9 @@ class Graph:
             mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n], walked)
             found.append(mass)
             named = named or is_named
+        if len(found) > 1:
+            shares = standing([asked.within(n).heads for n in scope.namespaces])
+            found = [mass.scaled(share) for mass, share in zip(found, shares, strict=True)]
         trace = WalkTrace.of([traces[n] for n in scope.namespaces])
         ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(found)])
         scores = gather(ords, np.concatenate([m.values for m in found]))

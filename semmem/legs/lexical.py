@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
-from semmem.legs.namespaces import TOO_LONG, joined
+from semmem.legs.namespaces import TOO_LONG, joined, of_best
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
@@ -48,7 +48,8 @@ class Lexical:
         """Return the memories that share a term with the question; a question of stop words alone matches nothing.
 
         Quoted phrases must occur in title or text. ``match="auto"`` asks for all terms and broadens to any when fewer
-        than ``ENOUGH`` memories of the namespace have them all.
+        than ``ENOUGH`` memories of the namespace have them all. Of several namespaces the scores are shares of the best
+        that each allows; see semmem.legs.namespaces.
         """
         import numpy as np
 
@@ -58,9 +59,9 @@ class Lexical:
         traces = [(at, ranking.trace) for at, ranking in enumerate(found)]
         # ascending, as the places are
         matched = np.concatenate([placed(trace.matched, at) for at, trace in traces if trace.matched is not None])
-        most = max(trace.most or 0.0 for _, trace in traces)
+        most = 1.0 if any(trace.most for _, trace in traces) else 0.0
         exact = frozenset(placed(ord, at) for at, trace in traces for ord in trace.exact)
-        return replace(joined(found), trace=Trace(most, matched, exact))
+        return replace(joined([of_best(ranking) for ranking in found]), trace=Trace(most, matched, exact))
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np
