@@ -45,11 +45,21 @@ if TYPE_CHECKING:
     from semmem.model.filters import Within
     from semmem.model.keywords import FilterValues, Item
     from semmem.model.recipe import RECIPES, Recipe, recipe
-    from semmem.model.reports import BackupReport, CopyReport, Namespace, NamespaceHash, Rebuilt, Stats
+    from semmem.model.reports import (
+        BackupReport,
+        CopyReport,
+        Judgement,
+        LeftOut,
+        Namespace,
+        NamespaceHash,
+        Rebuilt,
+        Stats,
+    )
     from semmem.model.search import Result, SimpleLeg
     from semmem.model.types import Concept, Filters, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
     from semmem.rank_cap import reach
     from semmem.rank_cap.report import Reach
+    from semmem.read.context import Context
     from semmem.read.result import Recall
     from semmem.transfer import copy
 
@@ -63,6 +73,7 @@ __all__ = [
     "BadItem",
     "Concept",
     "Conflict",
+    "Context",
     "CopyReport",
     "EmbedderMismatch",
     "EmbedderReplaced",
@@ -74,7 +85,9 @@ __all__ = [
     "IngestReport",
     "InvalidInput",
     "Item",
+    "Judgement",
     "KeyRequired",
+    "LeftOut",
     "LegFailed",
     "LegRank",
     "LimitExceeded",
@@ -152,6 +165,8 @@ _ELSEWHERE = {
     "model.reports": (
         "BackupReport",
         "CopyReport",
+        "Judgement",
+        "LeftOut",
         "Namespace",
         "NamespaceHash",
         "Rebuilt",
@@ -174,6 +189,7 @@ _ELSEWHERE = {
     ),
     "rank_cap": ("reach",),
     "rank_cap.report": ("Reach",),
+    "read.context": ("Context",),
     "read.result": ("Recall",),
     "transfer": ("copy",),
 }

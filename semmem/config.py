@@ -83,6 +83,15 @@ class Settings(BaseSettings):
         le=36_500,
         description="Days for which it is kept what was written and forgotten; maintain sweeps it.",
     )
+    recall_log: bool = Field(
+        False, description="Note each recall with its question and the ids of its hits, so that feedback can judge it."
+    )
+    keep_recall_log_days: float = Field(
+        30.0,
+        ge=0,
+        le=36_500,
+        description="Days for which recalls that nobody judged are kept; maintain sweeps them.",
+    )
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
@@ -117,6 +126,7 @@ class Settings(BaseSettings):
         "start_timeout_s",
         "keep_changes_days",
         "keep_forgotten_days",
+        "keep_recall_log_days",
         mode="before",
     )
     @classmethod

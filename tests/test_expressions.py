@@ -20,7 +20,7 @@ import pytest
 import semmem
 from semmem.client import probe
 from semmem.concepts import aliases, claims, names
-from semmem.doors import control_characters, graph_files
+from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
 from semmem.doors.http import app, keys
@@ -29,8 +29,8 @@ from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
 from semmem.model import filters
 from semmem.read import question
+from semmem.text import control_characters, passages, tokens
 from semmem.text import credentials as secrets
-from semmem.text import passages, tokens
 from semmem.text import passages as searched
 from semmem.text import passages as text
 
@@ -179,11 +179,11 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         import_export._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
     ),
-    "semmem.doors.control_characters._ESCAPED": (
+    "semmem.text.control_characters._ESCAPED": (
         control_characters.as_json,
         (("", "\x1b", ""), ("", "\u202e", ""), ("", "a", "\x9f")),
     ),
-    "semmem.doors.control_characters._SHOWN": (
+    "semmem.text.control_characters._SHOWN": (
         control_characters.visible,
         (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", "")),
     ),

@@ -16,8 +16,8 @@ from eval.datasets import Corpus, DatasetError
 from eval.experiments.conditions import ConditionError
 from eval.statistics.comparison import ExperimentError
 from semmem.doors.cli.terminal import Terminal
-from semmem.doors.control_characters import encodable, visible
 from semmem.model.errors import SemmemError
+from semmem.text.control_characters import encodable, visible
 
 __all__ = [
     "EXIT_INTERRUPTED",

@@ -198,7 +198,11 @@ class Keeping(Life, Namespaces):
         ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
         """
         days = self.settings
-        keep = Keep(changes_days=days.keep_changes_days, forgotten_days=days.keep_forgotten_days)
+        keep = Keep(
+            changes_days=days.keep_changes_days,
+            forgotten_days=days.keep_forgotten_days,
+            recall_log_days=days.keep_recall_log_days,
+        )
         return {**self._upkeep.maintain(), **self.store.maintain(keep)}
 
     def backup(

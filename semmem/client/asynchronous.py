@@ -225,6 +225,9 @@ class AsyncSemmem:
     remember_messages = _awaited(Semmem.remember_messages)
     update = _awaited(Semmem.update)  # type: ignore[arg-type]  # self is named where any keyword may follow
     recall = _awaited(Semmem.recall)
+    context = _awaited(Semmem.context)
+    feedback = _awaited(Semmem.feedback)
+    judgements = _awaited(Semmem.judgements)
     get = _awaited(Semmem.get)
     history = _awaited(Semmem.history)
     restore_memory = _awaited(Semmem.restore_memory)

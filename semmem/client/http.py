@@ -262,6 +262,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "remember_many": values.report,
     "remember_messages": values.report,
     "bring_in": values.brought_in,
+    "context": values.context,
+    "feedback": lambda value: value["judged"],
+    "judgements": values.judgements,
 }
 """How the answer of a verb is read; any other is what the JSON is."""
 

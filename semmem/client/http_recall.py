@@ -11,6 +11,7 @@ from semmem.client import values
 from semmem.client.http_request import filters_of
 from semmem.model.filters import Within
 from semmem.model.recipe import Recipe
+from semmem.model.reports import LeftOut
 from semmem.model.search import Result
 from semmem.model.types import Filters
 from semmem.rank_cap import reach_in
@@ -40,7 +41,8 @@ class Answer(Recall):
             name: value[name]
             for name in ("total", "total_is_exact", "degraded", "regime", "timings", "confidence", "settings")
         }
-        cut = Cut(value["limit"], value["offset"])
+        cut = Cut(value["limit"], value["offset"], token_budget=value["token_budget"])
+        left_out = tuple(LeftOut(**one) for one in value["left_out"])
         more = {name: value[name] for name in ("min_confidence", "withheld", "plan")}
         return cls(
             hits=hits,
@@ -49,6 +51,8 @@ class Answer(Recall):
             _store=cast(Any, None),
             cut=cut,
             **more,
+            left_out=left_out,
+            id=value["id"],
             _ask=ask,
             _question=question,
         )
@@ -85,7 +89,8 @@ class Answer(Recall):
         plain = ("total", "total_is_exact", "limit", "offset", "regime", "confidence", "min_confidence", "withheld")
         mappings = {name: dict(getattr(self, name)) for name in ("degraded", "timings", "settings")}
         found = {"hits": [hit.as_dict() for hit in self.hits], **{name: getattr(self, name) for name in plain}}
-        return {**found, **mappings, "recipe": self.plan["name"]}
+        more = {"id": self.id, "token_budget": self.token_budget, "left_out": [one.as_dict() for one in self.left_out]}
+        return {**found, **mappings, **more, "recipe": self.plan["name"]}
 
 
 class HttpSearch:

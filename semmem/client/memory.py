@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Literal, Unpack
 
 from semmem.client.admin import Keeping
+from semmem.client.use import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import checked_filters, shown_by, string, strings
@@ -89,7 +90,7 @@ def _url(given: Any) -> str | None:
     )
 
 
-class Semmem(Keeping):
+class Semmem(Keeping, Use):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
 
     # ------------------------------------------------------------------ the verbs
@@ -218,6 +219,7 @@ class Semmem(Keeping):
         vector: Any = None,
         fold_parts: bool = True,
         min_confidence: float = 0.0,
+        token_budget: int | None = None,
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
@@ -227,13 +229,14 @@ class Semmem(Keeping):
         namespaces, where all have the same). A "quoted phrase" must occur in what the lexical leg returns. ``offset``
         and ``limit`` page through what the legs found, each to the depth of the recipe. Where the recall's
         ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
-        ``withheld`` says how many there were; see Recall for what confidence is and is not. Raises InvalidInput for an
-        empty query.
+        ``withheld`` says how many there were; see Recall for what confidence is and is not. With a ``token_budget`` the
+        hits are those that fit into it, whole and in the order of rank, and ``left_out`` names the others; a third of
+        the bytes is taken for the number of tokens. Raises InvalidInput for an empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
-        return self._recaller.recall(
+        found = self._recaller.recall(
             query,
             namespaces,
             self.recipe if recipe is None else find_recipe(recipe),
@@ -245,8 +248,10 @@ class Semmem(Keeping):
             vector=vector,
             fold_parts=fold_parts,
             min_confidence=min_confidence,
+            token_budget=token_budget,
             tailor=recipe is None,
         )
+        return self._noted(query, found)
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""

@@ -24,6 +24,7 @@ from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
 from semmem.read.steps import lists
+from semmem.write.feedback import unlogged
 
 __all__ = ["NOTED", "REFUSED", "ROUTES", "Form", "Route", "refusal"]
 
@@ -67,16 +68,19 @@ def explain(
     vector: Any = None,
     fold_parts: bool = True,
     min_confidence: float = 0.0,
+    token_budget: int | None = None,
     of: str | None = None,
 ) -> Explanation:
     """Say why a memory is where it is in the answer to ``query``, or what would let it in.
 
     The recall is made anew. ``of`` is the namespace of the memory, where several of those asked have its id.
     """
-    found = mem.recall(
-        query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
-        sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
-    )  # fmt: skip
+    with unlogged():
+        found = mem.recall(
+            query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
+            sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
+            token_budget=token_budget,
+        )  # fmt: skip
     return found.explain(id, of)
 
 
@@ -112,7 +116,8 @@ def recall_reach(mem: Semmem, query: str, **asked: Any) -> dict[str, Any]:
     limit, offset = asked.get("limit", 10), asked.get("offset", 0)
     if isinstance(limit, int) and isinstance(offset, int):
         _check_places("limit and offset together", limit + offset)
-    found = mem.recall(query, **asked)
+    with unlogged():
+        found = mem.recall(query, **asked)
     seen = lists(found.candidates, found.cut, withheld=bool(found.withheld))
     known = {"lists": plain(seen), "plan": found.recipe.as_dict(), "scope_size": found.candidates.scope.size}
     return {**found.reach.as_dict(), **known}
@@ -217,6 +222,10 @@ ROUTES: tuple[Route, ...] = (
     Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
     Route("recall_reach", "POST", "/v1/recall/reach", recall_reach, form="json"),
     Route("recall_by_url", "GET", "/v1/recall", Semmem.recall),
+    Route("context", "POST", "/v1/context", Semmem.context, form="json", serves=("context",)),
+    Route("context_by_url", "GET", "/v1/context", Semmem.context),
+    Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", serves=("feedback",)),
+    Route("judgements", "GET", "/v1/judgements", Semmem.judgements, serves=("judgements",)),
     Route("explain", "POST", "/v1/memories/{id}/explain", explain, form="json"),
     Route("explain_by_url", "GET", "/v1/memories/{id}/explain", explain),
     Route("search", "POST", "/v1/legs/{name}/search", search, form="json", serves=("leg",)),

@@ -16,9 +16,10 @@ from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.model.reports import Limits, Namespace, NamespaceHash, Stats
+from semmem.model.reports import Judgement, LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
+from semmem.read.context import Context
 from semmem.read.explanation import Explanation, LegExplanation
 from semmem.read.overrides import tailored
 from semmem.write.sync import BroughtIn
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = [
-    "as_json", "brought_in", "changes", "concepts", "error_of", "explanation", "hashes", "hit", "limits",
-    "link", "links", "lists", "memory", "namespaces", "network", "page", "plan_of", "probe", "recipe_of",
+    "as_json", "brought_in", "changes", "concepts", "context", "error_of", "explanation", "hashes", "hit", "judgements",
+    "limits", "link", "links", "lists", "memory", "namespaces", "network", "page", "plan_of", "probe", "recipe_of",
     "report", "sent", "stats", "versions",
 ]  # fmt: skip
 
@@ -222,6 +223,29 @@ def hit(value: Any) -> Hit:
         value["part"],
         Passage(**value["passage"]),
     )
+
+
+def context(value: Any) -> Context:
+    """Return a block for a prompt."""
+    return Context(
+        **{
+            **value,
+            "hits": tuple(map(hit, value["hits"])),
+            "pinned": tuple(map(memory, value["pinned"])),
+            "left_out": tuple(LeftOut(**one) for one in value["left_out"]),
+        }
+    )
+
+
+def judgements(value: Any) -> list[Judgement]:
+    """Return what was said of memories."""
+    return [
+        Judgement(
+            one["namespace"], one["recall_id"], one["question"], one["memory_id"], bool(one["grade"]), one["made_by"],
+            None if one["at"] is None else datetime.fromisoformat(one["at"]),
+        )
+        for one in value["judgements"]
+    ]  # fmt: skip
 
 
 def explanation(value: Any) -> Explanation:

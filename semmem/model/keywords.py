@@ -67,6 +67,8 @@ class SettingValues(TypedDict, total=False):
     start_timeout_s: float
     keep_changes_days: float
     keep_forgotten_days: float
+    recall_log: bool
+    keep_recall_log_days: float
     backup_before_migration: bool
     personal_namespace: str
     otel: bool

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-__all__ = ["BackupReport", "CopyReport", "Limits", "Namespace", "NamespaceHash", "Rebuilt", "Stats"]
+__all__ = [
+    "BackupReport",
+    "CopyReport",
+    "Judgement",
+    "LeftOut",
+    "Limits",
+    "Namespace",
+    "NamespaceHash",
+    "Rebuilt",
+    "Stats",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,45 @@ class Rebuilt:
     read: int = 0
     skipped: int = 0
     changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What somebody said of a memory that a recall returned, or should have: ``useful`` or not, who, and when."""
+
+    namespace: str
+    recall_id: str
+    question: str
+    id: str
+    useful: bool
+    made_by: str | None = None
+    at: datetime | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values, which ``python -m eval`` reads as a label: a grade of 1 or 0."""
+        return {
+            "question": self.question,
+            "namespace": self.namespace,
+            "memory_id": self.id,
+            "grade": int(self.useful),
+            "recall_id": self.recall_id,
+            "made_by": self.made_by,
+            "at": None if self.at is None else self.at.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A hit that a token budget had no place for: which memory, its rank (0: pinned), and about how many tokens."""
+
+    id: str
+    namespace: str
+    rank: int
+    tokens: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values."""
+        return {"id": self.id, "namespace": self.namespace, "rank": self.rank, "tokens": self.tokens}
 
 
 @dataclass(frozen=True, slots=True)

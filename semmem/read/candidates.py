@@ -1,10 +1,18 @@
 """The candidates of a recall before the cut: fused, counted, with their confidence. Pure: no store, no clock.
 
 Kept apart from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
+
+The confidence of a recall says how sure it is that something here answers the question. It is a logistic curve over
+two numbers that every recall has at hand: the share of the best BM25 possible that the lexical leg's first memory has,
+and the cosine of the dense leg's first one. It rises with each of them. Its constants were fitted once, by
+``python -m eval confidence``, on questions that are answered and questions that are not, half and half; adr/0038 has
+the table of false alarms and misses. The cosine is that of MiniLM, which is what was fitted: with another embedder the
+number rises with the match as well, and the threshold has to be found anew by the same command.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -15,6 +23,7 @@ from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
 
 __all__ = [
+    "CURVES",
     "Candidates",
     "Cut",
     "Kept",
@@ -22,8 +31,10 @@ __all__ = [
     "Name",
     "alone",
     "confidence",
+    "curve",
     "deeper",
     "gather",
+    "matches",
     "settle",
     "total",
 ]
@@ -111,6 +122,7 @@ class Cut:
     offset: int = 0
     sort_by: SortBy = "relevance"
     fold_parts: bool = True
+    token_budget: int | None = None
 
 
 def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
@@ -180,19 +192,46 @@ def total(found: Candidates) -> tuple[int, bool]:
     return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not found.degraded
 
 
-def confidence(found: Candidates) -> float:
-    """Return how well the best finds match the question by themselves, in [0, 1]; 0 where nothing was found.
+CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
+    ("dense", "lexical"): ((5.6, 1.5), -3.15),
+    ("dense",): ((6.3,), -3.1),
+    ("lexical",): ((3.9,), -1.05),
+}
+"""By the legs that know how well they match: the weight of each leg's match, and the constant."""
 
-    The mean over the legs that were asked, if only to seed the graph, and know the best score that the question allows:
-    the first one's score as a share of that, which is the cosine in the dense leg. Where only legs of one's own were
-    asked, the mean of their first scores. No probability: nothing has been calibrated on questions with answers.
+
+def confidence(found: Candidates) -> float:
+    """Return how sure a recall is, in [0, 1]; 0 where nothing was found.
+
+    Where neither the lexical nor the dense leg was asked, or neither knows how well it matches, the mean of the first
+    scores of the other legs stands for it; nothing is fitted there.
     """
     if not found.ranked:  # what a seeder liked, no leg with a vote has brought
         return 0.0
-    parts = [found.best[leg] / most if most > 0 else 0.0 for leg, most in found.most.items()]
-    if not parts:
-        parts = [score for leg, score in found.best.items() if leg != "graph"]
-    return sum(min(1.0, max(0.0, part)) for part in parts) / len(parts) if parts else 0.0
+    known = matches(found)
+    if not known:
+        others = [min(1.0, max(0.0, score)) for leg, score in found.best.items() if leg != "graph"]
+        return sum(others) / len(others) if others else 0.0
+    return curve(known)
+
+
+def matches(found: Candidates) -> dict[str, float]:
+    """Return how well the first memory of the lexical and of the dense leg matches, in [0, 1].
+
+    A leg that was not asked, could not answer or has no word of the question to go by is left out.
+    """
+    most = found.most
+    return {
+        leg: min(1.0, max(0.0, found.best[leg] / most[leg]))
+        for leg in ("dense", "lexical")
+        if leg in found.best and most.get(leg, 0.0) > 0
+    }
+
+
+def curve(known: Mapping[str, float]) -> float:
+    """Return the confidence for the matches of some legs."""
+    weights, constant = CURVES[tuple(sorted(known))]
+    return 1 / (1 + math.exp(-constant - sum(w * known[leg] for w, leg in zip(weights, sorted(known), strict=True))))
 
 
 _DEEPEST = 1_000

@@ -52,7 +52,8 @@ class Explanation:
     where it came by two ways, one way after the other.
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
     ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in;
-    ``superseded_by`` the newest memory that supersedes this one, behind which it stands.
+    ``superseded_by`` the newest memory that supersedes this one, behind which it stands; ``over_budget`` the
+    ``token_budget`` that had no place for it.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Explanation:
     part: int | None = None
     withheld_below: float | None = None
     superseded_by: str | None = None
+    over_budget: int | None = None
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
@@ -94,6 +96,8 @@ class Explanation:
             lines.append(f"  folded into {self.folded_into}")
         if self.withheld_below is not None:
             lines.append(f"  withheld: the confidence of the recall is below {self.withheld_below:g}")
+        elif self.over_budget is not None:
+            lines.append(f"  left out: a budget of {self.over_budget} tokens had no place for it")
         elif not self.returned and self.bar is not None:
             lines.append(f"  the bar at {self.limit} was {self.bar:.4f}")
         for leg in self.legs.values():

@@ -16,9 +16,11 @@ from semmem.model.errors import EmbedderReplaced, InvalidInput, SemmemError
 from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
+from semmem.model.reports import LeftOut
 from semmem.model.store import Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, deeper, gather, settle, total
+from semmem.read.context import check_budget, packed
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
 from semmem.read.question import checked, parse
@@ -100,12 +102,15 @@ class Recaller:
         vector: Any = None,
         fold_parts: bool = True,
         min_confidence: float = 0.0,
+        token_budget: int | None = None,
         tailor: bool = False,
     ) -> Recall:
         """Answer one question; see Semmem.recall. ``tailor`` lets the settings of the namespaces change the recipe."""
         started = time.perf_counter()
         text = checked(query, limit, offset, sort_by, min_confidence)
-        how = Cut(limit, offset, sort_by, fold_parts)
+        if token_budget is not None:
+            check_budget("token_budget", token_budget)
+        how = Cut(limit, offset, sort_by, fold_parts, token_budget)
         timings: dict[str, float] = {}
         scope = self._store.scope(namespaces, filters, exclude, name_candidates(text))
         for namespace, spoken in scope.languages.items():
@@ -134,10 +139,13 @@ class Recaller:
         shown = page(kept, how)
         withheld = len(shown) if sure < min_confidence else 0
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
+        left_out: tuple[LeftOut, ...] = ()
+        if token_budget is not None:
+            hits, left_out = packed(hits, token_budget)
         timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
         known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._explained_by, how, settings)
-        return Recall(*known, min_confidence, withheld, self._language)
+        return Recall(*known, min_confidence, withheld, self._language, left_out)
 
     def candidates(
         self,

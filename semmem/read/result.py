@@ -8,6 +8,7 @@ from reprlib import repr as brief
 from typing import Any
 
 from semmem.model.recipe import Recipe
+from semmem.model.reports import LeftOut
 from semmem.model.store import Store
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
@@ -27,11 +28,12 @@ class Recall(Sequence[Hit]):
     maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds. ``settings``
     are those of the namespace that changed the recipe.
 
-    ``confidence`` in [0, 1] says how well the best finds match the question by themselves: the mean of the lexical
-    leg's share of the best BM25 possible and of the dense leg's cosine. It compares across questions of one store and
-    embedder, which scores do not. It is no probability that the answer is there: it is not calibrated, and a question
-    about something else still gets some. ``withheld`` is how many hits a recall with a ``min_confidence`` above its
-    confidence has not returned.
+    ``confidence`` in [0, 1] says how sure it is that something here answers the question: a curve over the lexical
+    leg's share of the best BM25 possible and the dense leg's cosine, fitted on questions that are answered and such
+    that are not, half and half (semmem.read.candidates). It compares across questions, which scores do not. A question
+    about something else is told well, one that is nearly answered hardly: adr/0038 has the numbers. ``withheld`` is how
+    many hits a recall with a ``min_confidence`` above its confidence has not returned, and ``left_out`` are those that
+    a ``token_budget`` had no place for. ``id`` is that of the log of recalls, None where none is kept.
     """
 
     hits: tuple[Hit, ...]
@@ -48,6 +50,8 @@ class Recall(Sequence[Hit]):
     min_confidence: float = 0.0
     withheld: int = 0
     _language: str = field(default="english", repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+    id: str | None = None
 
     def __repr__(self) -> str:
         first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
@@ -55,6 +59,8 @@ class Recall(Sequence[Hit]):
         said = [f"confidence {self.confidence:.2f}"]
         if self.withheld:
             said.append(f"{self.withheld} withheld below {self.min_confidence:g}")
+        if self.left_out:
+            said.append(f"{len(self.left_out)} left out of {self.token_budget} tokens")
         if self.degraded:
             said.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
         shown = f": {first}{more}" if first else ""
@@ -80,6 +86,11 @@ class Recall(Sequence[Hit]):
         return self.cut.offset
 
     @property
+    def token_budget(self) -> int | None:
+        """The tokens that the hits of this recall were to have at most; None: any number."""
+        return self.cut.token_budget
+
+    @property
     def recipe(self) -> Recipe:
         """The recipe that answered: with the settings of the namespace, and as deep as the limit needed."""
         return self.candidates.recipe
@@ -101,13 +112,16 @@ class Recall(Sequence[Hit]):
         ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
         """
         why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
-        if not (self.withheld and why.returned):
-            return why
-        return replace(why, returned=False, withheld_below=self.min_confidence)
+        if self.withheld and why.returned:
+            return replace(why, returned=False, withheld_below=self.min_confidence)
+        if any((one.id, one.namespace) == (why.id, why.namespace) for one in self.left_out):
+            return replace(why, returned=False, over_budget=self.token_budget)
+        return why
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {
+            "id": self.id,
             "hits": [hit.as_dict() for hit in self.hits],
             "total": self.total,
             "total_is_exact": self.total_is_exact,
@@ -118,6 +132,8 @@ class Recall(Sequence[Hit]):
             "confidence": self.confidence,
             "min_confidence": self.min_confidence,
             "withheld": self.withheld,
+            "token_budget": self.token_budget,
+            "left_out": [one.as_dict() for one in self.left_out],
             "timings": dict(self.timings),
             "recipe": self.candidates.recipe.name,
             "settings": dict(self.settings),

@@ -206,11 +206,28 @@ def _of_sorting(k: int, places: int, found: Candidates, how: Cut) -> Effect:
     return Effect(None, k if places <= k else 0, note=note)
 
 
+# ---------------------------------------------------------------------- a budget of tokens
+
+
+def _as_it_stands(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    """Leave the order: whether a hit has a place is known when its text is read (semmem.read.context.packed)."""
+    return kept
+
+
+def _of_budget(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """Any hit may be left out for its length, and what stands behind the page takes no place of it."""
+    if how.token_budget is None:
+        return Effect(k, k)
+    note = f"A budget of {how.token_budget:,} tokens leaves out what has no place in it, so no place is guaranteed."
+    return Effect(k, 0, note=note)
+
+
 STEPS = (
     Step("copies", _fold_copies, _of_copies),
     Step("parts", _fold_parts, _of_parts),
     Step("reranker", _rerank, _of_reranker),
     Step("order", _sort, _of_sorting),
     Step("superseding", supersede, of_superseding),
+    Step("budget", _as_it_stands, _of_budget),
 )
 """In the order in which they are applied."""

@@ -150,6 +150,7 @@ def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
         "sort_by": "relevance" if calm else draw.choice(["relevance"] * 9 + ["importance", "created", "updated"]),
         "fold_parts": draw.random() < 0.85,
         "min_confidence": 0.0 if calm else draw.choice([0.0] * 19 + [0.9]),
+        "token_budget": None if calm else draw.choice([None] * 9 + [60, 150, 400]),
     }
     # a few rows only this leg may have, at its head mostly; the others share theirs, in one order mostly
     studied = draw.choice(names)
@@ -315,7 +316,7 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("offset 0")
     if candidates.newer:
         out.add("nothing superseded")
-    if found.withheld:
+    if found.withheld or found.left_out:
         out.add("nothing withheld")
     assert out <= set(ASSUMPTIONS)
     return out

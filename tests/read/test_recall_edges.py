@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import semmem
 from semmem.model.exchange import Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe
+from semmem.read.candidates import CURVES, curve, matches
 from semmem.read.result import Recall
 
 
@@ -65,13 +68,35 @@ def test_where_folding_leaves_too_few_the_legs_are_asked_again_and_deeper(
     assert told["lexical"].depths == [100, 800]
 
 
-def test_confidence_is_the_mean_of_what_the_legs_think_of_their_own_first(
+def test_confidence_is_a_curve_over_what_the_legs_think_of_their_own_first(
     legs: tuple[semmem.Semmem, dict[str, Asked]],
 ) -> None:
     mem, told = legs
     told["lexical"].scores, told["lexical"].most = falling(3, 3.0), 12.0
     told["dense"].scores, told["dense"].most = falling(3, 0.75), 1.0
-    assert mem.recall("note", recipe="hybrid").confidence == pytest.approx((3 / 12 + 0.75) / 2)
+    known = mem.recall("note", recipe="hybrid")
+    assert matches(known.candidates) == {"dense": 0.75, "lexical": 0.25}
+    assert known.confidence == curve({"dense": 0.75, "lexical": 0.25}) == pytest.approx(0.8061, abs=5e-5)
+    for leg in ("lexical", "dense"):
+        assert mem.recall("note", recipe=leg).confidence == curve({leg: matches(known.candidates)[leg]})
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_more_of_a_match_is_never_less_confidence(some: float, more: float, other: float) -> None:
+    low, high = sorted((some, more))
+    for legs in CURVES:
+        for leg in legs:
+            rest = dict.fromkeys(set(legs) - {leg}, other)
+            assert 0 < curve({**rest, leg: low}) <= curve({**rest, leg: high}) < 1
+
+
+def test_a_leg_that_knows_no_best_score_says_nothing_of_the_confidence(
+    legs: tuple[semmem.Semmem, dict[str, Asked]],
+) -> None:
+    mem, told = legs
+    told["lexical"].scores, told["lexical"].most = falling(3, 3.0), 0.0
+    told["dense"].scores, told["dense"].most = falling(3, 0.75), 1.0
+    assert mem.recall("note", recipe="hybrid").confidence == curve({"dense": 0.75})
 
 
 @pytest.mark.parametrize(("count", "exact"), [(4, True), (5, False)])

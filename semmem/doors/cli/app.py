@@ -31,6 +31,7 @@ COMMANDS = {
     "cli.commands.life:register": ("history", "restore-memory"),
     "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
     "cli.commands.namespaces:register": ("changes",),
+    "cli.commands.use:register": ("context", "feedback", "judgements"),
     "cli.commands.store:register_rebuild": ("rebuild",),
     "cli.commands.store:register": ("copy", "backup", "restore"),
     "cli.commands.graph:register": ("graph",),

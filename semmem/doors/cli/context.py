@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from semmem.doors import wire
-from semmem.doors.control_characters import as_json
 from semmem.model.errors import InvalidInput
 from semmem.model.plain import plain
+from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from semmem.doors.control_characters import visible
+from semmem.text.control_characters import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from semmem.doors.control_characters import visible
+from semmem.text.control_characters import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from semmem.model.reports import LeftOut
     from semmem.model.types import Hit, Memory
     from semmem.read.result import Recall
 
@@ -27,6 +28,8 @@ _LOOK = {
 _OTHER = ("▪", "white")
 _WIDTH = 18
 _INDENT = 6
+_NAMED = 5
+"""Ids in a line that lists some."""
 _LEAST = 8
 """Characters that a title has at the least."""
 
@@ -152,6 +155,17 @@ def degraded_lines(degraded: Mapping[str, str]) -> list[Text]:
     from semmem.doors.cli.terminal import Shown
 
     return [Shown(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
+
+
+def left_out_lines(left_out: Sequence[LeftOut], budget: int | None) -> list[Text]:
+    """Return one line that says what a budget of tokens had no place for, none where it had."""
+    from semmem.doors.cli.terminal import Shown
+
+    if not left_out:
+        return []
+    named = ", ".join(f"{one_line(one.id, 36)} ({one.tokens:,})" for one in left_out[:_NAMED])
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    return [Shown(f"Left out of {budget:,} tokens: {named}{more}.", style="dim")]
 
 
 def full_score(recalls: Sequence[Recall]) -> float:

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from semmem.doors.control_characters import encodable, visible
+from semmem.text.control_characters import encodable, visible
 
 __all__ = ["CLASS_COLOURS", "Shown", "Terminal", "terminal"]
 

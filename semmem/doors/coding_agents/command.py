@@ -106,7 +106,7 @@ def _options(door: Door) -> list[str]:
 
 
 def _show(door: Door, needed: list[Change], dry_run: bool, then: str) -> None:
-    from semmem.doors.control_characters import visible
+    from semmem.text.control_characters import visible
 
     if not needed:
         door.out.print("Nothing to change: the client's files are as they should be.")

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.doors.coding_agents.context_block import context_block
 from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.source import ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
+from semmem.read.context import block_within
 
 __all__ = ["BUDGET", "EVENTS", "Asked", "answer_hook", "quick"]
 
@@ -31,6 +31,7 @@ BUDGET = 1_000
 _WITHOUT_ROOTS = ("codex",)
 """Clients that tell an MCP server no roots: without a repository, their namespace is the default."""
 
+_NOTE = "The tools memory_get and memory_update take their id and namespace."
 _HITS = 12
 _LATEST = 50
 _TRANSCRIPT = "transcript"
@@ -93,7 +94,7 @@ def answer_hook(asked: Asked) -> int:
         except ServerGone as error:
             _say(error)
             found = _done(asked, given, direct=True)
-        block = context_block(found, budget=asked.budget)
+        block = block_within(found, budget=asked.budget, note=_NOTE)
         if block:
             sys.stdout.write(block)
             sys.stdout.flush()

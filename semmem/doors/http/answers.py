@@ -72,6 +72,10 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return {"memories": value}
         case "changes":
             return value.as_dict()
+        case "feedback":
+            return {"judged": value}
+        case "judgements":
+            return {"judgements": plain(value)}
         case "concepts":
             return {"concepts": plain(value)}
         case "graph":

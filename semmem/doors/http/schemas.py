@@ -11,7 +11,7 @@ from semmem.doors.http.answers import LINES
 from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
-from semmem.model.reports import Limits, Namespace, NamespaceHash, Stats
+from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
 
@@ -50,13 +50,24 @@ _MADE: dict[str, Any] = {
         hits={"type": "array", "items": _ref("Hit")}, total=_COUNT, total_is_exact={"type": "boolean"}, limit=_COUNT,
         offset=_COUNT, degraded=_TEXTS, regime=_TEXT, confidence={"type": "number", "minimum": 0, "maximum": 1},
         min_confidence={"type": "number"}, withheld=_COUNT, timings=_NUMBERS, recipe=_TEXT, settings=_ANY_SETTING,
-        plan=_ANY_SETTING,
+        plan=_ANY_SETTING, id=_or_null(_TEXT), token_budget=_or_null(_COUNT),
+        left_out={"type": "array", "items": _ref("LeftOut")},
+    ),
+    "Context": _members(
+        text=_TEXT, tokens=_COUNT, token_budget=_COUNT, confidence={"type": "number", "minimum": 0, "maximum": 1},
+        withheld=_COUNT, recall_id=_or_null(_TEXT), hits={"type": "array", "items": _ref("Hit")},
+        pinned={"type": "array", "items": _ref("Memory")}, left_out={"type": "array", "items": _ref("LeftOut")},
+        degraded=_TEXTS,
+    ),
+    "Judgement": _members(
+        question=_TEXT, namespace=_TEXT, memory_id=_TEXT, grade=_COUNT, recall_id=_TEXT, made_by=_or_null(_TEXT),
+        at=_or_null({"type": "string", "format": "date-time"}),
     ),
     "Explanation": _members(
         id=_TEXT, namespace=_TEXT, rank=_or_null(_COUNT), returned={"type": "boolean"}, score={"type": "number"},
         bar=_or_null({"type": "number"}), limit=_COUNT, regime=_TEXT, legs=_OBJECT, components=_NUMBERS,
         path={"type": "array", "items": _TEXT}, folded_into=_or_null(_TEXT), part=_or_null(_COUNT),
-        withheld_below=_or_null({"type": "number"}), superseded_by=_or_null(_TEXT),
+        withheld_below=_or_null({"type": "number"}), superseded_by=_or_null(_TEXT), over_budget=_or_null(_COUNT),
         steps={"type": "array", "items": _OBJECT},
     ),
     "Result": _members(
@@ -81,7 +92,7 @@ _MADE: dict[str, Any] = {
 
 _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
-    "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link,
+    "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link, "LeftOut": LeftOut,
 }  # fmt: skip
 
 ANSWERS: Mapping[str, dict[str, Any]] = {
@@ -100,6 +111,10 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),
     "recall_by_url": _ref("Recall"),
+    "context": _ref("Context"),
+    "context_by_url": _ref("Context"),
+    "feedback": _members(judged=_COUNT),
+    "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
     "recall_reach": _ref("Reach"),
     "explain": _ref("Explanation"),
     "explain_by_url": _ref("Explanation"),

@@ -28,6 +28,7 @@ _RIGHTS: dict[str, Right] = {
     "update": "write",
     "link": "write",
     "unlink": "write",
+    "feedback": "write",
     "forget": "write",
 }
 """The verbs that a key can allow; there is no way to any other."""

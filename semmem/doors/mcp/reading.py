@@ -47,7 +47,7 @@ def recall(call: Call) -> dict[str, Any]:
     found = call.memory.recall(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
-        **call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe", "min_confidence"),
+        **call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe", "min_confidence", "token_budget"),
     )
     return {
         "hits": [_hit(hit) for hit in found],
@@ -55,9 +55,11 @@ def recall(call: Call) -> dict[str, Any]:
         "total_is_exact": found.total_is_exact,
         "confidence": found.confidence,
         "withheld": found.withheld,
+        "left_out": [one.as_dict() for one in found.left_out],
         "degraded": dict(found.degraded),
         "regime": found.regime,
         "recipe": found.recipe.name,
+        "recall_id": found.id,
     }
 
 
@@ -191,6 +193,7 @@ TOOLS = (
             "sort_by": {"type": "string", "enum": ["relevance", "importance", "created", "updated"]},
             "recipe": RECIPE,
             "min_confidence": number("Return no hit where the confidence is below this.", minimum=0, maximum=1),
+            "token_budget": integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1),
         },
         ("query",),
         {
@@ -199,9 +202,14 @@ TOOLS = (
             "total_is_exact": {"type": "boolean"},
             "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
             "withheld": integer("Hits not returned, for the confidence is below min_confidence."),
+            "left_out": array({"type": "object"}, "Hits that had no place in token_budget; memory_get has them."),
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "regime": {"type": "string"},
             "recipe": {"type": "string"},
+            "recall_id": {
+                "type": ["string", "null"],
+                "description": "Names this recall for memory_feedback, where recalls are logged.",
+            },
         },
     ),
     Tool(

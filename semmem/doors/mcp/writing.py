@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from semmem.doors.mcp.schemas import FIELDS, FILTERS, ID, LINK, MEMORY, NAMESPACE, array, boolean, integer, string
+from semmem.doors.mcp.schemas import (
+    FIELDS,
+    FILTERS,
+    ID,
+    LINK,
+    MEMORY,
+    NAMESPACE,
+    NAMESPACES,
+    array,
+    boolean,
+    integer,
+    string,
+)
 from semmem.doors.mcp.tools import Call, Tool, as_values
 from semmem.doors.scope import with_agent
 from semmem.model.errors import Conflict, InvalidInput, NotFound
@@ -82,6 +94,18 @@ def link(call: Call) -> dict[str, Any]:
         changed = True
     links = [one.as_dict() for one in call.memory.links(id, namespace=home)]
     return {"linked": changed and not remove, "unlinked": changed and remove, "links": links}
+
+
+def feedback(call: Call) -> dict[str, Any]:
+    """Answer memory_feedback."""
+    named = call.arguments.get("namespace")
+    count = call.memory.feedback(
+        call.arguments["recall_id"],
+        namespace=call.scope.namespaces if named is None else named,
+        made_by=call.agent.name,
+        **call.present("useful", "not_useful"),
+    )
+    return {"judged": count}
 
 
 TOOLS = (
@@ -171,6 +195,22 @@ TOOLS = (
         },
         reads=False,
         destroys=True,
+    ),
+    Tool(
+        "memory_feedback",
+        "Judge what was recalled",
+        "Say which memories of a memory_recall were useful and which were not, where it gave a recall_id. The person "
+        "who runs the store can measure and better the search by it; it changes no answer by itself.",
+        feedback,
+        {
+            "recall_id": string("The recall_id of a memory_recall."),
+            "useful": array({"type": "string"}, "Ids of memories that were useful."),
+            "not_useful": array({"type": "string"}, "Ids of memories that were not."),
+            "namespace": NAMESPACES,
+        },
+        ("recall_id",),
+        {"judged": integer("How many judgements were noted.")},
+        reads=False,
     ),
 )
 """The rows of this module."""

@@ -1,4 +1,4 @@
-"""What a store of memories offers that keeps what becomes of them: versions, links, changes."""
+"""What a store of memories offers that keeps what becomes of them: versions, links, changes, what recalls returned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
 from semmem.model.life import Change, Forgotten, Link, Newer, Version
-from semmem.model.reports import Limits
+from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType
 
 __all__ = ["ChangeLog", "LifeStore"]
@@ -86,4 +86,24 @@ class LifeStore(Protocol):
 
     def set_limits(self, namespace: str, limits: Limits) -> None:
         """Let a namespace keep and hold so much from now on; what it holds stays."""
+        ...
+
+    # ------------------------------------------------------------------ what recalls returned
+
+    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
+        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        ...
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        ...
+
+    def judge(
+        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+    ) -> Collection[tuple[str, str]]:
+        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        ...
+
+    def judgements(self, namespace: str) -> Sequence[Judgement]:
+        """Return what was said of memories of a namespace that are there, oldest first."""
         ...

@@ -13,6 +13,7 @@ class Keep:
 
     changes_days: float = 90.0
     forgotten_days: float = 30.0
+    recall_log_days: float = 30.0
 
 
 KEEP = Keep()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 from semmem.model.life import Change, Forgotten, Version, versions_of
-from semmem.model.reports import Limits
+from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
@@ -71,6 +72,42 @@ class PostgresLife(PostgresLinks):
     def set_limits(self, namespace: str, limits: Limits) -> None:
         """Let a namespace keep and hold so much from now on; what it holds stays."""
         self._pool.run(lambda c: c.execute(_SQL["limits_set"], {"namespace": namespace, **asdict(limits)}))
+
+    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
+        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        names = sorted(hits)
+        line = {"recall_id": recall_id, "query": query, "recipe": recipe, "namespaces": names}
+        self._pool.transaction(
+            lambda c: c.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
+        )
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        return dict(self._pool.rows("log_hits", {"namespaces": list(namespaces), "recall_id": recall_id}))
+
+    def judge(
+        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+    ) -> Collection[tuple[str, str]]:
+        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        names = sorted(said)
+        columns = {
+            "namespaces": [n for n, _ in names],
+            "ids": [i for _, i in names],
+            "useful": [said[n] for n in names],
+        }
+
+        def run(connection: Any) -> Collection[tuple[str, str]]:
+            with connection.transaction() as whole:
+                made = connection.execute(_SQL["judge"], {**columns, "recall_id": recall_id, "made_by": made_by})
+                if missing := sorted(set(names) - set(made.fetchall())):
+                    raise Rollback(whole)
+            return missing
+
+        return self._pool.run(run)
+
+    def judgements(self, namespace: str) -> Sequence[Judgement]:
+        """Return what was said of memories of a namespace that are there, oldest first."""
+        return [Judgement(*row) for row in self._pool.rows("judgement_list", {"namespace": namespace})]
 
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:

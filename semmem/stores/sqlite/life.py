@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from semmem.model.life import Change, Forgotten, Version, versions_of
-from semmem.model.reports import Limits
+from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import renaming
@@ -62,6 +63,55 @@ class SqliteLife(SqliteLinks):
         keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
         given = {"namespace": namespace, "keep": keep, "at": microsecond(datetime.now(UTC)), **asdict(limits)}
         self._file._writing(lambda c: c.execute(_SQL["limits_set"], given))
+
+    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
+        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        line = {"recall_id": recall_id, "query": query, "recipe": recipe, "at": microsecond(datetime.now(UTC))}
+        lines = [{**line, "namespace": name, "hits": json.dumps(list(hits[name]))} for name in sorted(hits)]
+        self._file._writing(lambda c: c.executemany(_SQL["log_add"], lines))
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        where = {"namespaces": json.dumps(list(namespaces)), "recall_id": recall_id}
+        return {name: json.loads(hits) for name, hits in self._file._rows("log_hits", where)}
+
+    def judge(
+        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+    ) -> Collection[tuple[str, str]]:
+        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        line = {"recall_id": recall_id, "made_by": made_by, "at": microsecond(datetime.now(UTC))}
+
+        def run(connection: Any) -> None:
+            missing = [
+                (namespace, id)
+                for (namespace, id), useful in sorted(said.items())
+                if not connection.execute(
+                    _SQL["judge"], {**line, "namespace": namespace, "id": id, "useful": useful}
+                ).fetchall()
+            ]
+            if missing:
+                raise _Missing(missing)
+
+        try:
+            self._file._writing(run)
+        except _Missing as error:
+            return error.names
+        return ()
+
+    def judgements(self, namespace: str) -> Sequence[Judgement]:
+        """Return what was said of memories of a namespace that are there, oldest first."""
+        rows = self._file._rows("judgement_list", {"namespace": namespace})
+        return [
+            Judgement(name, recall_id, question, id, bool(useful), made_by, _time(at))
+            for name, recall_id, question, id, useful, made_by, at in rows
+        ]
+
+
+class _Missing(Exception):
+    """Memories that are not there; what was written beside is rolled back."""
+
+    def __init__(self, names: Collection[tuple[str, str]]) -> None:
+        self.names = names
 
 
 def _time(number: int | None) -> datetime | None:

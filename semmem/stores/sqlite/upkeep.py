@@ -86,6 +86,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),
+    Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
 """Everything that maintain takes away, in this order. A new kind of thing that goes in time is one more entry."""

@@ -180,6 +180,38 @@ def test_a_recall_can_be_narrowed_and_widened(call: Call) -> None:
     assert [hit["id"] for hit in less["hits"]] == ["b"]
 
 
+def test_a_context_is_a_block_for_a_prompt_and_says_what_had_no_place(call: Call) -> None:
+    call("remember", "The key hangs behind the radio.", "--id", "a", "-n", "one")
+    call("remember", "The key of the boat. " * 60, "--id", "b", "-n", "two")
+    code, out, err = call("context", "key", "-n", "one", "-n", "two", "--budget", "300")
+    assert (code, out.splitlines()[0], out.splitlines()[-1]) == (0, "<semmem-memories>", "</semmem-memories>")
+    assert "behind the radio" in out
+    assert err.startswith("Left out of 300 tokens: b (4")
+    told = loaded(call("context", "key", "-n", "one", "--json"))
+    assert (told["text"].count("\n"), [hit["id"] for hit in told["hits"]]) == (4, ["a"])
+    assert call("context", "zebra", "-n", "nowhere")[1:] == ("", "Nothing is shown: the block is empty.\n")
+    assert call("context", "key", "--budget", "0")[0] == 2
+    shown = call("recall", "key", "-n", "one", "-n", "two", "--token-budget", "100")[1]
+    assert "Left out of 100 tokens: b (4" in shown
+
+
+def test_what_was_recalled_is_judged_and_the_judgements_are_lines_for_eval(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("remember", "The key hangs behind the radio.", "--id", "a")
+    monkeypatch.setenv("SEMMEM_RECALL_LOG", "true")
+    found = loaded(call("recall", "where is the key?", "--json"))
+    assert f"semmem feedback {found['id'][:8]}" in call("recall", "where is the key?")[1]
+    assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgement noted.\n")
+    (line,) = call("judgements")[1].splitlines()
+    told = json.loads(line)
+    assert (told["question"], told["memory_id"], told["grade"]) == ("where is the key?", "a", 1)
+    assert loaded(call("judgements", "--json"))["judgements"] == [told]
+    code, _, err = call("feedback", found["id"], "--useful", "b")
+    assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgement was noted.\n")
+    assert call("feedback", found["id"])[0] == 2
+
+
 def test_what_people_read_fits_a_hundred_columns(call: Call) -> None:
     call("remember", "The key of Heron House hangs behind the radio. " * 5, "--id", "key", "--title", "Heron House")
     for args in (("recall", "key of Heron House"), ("list",), ("stats",), ("reach",), ("get", "key")):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from semmem.doors.cli import show
 from semmem.doors.cli.app import app, run
 from semmem.doors.cli.terminal import Shown, Terminal, terminal
-from semmem.doors.control_characters import as_json, encodable, visible
+from semmem.text.control_characters import as_json, encodable, visible
 
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\x7f\x08\u202eevil\u2066 [red]x[/] :smile: é"
 """Writes the clipboard, clears the screen, changes the colour, turns the line round; and rich's own markup."""
@@ -83,6 +83,11 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["recall", "key of Heron House", *there, "--full"]),
         (0, ["recall", "key of Heron House", *there]),
         (0, ["recall", HOSTILE, *there]),
+        (0, ["recall", "key of Heron House", *there, "--token-budget", "1"]),
+        (0, ["context", "key of Heron House", *there]),
+        (0, ["context", HOSTILE, *there, "--budget", "70"]),
+        (4, ["feedback", HOSTILE, *there, "--useful", HOSTILE, "--made-by", HOSTILE]),
+        (0, ["judgements", *there]),
         (0, ["explain", HOSTILE, "--query", "Heron House", *there]),
         (0, ["get", HOSTILE, *there]),
         (0, ["list", *there]),

@@ -16,7 +16,6 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.doors.coding_agents.context_block import context_block, tokens
 from semmem.doors.coding_agents.error_log import error_log, log_file, logged_errors
 from semmem.doors.coding_agents.hook import BUDGET, quick
 from semmem.doors.coding_agents.transcript import turns
@@ -25,6 +24,7 @@ from semmem.doors.http.announcement import announced, server_of, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
+from semmem.read.context import block_within, tokens
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
 from tests.test_architecture import modules_after
@@ -141,7 +141,7 @@ def test_a_block_keeps_to_its_budget(budget: int) -> None:
     memories: list[Mapping[str, Any]] = [
         {"id": f"m{n}", "text": f"Grüße aus Norrbeck, zum {n}. Mal. " * (20 * n + 1)} for n in range(6)
     ]
-    block = context_block(memories, budget=budget)
+    block = block_within(memories, budget=budget)
     assert tokens(block) <= budget
     if budget >= 200:
         shown = in_block(block)

@@ -161,6 +161,12 @@ def test_a_recall_answers_with_scores_components_and_reasons(http: httpx.Client)
     assert set(found["degraded"]) == {"dense", "graph"}
     by_url = http.get("/v1/recall", params={"query": "where is the key?", "limit": 3, "session": "s"}).json()
     assert by_url["hits"] == found["hits"]
+    block = http.post("/v1/context", json={**body, "token_budget": 300}).json()
+    assert [hit["id"] for hit in block["hits"]] == ["key"]
+    assert "behind the radio" in block["text"]
+    assert http.get("/v1/context", params={"query": "where is the key?", "limit": 3}).json()["text"] == block["text"]
+    left_out = http.post("/v1/recall", json={**body, "token_budget": 5}).json()
+    assert (left_out["hits"], [one["id"] for one in left_out["left_out"]]) == ([], ["key"])
     why = http.post("/v1/memories/key/explain", json=body).json()
     assert (why["rank"], why["returned"], why["legs"]["lexical"]["rank"]) == (1, True, 1)
     out = http.get("/v1/memories/ferry/explain", params={"query": "where is the key?", "session": "s"}).json()

@@ -63,6 +63,7 @@ async def test_every_tool_says_what_it_takes_gives_and_does(url: str, mode: str)
         "memory_update": (False, True, True),
         "memory_link": (False, True, True),
         "memory_forget": (False, True, True),
+        "memory_feedback": (False, False, True),
         "memory_explain": reads,
         "search": reads,
         "fetch": reads,
@@ -88,6 +89,9 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         (hit,) = found["hits"]
         assert (hit["id"], hit["text"], hit["rank"]) == (stored["id"], "The Kestrel is our logger.", 1)
         assert sum(hit["components"].values()) == pytest.approx(hit["score"], abs=1e-12)
+        assert found["left_out"] == []
+        packed = await ask(client, "memory_recall", query="what is the Kestrel?", token_budget=5)
+        assert (packed["hits"], [one["id"] for one in packed["left_out"]]) == ([], [stored["id"]])
         assert (await ask(client, "memory_get", id=stored["id"]))["memory"] == stored
         changed = await ask(client, "memory_update", id=stored["id"], text="The Kestrel was our logger.", title=None)
         assert (changed["memory"]["version"], "title" in changed["memory"]) == (2, False)
@@ -177,7 +181,7 @@ async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(url: str, mo
 
 async def test_a_store_that_cannot_be_opened_is_told_by_the_call_that_needs_it(tmp_path: Path) -> None:
     async with in_memory(f"sqlite:{tmp_path}/no/such/folder/notes.db") as client:
-        assert len((await client.list_tools()).tools) == 11
+        assert len((await client.list_tools()).tools) == len(TOOLS)
         error = await refusal(client, "memory_recall", query="where is the key?")
         assert "folder" in error["message"]
         assert error["class"] in ("InvalidInput", "StoreUnavailable")

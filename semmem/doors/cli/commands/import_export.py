@@ -18,7 +18,7 @@ from semmem.doors.cli.commands.write import OnError
 from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.show import counted
-from semmem.doors.control_characters import as_json
+from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem

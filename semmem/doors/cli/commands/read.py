@@ -80,6 +80,9 @@ def recall(
     min_confidence: Annotated[
         float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
     ] = 0.0,
+    token_budget: Annotated[
+        int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
@@ -94,6 +97,7 @@ def recall(
             exclude=tuple(exclude or ()),
             sort_by=sort_by.value,
             min_confidence=min_confidence,
+            token_budget=token_budget,
         )
         asked = namespace or [door.namespace]
         others = _others(mem, asked) if not found.total and not door.json else ""
@@ -175,15 +179,20 @@ def stats(
 
 
 def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
-    from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, legend
+    from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, left_out_lines, legend
 
     total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
     regime = "" if found.regime == "any" else f" · {found.regime} question"
     sure = f" · confidence {found.confidence:.2f}"
     door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}{sure}", style="dim")
+    if found.id is not None:
+        door.out.print(f"Useful, or not: semmem feedback {found.id} --useful ID", style="dim")
     door.print_lines(degraded_lines(found.degraded))
     if found.withheld:
         door.out.print(f"The confidence {found.confidence:.2f} is below {found.min_confidence:g}: no hit is shown.")
+        return
+    if not len(found) and found.left_out:
+        door.print_lines(left_out_lines(found.left_out, found.token_budget))
         return
     if not len(found):
         door.out.print(f"Nothing was found.{others}")
@@ -192,6 +201,7 @@ def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
     full = full_score([found])
     for hit in found:
         door.print_lines(hit_lines(hit, full, door.out.width, whole=whole))
+    door.print_lines(left_out_lines(found.left_out, found.token_budget))
     door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
 
 

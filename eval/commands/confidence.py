@@ -1,0 +1,42 @@
+"""Confidence, fitted and measured, as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eval.commands.door import AsJson, app, err, error_line, opened, say
+from eval.datasets import DatasetError, load
+
+__all__ = ["confidence"]
+
+
+@app.command()
+def confidence(
+    data: Annotated[list[str], typer.Option(help="a set with questions; repeatable, at least two")],
+    out: Annotated[Path | None, typer.Option(help="a file for the result: aggregates, no text")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Say how well the confidence of a recall tells answered questions from others, and fit it without each set."""
+    from eval.confidence import ask, markdown, report
+
+    with error_line():
+        corpora = [load(name) for name in data]
+        if len({corpus.name for corpus in corpora}) < 2:
+            raise DatasetError("Give at least two sets: each is measured by what was fitted on the others.")
+        questions = {corpus.name: [query.text for query in corpus.queries] for corpus in corpora}
+        sets = {}
+        for corpus in corpora:
+            others = {name: texts for name, texts in questions.items() if name != corpus.name}
+            with opened(corpus, None, None) as mem:
+                if not mem.stats().memories:
+                    mem.remember_many(corpus.memories)
+                    mem.maintain()
+                sets[corpus.name] = ask(mem, corpus, others, err.print)
+        told = {"command": f"python -m eval confidence {' '.join(f'--data {name}' for name in data)}", **report(sets)}
+        if out is not None:
+            out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        say(json.dumps(told, indent=1) if json_ else markdown(told))

@@ -1,0 +1,163 @@
+"""The confidence of a recall, fitted and measured: does it tell a question that is answered from one that is not?
+
+Each set is asked its own questions, answered and unanswerable ones; its answered ones once more with the answers taken
+out of scope; and some of the other sets, which it knows nothing about. The curve of semmem.read.candidates is fitted to
+them all, each set and each kind of unanswerable question with the same weight, and once without each set, which is then
+measured. Weights are held at 0 or above, so that more of a match is never less confidence.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.datasets import Corpus, DatasetError
+from semmem.read.candidates import CURVES, curve, matches
+
+__all__ = ["KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
+
+KINDS = ("its own", "taken out", "of another set")
+"""Unanswerable questions: those of the set itself, answered ones whose answers are left out, and those of others."""
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+ANSWERED = "answered"
+FOREIGN = 20
+"""Questions taken of each other set."""
+_HOLD, _STEP, _STEPS = 1e-3, 2.0, 20_000
+
+Curve: TypeAlias = tuple[tuple[float, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question that was asked: of which kind, and how well the first memory of each leg matched."""
+
+    kind: str
+    matches: Mapping[str, float]
+
+
+def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Callable[[str], None]) -> list[Row]:
+    """Ask a store that holds ``corpus`` all its questions and some of ``others``; see the module."""
+    draw = random.Random(corpus.name)
+    rows: list[Row] = []
+    for kind, question, namespace, exclude in _questions(corpus, others, draw):
+        found = mem.recall(question, namespace=namespace, exclude=exclude)
+        if set(found.degraded) & {"lexical", "dense"}:
+            raise DatasetError(f"A leg could not answer: {dict(found.degraded)}; nothing was measured.")
+        rows.append(Row(kind, matches(found.candidates)))
+    say(f"{corpus.name}: {len(rows)} questions asked")
+    return rows
+
+
+def _questions(
+    corpus: Corpus, others: Mapping[str, Sequence[str]], draw: random.Random
+) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield (kind, question, namespace, ids to leave out)."""
+    for query in corpus.queries:
+        answered = bool(query.gold) and not query.apart
+        yield (ANSWERED if answered else KINDS[0]), query.text, query.namespace, []
+        if answered:
+            yield KINDS[1], query.text, query.namespace, list(query.gold_memories)
+    for name in sorted(others):
+        for text in draw.sample(list(others[name]), min(FOREIGN, len(others[name]))):
+            yield KINDS[2], text, draw.choice(corpus.namespaces), []
+
+
+def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
+    """Return the weights of ``legs`` and the constant that fit the rows of all sets, by gradient descent.
+
+    Half of the weight is on answered questions, and each set and each kind in it has the same. A penalty of
+    ``_HOLD`` times the squared weights keeps them finite.
+    """
+    features: list[list[float]] = []
+    answered: list[bool] = []
+    weights: list[float] = []
+    for rows in sets.values():
+        groups = {kind: [r for r in rows if r.kind == kind] for kind in (ANSWERED, *KINDS)}
+        unanswered = sum(1 for kind in KINDS if groups[kind])
+        for kind, group in groups.items():
+            if not group:
+                continue
+            share = 1.0 if kind == ANSWERED else 1.0 / max(1, unanswered)
+            features += [[r.matches.get(leg, 0.0) for leg in legs] for r in group]
+            answered += [kind == ANSWERED] * len(group)
+            weights += [share / len(group)] * len(group)
+    x, y, w = np.array(features), np.array(answered, dtype=float), np.array(weights)
+    w /= w.sum()
+    slope, constant = np.zeros(len(legs)), 0.0
+    for _ in range(_STEPS):
+        off = w * (1 / (1 + np.exp(-(x @ slope + constant))) - y)
+        slope = np.maximum(0.0, slope - _STEP * (x.T @ off + _HOLD * slope))
+        constant -= _STEP * float(off.sum())
+    return tuple(slope.tolist()), constant
+
+
+def at(curve_: Curve, legs: tuple[str, ...], rows: Sequence[Row]) -> NDArray[np.float64]:
+    """Return the confidence of each row."""
+    x = np.array([[r.matches.get(leg, 0.0) for leg in legs] for r in rows]).reshape(len(rows), len(legs))
+    found: NDArray[np.float64] = 1 / (1 + np.exp(-(x @ np.array(curve_[0]) + curve_[1])))
+    return found
+
+
+def auc(answered: NDArray[np.float64], unanswered: NDArray[np.float64]) -> float:
+    """Return how often an answered question has more confidence than an unanswered one; a tie is half."""
+    more = answered[:, None] > unanswered[None]
+    return float((more + 0.5 * (answered[:, None] == unanswered[None])).mean())
+
+
+def report(sets: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """Return the curves that fit all sets, and what each set says of the one that was fitted without it.
+
+    ``misses`` are the answered questions below a threshold, ``false alarms`` the unanswerable ones that are not.
+    ``shipped`` is the same of the constants in the code, for both legs.
+    """
+    out: dict[str, Any] = {"fitted": {}, "left out": {}, "shipped": {}}
+    for legs in sorted(CURVES):
+        weights, constant = fit(sets, legs)
+        of_leg = {leg: round(one, 2) for leg, one in zip(legs, weights, strict=True)}
+        out["fitted"][" + ".join(legs)] = {**of_leg, "constant": round(constant, 2)}
+        out["left out"][" + ".join(legs)] = {
+            name: _measured(at(fit({n: r for n, r in sets.items() if n != name}, legs), legs, rows), rows)
+            for name, rows in sets.items()
+        }
+    for name, rows in sets.items():
+        out["shipped"][name] = _measured(np.array([curve(r.matches) if r.matches else 0.0 for r in rows]), rows)
+    return out
+
+
+def _measured(values: NDArray[np.float64], rows: Sequence[Row]) -> dict[str, Any]:
+    kinds = np.array([r.kind for r in rows])
+    answered = values[kinds == ANSWERED]
+    out: dict[str, Any] = {"answered": {"questions": len(answered), "misses": _shares(answered, below=True)}}
+    for kind in KINDS:
+        unanswered = values[kinds == kind]
+        if len(unanswered):
+            alarms = _shares(unanswered, below=False)
+            out[kind] = {"questions": len(unanswered), "AUC": round(auc(answered, unanswered), 3), "alarms": alarms}
+    return out
+
+
+def _shares(values: NDArray[np.float64], *, below: bool) -> dict[str, float]:
+    return {f"{t:g}": round(float((values < t if below else values >= t).mean()), 3) for t in THRESHOLDS}
+
+
+def markdown(told: Mapping[str, Any]) -> str:
+    """Return the tables: each set with the curve that was fitted without it, then the shipped curve by threshold."""
+    lines = ["| set, left out of the fit | " + " | ".join(f"AUC, {kind}" for kind in KINDS) + " |", "|---" * 4 + "|"]
+    both = max(told["left out"], key=len)
+    for name, one in told["left out"][both].items():
+        aucs = [f"{one[kind]['AUC']:.2f} ({one[kind]['questions']})" if kind in one else "–" for kind in KINDS]
+        lines.append(f"| {name} | {' | '.join(aucs)} |")
+    head = [f"{t:g}" for t in THRESHOLDS]
+    lines += ["", f"| of the shipped curve, below or at | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
+    for name, one in told["shipped"].items():
+        lines.append(f"| {name}: misses | {' | '.join(f'{v:.2f}' for v in one['answered']['misses'].values())} |")
+        for kind in KINDS:
+            if kind in one:
+                shares = " | ".join(f"{v:.2f}" for v in one[kind]["alarms"].values())
+                lines.append(f"| {name}: false alarms, {kind} | {shares} |")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""Use: what an agent does with what it recalled: read it in a prompt, say whether it was useful. It holds no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from semmem.client.connection import Connection
+from semmem.model.filters import string
+from semmem.model.keywords import FilterValues
+from semmem.model.recipe import Recipe
+from semmem.model.reports import Judgement
+from semmem.model.store import life_of
+from semmem.model.types import Filters
+from semmem.read.context import Context, check_budget, composed
+from semmem.read.rankings import reason
+from semmem.write.feedback import judge, note_recall
+
+if TYPE_CHECKING:
+    from semmem.read.result import Recall
+
+__all__ = ["Use"]
+
+
+class Use(Connection):
+    """Context for a prompt, the log of recalls, and judgements."""
+
+    if TYPE_CHECKING:
+
+        def recall(self, *args: Any, **kwargs: Any) -> Recall:
+            """The facade's own."""
+            ...
+
+    def context(
+        self,
+        query: str,
+        *,
+        namespace: str | Sequence[str] = "default",
+        token_budget: int = 2000,
+        limit: int = 20,
+        recipe: str | Recipe | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
+        exclude: Sequence[str] = (),
+        min_confidence: float = 0.0,
+    ) -> Context:
+        """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
+
+        The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
+        namespace, author, times and text; no text in it can end the block. Memories are shown whole, best first; a long
+        one that has no place whole is shown by the passage that was found. ``left_out`` names what had none. The other
+        arguments are those of ``recall``. Raises InvalidInput.
+        """
+        check_budget("token_budget", token_budget)
+        found = self.recall(
+            query, namespace=namespace, limit=limit, recipe=recipe, filters=filters, exclude=exclude,
+            min_confidence=min_confidence,
+        )  # fmt: skip
+        return composed(found, (), token_budget)
+
+    def feedback(
+        self,
+        recall_id: str,
+        *,
+        useful: Sequence[str] = (),
+        not_useful: Sequence[str] = (),
+        namespace: str | Sequence[str] = "default",
+        made_by: str | None = None,
+    ) -> int:
+        """Say which memories were useful for a recall, and which were not; return how many judgements were noted.
+
+        ``recall_id`` is the ``id`` of a recall, which it has where the setting ``recall_log`` is on. ``useful`` and
+        ``not_useful`` are ids of memories in its namespaces, returned or not; the last word on one counts. Judgements
+        are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or memory,
+        InvalidInput.
+        """
+        return judge(life_of(self.store), recall_id, useful, not_useful, namespace, made_by)
+
+    def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
+        """Return what was said of the memories of a namespace by ``feedback``, oldest first.
+
+        Each as ``as_dict`` on a line of its own is a file of questions that ``python -m eval`` reads.
+        """
+        return life_of(self.store).judgements(string("namespace", namespace))
+
+    def _noted(self, query: str, found: Recall) -> Recall:
+        """Return a recall with the id under which it is logged, where the settings want that; it never fails for it."""
+        if not self.settings.recall_log:
+            return found
+        try:
+            hits = [(hit.namespace, hit.id) for hit in found.hits]
+            asked = found.candidates.scope.namespaces
+            id = note_recall(life_of(self.store), query, found.recipe.name, asked, hits)
+        except Exception as error:  # noqa: BLE001  # the answer is there, and stays
+            return replace(found, degraded={**found.degraded, "log": reason(error)})
+        return replace(found, id=id)

@@ -1,0 +1,104 @@
+"""The commands for what an agent does with what it recalled: context, feedback and judgements."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
+from semmem.doors.cli.show import counted
+from semmem.text.control_characters import as_json
+
+if TYPE_CHECKING:
+    from semmem.read.context import Context
+
+__all__ = ["register"]
+
+_Several = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app, "context", "url", "recipe")(context)
+    command(app, "feedback", "url")(feedback)
+    command(app, "judgements", "url", "namespace")(judgements)
+
+
+def context(
+    door: Door,
+    query: Annotated[str, typer.Argument(help="The question, or what the agent is about to do.")],
+    namespace: _Several = None,
+    budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Tokens the block may have.")] = 2000,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="How many hits to choose from.")] = 20,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")] = None,
+    min_confidence: Annotated[
+        float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
+    ] = 0.0,
+) -> None:
+    """Print the memories that answer a question as a block for the prompt of an agent."""
+    with door.connect() as mem:
+        found = mem.context(
+            query,
+            namespace=namespace or door.namespace,
+            token_budget=budget,
+            limit=limit,
+            recipe=door.recipe,
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before),
+            exclude=tuple(exclude or ()),
+            min_confidence=min_confidence,
+        )
+    door.give(found, lambda: _show_context(door, found))
+
+
+def feedback(
+    door: Door,
+    recall_id: Annotated[str, typer.Argument(help="The id of a recall that was logged.")],
+    useful: Annotated[list[str] | None, typer.Option(help="The id of a memory that was useful; repeatable.")] = None,
+    not_useful: Annotated[list[str] | None, typer.Option(help="The id of one that was not; repeatable.")] = None,
+    namespace: _Several = None,
+    made_by: Annotated[str | None, typer.Option(callback=not_empty, help="Who says so.")] = None,
+) -> None:
+    """Say which memories were useful for a recall, and which were not; it changes no ranking."""
+    with door.connect() as mem:
+        judged = mem.feedback(
+            recall_id,
+            useful=tuple(useful or ()),
+            not_useful=tuple(not_useful or ()),
+            namespace=namespace or door.namespace,
+            made_by=made_by,
+        )
+    door.give({"judged": judged}, lambda: door.out.print(f"{counted(judged, 'judgement')} noted."))
+
+
+def judgements(door: Door) -> None:
+    """Print what feedback has said of memories as JSON, one judgement a line, as python -m eval reads it."""
+    with door.connect() as mem:
+        found = mem.judgements(namespace=door.namespace)
+    encoding = sys.stdout.encoding or "utf-8"
+    door.give(
+        {"judgements": found},
+        lambda: sys.stdout.writelines(as_json(one.as_dict(), encoding=encoding) + "\n" for one in found),
+    )
+
+
+def _show_context(door: Door, found: Context) -> None:
+    """Print the block on standard output; what is beside it on standard error."""
+    from semmem.doors.cli.show import degraded_lines, left_out_lines
+
+    for line in found.text.splitlines():
+        door.out.print(line, soft_wrap=True)
+    if not found.text:
+        door.say("Nothing is shown: the block is empty.")
+    for said in (*left_out_lines(found.left_out, found.token_budget), *degraded_lines(found.degraded)):
+        door.err.print(said)

@@ -1,0 +1,41 @@
+-- log_add --
+-- One line for each namespace that was asked, with its own hits alone: a namespace is a wall.
+INSERT INTO recall_log (namespace, recall_id, query, recipe, hits)
+SELECT r.namespace, %(recall_id)s, %(query)s, %(recipe)s, r.hits
+FROM unnest(%(namespaces)s::text[], %(hits)s::jsonb[]) AS r(namespace, hits);
+
+-- log_hits --
+-- Which of the namespaces a recall asked, and the ids of its hits in each.
+SELECT namespace, hits FROM recall_log WHERE namespace = ANY(%(namespaces)s) AND recall_id = %(recall_id)s;
+
+-- judge --
+-- The last word on a hit counts. Returns what there is of the memories, so that the caller sees which are not there.
+INSERT INTO judgement (namespace, recall_id, id, useful, made_by)
+SELECT m.namespace, %(recall_id)s, m.id, j.useful, %(made_by)s
+FROM unnest(%(namespaces)s::text[], %(ids)s::text[], %(useful)s::boolean[]) AS j(namespace, id, useful)
+JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
+ORDER BY m.namespace, m.id
+ON CONFLICT (namespace, recall_id, id) DO UPDATE SET useful = excluded.useful, made_by = excluded.made_by, at = now()
+RETURNING namespace, id;
+
+-- judgement_list --
+-- With the question; those of memories that are there.
+SELECT j.namespace, j.recall_id, l.query, j.id, j.useful, j.made_by, j.at
+FROM judgement j JOIN recall_log l USING (namespace, recall_id)
+WHERE j.namespace = %(namespace)s AND EXISTS (
+    SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id AND m.part = 0)
+ORDER BY j.at, j.recall_id, j.id;
+
+-- sweep_log_due --
+-- The oldest line of a namespace is its first by time.
+SELECT DISTINCT l.namespace FROM recall_log l
+WHERE l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
+  AND NOT EXISTS (SELECT FROM judgement j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id) ORDER BY 1;
+
+-- sweep_log --
+-- A recall that was judged stays for as long as its judgements: they need its question.
+DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
+    SELECT l.recall_id FROM recall_log l
+    WHERE l.namespace = %(namespace)s AND l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
+      AND NOT EXISTS (SELECT FROM judgement j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id)
+    ORDER BY l.at LIMIT %(limit)s);

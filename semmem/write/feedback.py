@@ -1,0 +1,80 @@
+"""The log of recalls, and what people and agents say of what was recalled: judgements, which never change a ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.filters import string, strings
+from semmem.model.store import LifeStore
+from semmem.write.items import uuid7
+
+__all__ = ["judge", "note_recall", "unlogged"]
+
+_logging: ContextVar[bool] = ContextVar("semmem_logging", default=True)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Log no recall in this block: one that is made anew, to explain an earlier one, is no other question."""
+    before = _logging.set(False)
+    try:
+        yield
+    finally:
+        _logging.reset(before)
+
+
+def note_recall(
+    life: LifeStore, query: str, recipe: str, namespaces: Sequence[str], hits: Sequence[tuple[str, str]]
+) -> str | None:
+    """Note a recall that was answered and return its id, a UUIDv7; None in a block that is ``unlogged``.
+
+    ``hits`` are (namespace, id) in rank order. Each namespace keeps the question and its own hits.
+    """
+    if not _logging.get():
+        return None
+    recall_id = uuid7()
+    life.note_recall(recall_id, query, recipe, {name: [i for n, i in hits if n == name] for name in namespaces})
+    return recall_id
+
+
+def judge(
+    life: LifeStore,
+    recall_id: str,
+    useful: Sequence[str],
+    not_useful: Sequence[str],
+    namespaces: str | Sequence[str],
+    made_by: str | None,
+) -> int:
+    """Note which memories were useful for a recall that was logged; return how many judgements were noted.
+
+    An id means the memory of the first of ``namespaces`` among whose hits it was, else of the first one that was asked.
+    Raises NotFound for a recall or a memory that is not there, InvalidInput for what says nothing; then none is noted.
+    """
+    id = string("recall_id", recall_id)
+    said = {"useful": strings("useful", useful), "not_useful": strings("not_useful", not_useful)}
+    both = sorted(set(said["useful"]) & set(said["not_useful"]))
+    if both:
+        raise InvalidInput(f"{both[0]!r} is among the useful ones and among the others; say one of the two.")
+    if not (said["useful"] or said["not_useful"]):
+        raise InvalidInput("Say which memories were useful, or which were not.")
+    names = strings("namespace", namespaces)
+    logged = life.recalled(names, id)
+    if not logged:
+        raise NotFound(
+            f"There is no recall {id!r} in the log of {', '.join(map(repr, names))}; recalls are logged where the "
+            "setting recall_log is on, for keep_recall_log_days."
+        )
+    judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in said.items() for one in ids}
+    missing = sorted(life.judge(id, judged, None if made_by is None else string("made_by", made_by)))
+    if missing:
+        namespace, first = missing[0]
+        raise NotFound(f"There is no memory {first!r} in namespace {namespace!r}; no judgement was noted.")
+    return len(judged)
+
+
+def _home(id: str, names: Sequence[str], logged: Mapping[str, Sequence[str]]) -> str:
+    asked = [name for name in names if name in logged]
+    return next((name for name in asked if id in logged[name]), asked[0])

@@ -1,0 +1,85 @@
+"""The confidence of a recall, fitted and measured: on made rows, on a small corpus, and as it is shipped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import semmem
+from eval.confidence import ANSWERED, KINDS, THRESHOLDS, Row, ask, auc, fit, markdown, report
+from eval.datasets import Corpus, DatasetError, Query
+from semmem.read.candidates import CURVES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def made(shift: float) -> list[Row]:
+    """Return rows of which the answered ones match better in the dense leg, and the lexical leg is noise."""
+    rows = [Row(ANSWERED, {"dense": 0.5 + shift + n / 100, "lexical": (n * 7 % 10) / 10}) for n in range(20)]
+    rows += [Row(KINDS[1], {"dense": 0.3 + shift + n / 100, "lexical": (n * 3 % 10) / 10}) for n in range(20)]
+    return [*rows, Row(KINDS[2], {"dense": 0.1, "lexical": 0.9})]
+
+
+def test_a_leg_whose_match_misleads_gets_no_weight_and_none_is_below_0() -> None:
+    weights, constant = fit({"one": made(0.0), "two": made(0.05)}, ("dense", "lexical"))
+    assert weights[0] > 1
+    assert weights[1] == 0.0
+    assert constant < 0
+
+
+def test_a_report_measures_each_set_by_what_the_others_fitted() -> None:
+    told = report({"one": made(0.0), "two": made(0.05)})
+    assert set(told["fitted"]) == {"dense", "lexical", "dense + lexical"}
+    one = told["left out"]["dense + lexical"]["one"]
+    assert one[ANSWERED]["questions"] == 20
+    assert one[KINDS[2]]["AUC"] == 1.0
+    assert KINDS[0] not in one
+    misses = told["shipped"]["one"][ANSWERED]["misses"]
+    assert list(misses) == [f"{t:g}" for t in THRESHOLDS]
+    assert list(misses.values()) == sorted(misses.values())
+    table = markdown(told)
+    assert "| one | – | " in table
+    assert "| two: false alarms, of another set | " in table
+
+
+def test_ties_count_half() -> None:
+    assert auc(np.array([0.5, 0.7]), np.array([0.5, 0.1])) == 0.875
+
+
+def test_a_set_is_asked_its_own_questions_without_their_answers_and_those_of_others() -> None:
+    memories = [{"id": f"m{n}", "namespace": "x", "text": f"The ferry {n} leaves at {n}."} for n in range(5)]
+    queries = (
+        Query("q1", "When does ferry 3 leave?", "x", ("m3",)),
+        Query("q2", "Who painted it?", "x", (), apart=True),
+    )
+    corpus = Corpus("small", tuple(memories), queries)
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember_many(memories)
+        rows = ask_lexical(mem, corpus)
+    assert [row.kind for row in rows] == [ANSWERED, KINDS[1], KINDS[0], KINDS[2]]
+    assert rows[0].matches["lexical"] > rows[1].matches["lexical"] > 0
+
+
+def ask_lexical(mem: semmem.Semmem, corpus: Corpus) -> list[Row]:
+    with pytest.raises(DatasetError, match="A leg could not answer"):
+        ask(mem, corpus, {}, print)
+    mem.recipe = semmem.recipe("lexical")
+    return ask(mem, corpus, {"other": ["Where is the key?"]}, lambda said: None)
+
+
+def test_the_shipped_curves_are_those_of_the_published_fit() -> None:
+    told = json.loads((ROOT / "eval" / "results" / "confidence.json").read_text(encoding="utf-8"))
+    for legs, (weights, constant) in CURVES.items():
+        fitted = told["fitted"][" + ".join(legs)]
+        assert [fitted[leg] for leg in legs] == pytest.approx(weights, abs=0.05)
+        assert fitted["constant"] == pytest.approx(constant, abs=0.05)
+    record = (ROOT / "adr" / "0038-what-the-confidence-of-a-recall-can-tell.md").read_text(encoding="utf-8")
+    for name, one in told["left out"]["dense + lexical"].items():
+        (row,) = (line for line in record.splitlines() if line.startswith(f"| {name} |"))
+        assert [f"{one[kind]['AUC']:.2f}".lstrip("0") in row for kind in KINDS if kind in one].count(False) == 0
+    for name, one in told["shipped"].items():
+        misses = " | ".join(f"{share:.2f}".lstrip("0") for share in one[ANSWERED]["misses"].values())
+        assert f"| {name}: misses | {misses} |" in record
