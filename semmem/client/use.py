@@ -12,7 +12,7 @@ from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Judgement
 from semmem.model.store import life_of
-from semmem.model.types import Filters
+from semmem.model.types import Filters, Memory
 from semmem.read.context import Context, check_budget, composed
 from semmem.read.rankings import reason
 from semmem.write.feedback import judge, note_recall
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from semmem.read.result import Recall
 
 __all__ = ["Use"]
+
+_MOST_PINNED = 1_000
+"""Pinned memories that are read for one context; its budget has place for far fewer."""
 
 
 class Use(Connection):
@@ -46,6 +49,9 @@ class Use(Connection):
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
+        Pinned memories of the namespaces stand in it first, whatever the question and the filters, in half of the
+        budget at most, the important and newer ones before the others.
+
         The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
         namespace, author, times and text; no text in it can end the block. Memories are shown whole, best first; a long
         one that has no place whole is shown by the passage that was found. ``left_out`` names what had none. The other
@@ -56,7 +62,13 @@ class Use(Connection):
             query, namespace=namespace, limit=limit, recipe=recipe, filters=filters, exclude=exclude,
             min_confidence=min_confidence,
         )  # fmt: skip
-        return composed(found, (), token_budget)
+        return composed(found, self._pinned(found.candidates.scope.namespaces), token_budget)
+
+    def _pinned(self, namespaces: Sequence[str]) -> Sequence[Memory]:
+        """Return the pinned memories of some namespaces, whole, in order; none in a store that keeps no such thing."""
+        names = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
+        whole = self.store.whole_memories(names) if names else {}
+        return [whole[name][0] for name in names if name in whole]
 
     def feedback(
         self,

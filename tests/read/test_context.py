@@ -190,3 +190,49 @@ def test_any_text_is_one_line_that_reads_back(text: str, title: str) -> None:
     assert shown["text"] == clean
     assert len(block.split("\n")) == 5
     assert block.count("<") == 2
+
+
+# ---------------------------------------------------------------------- what is pinned
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def both(request: pytest.FixtureRequest) -> Iterator[semmem.Semmem]:
+    """A store of each kind."""
+    url = "sqlite::memory:" if request.param == "sqlite" else request.getfixturevalue("store_url")
+    with semmem.connect(url, embedder="none") as opened:
+        yield opened
+
+
+def test_pinned_memories_stand_first_whatever_is_asked_the_important_ones_before_the_others(
+    both: semmem.Semmem,
+) -> None:
+    both.remember("The ferry leaves at nine.", id="ferry")
+    both.remember("Answer in English.", id="english", pinned=True, importance=0.2)
+    both.remember("Never touch production.", id="production", pinned=True, importance=0.9)
+    both.remember("I prefer tea.", id="tea", pinned=True, namespace="me")
+    both.remember("The vault code.", id="vault", pinned=True, sensitive=True)
+    found = both.context("ferry", namespace=["default", "me"])
+    shown = lines(found.text)
+    assert [one["id"] for one in shown] == ["production", "tea", "english", "ferry"]
+    assert [one.get("pinned") for one in shown] == [True, True, True, None]
+    assert [memory.id for memory in found.pinned] == ["production", "tea", "english"]
+    assert [hit.id for hit in found.hits] == ["ferry"]
+    assert [one["id"] for one in lines(both.context("zebra", filters={"tags": ["none"]}).text)] == [
+        "production",
+        "english",
+    ]
+    once = both.context("never touch production")
+    assert [one["id"] for one in lines(once.text)].count("production") == 1
+    both.update("english", pinned=False)
+    assert [memory.id for memory in both.context("ferry").pinned] == ["production"]
+
+
+def test_pinned_memories_take_half_of_the_budget_at_most(both: semmem.Semmem) -> None:
+    both.remember("The ferry leaves at nine.", id="ferry")
+    for n in range(6):
+        both.remember(f"Rule {n}. " + "word " * 60, id=f"rule{n}", pinned=True, importance=1 - n / 10)
+    found = both.context("ferry", token_budget=800)
+    assert [memory.id for memory in found.pinned] == ["rule0", "rule1"]
+    assert [(one.id, one.rank) for one in found.left_out] == [(f"rule{n}", 0) for n in (2, 3, 4, 5)]
+    assert [hit.id for hit in found.hits] == ["ferry"]
+    assert found.tokens <= 800

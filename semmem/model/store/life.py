@@ -88,6 +88,10 @@ class LifeStore(Protocol):
         """Let a namespace keep and hold so much from now on; what it holds stays."""
         ...
 
+    def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
+        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        ...
+
     # ------------------------------------------------------------------ what recalls returned
 
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:

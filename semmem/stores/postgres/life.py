@@ -73,6 +73,10 @@ class PostgresLife(PostgresLinks):
         """Let a namespace keep and hold so much from now on; what it holds stays."""
         self._pool.run(lambda c: c.execute(_SQL["limits_set"], {"namespace": namespace, **asdict(limits)}))
 
+    def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
+        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        return self._pool.rows("pinned_list", {"namespaces": list(namespaces), "limit": limit})
+
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
         """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
         names = sorted(hits)

@@ -64,6 +64,11 @@ class SqliteLife(SqliteLinks):
         given = {"namespace": namespace, "keep": keep, "at": microsecond(datetime.now(UTC)), **asdict(limits)}
         self._file._writing(lambda c: c.execute(_SQL["limits_set"], given))
 
+    def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
+        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        where = {"namespaces": json.dumps(list(namespaces)), "limit": limit, "now": microsecond(datetime.now(UTC))}
+        return [(namespace, id) for namespace, id in self._file._rows("pinned_list", where)]
+
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
         """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
         line = {"recall_id": recall_id, "query": query, "recipe": recipe, "at": microsecond(datetime.now(UTC))}

@@ -39,3 +39,9 @@ DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
     WHERE l.namespace = %(namespace)s AND l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
       AND NOT EXISTS (SELECT FROM judgement j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id)
     ORDER BY l.at LIMIT %(limit)s);
+
+-- pinned_list --
+-- What always stands in the context of an agent, the important ones first; what is sensitive never does.
+SELECT namespace, id FROM memory
+WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
+ORDER BY importance DESC, created_at DESC, namespace, id LIMIT %(limit)s;

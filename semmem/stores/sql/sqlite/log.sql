@@ -35,3 +35,10 @@ DELETE FROM recall_log WHERE namespace = :namespace AND recall_id IN (
     SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND l.at < :recall_log_before AND NOT EXISTS (
         SELECT 1 FROM judgement AS j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id)
     ORDER BY l.at LIMIT :limit);
+
+-- pinned_list --
+-- What always stands in the context of an agent, the important ones first; what is sensitive never does.
+SELECT namespace, id FROM memory
+WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND pinned AND part = 0 AND NOT sensitive
+  AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY importance DESC, created_at DESC, namespace, id LIMIT :limit;
