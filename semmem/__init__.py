@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
     from semmem.client.memory import Semmem, connect
-    from semmem.client.probe_stages import Probe, Probed
+    from semmem.client.probe.stages import Probe, Probed
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.model.errors import (
         AccessDenied,
@@ -140,7 +140,7 @@ _ELSEWHERE = {
         "Semmem",
         "connect",
     ),
-    "client.probe_stages": (
+    "client.probe.stages": (
         "Probe",
         "Probed",
     ),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.client import probe
+from semmem.client.probe import prober
 from semmem.concepts import aliases, claims, names
 from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
@@ -285,7 +285,13 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.text.passages._ANY_SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
-    "semmem.client.probe._NAME": (probe._NAME.fullmatch, ((probe._PREFIX, "1", "-"), (probe._PREFIX, "0", ""))),
+    "semmem.client.probe.prober._NAME": (
+        prober._NAME.fullmatch,
+        ((prober._PREFIX, "1", "-"), (prober._PREFIX, "0", "")),
+    ),
+        prober._NAME.fullmatch,
+        ((prober._PREFIX, "1", "-"), (prober._PREFIX, "0", "")),
+    ),
     "semmem.text.passages._CALLED": (
         encoded,
         ((",", " ", "A"), (", A", "a", ""), ("", ",Aa ", "!"), (", Aa", " ", "x"), ("", ", A", "")),

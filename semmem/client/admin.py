@@ -36,7 +36,7 @@ from semmem.write.relink import Upkeep
 if TYPE_CHECKING:  # what a recall does not need is imported by the methods that do
     import networkx
 
-    from semmem.client.probe_stages import Probe
+    from semmem.client.probe.stages import Probe
     from semmem.write.sync import BroughtIn
 
 __all__ = ["Concepts", "Keeping"]
@@ -122,7 +122,7 @@ class Keeping(Life, Namespaces):
         One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
         afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
         """
-        from semmem.client.probe import Prober
+        from semmem.client.probe.prober import Prober
 
         plan = self.recipe if recipe is None else find_recipe(recipe)
         prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.found)

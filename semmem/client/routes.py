@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from semmem.client.memory import Semmem
-from semmem.client.probe_stages import Probe
+from semmem.client.probe.stages import Probe
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import string
 from semmem.model.plain import plain

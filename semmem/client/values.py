@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.client.probe_stages import Probe, Probed
+from semmem.client.probe.stages import Probe, Probed
 from semmem.legs.graph_ways import Step
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError

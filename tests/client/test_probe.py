@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import semmem
-from semmem.client.probe import Prober
-from semmem.client.probe_scene import WITNESS, Rival, Scene, scene
-from semmem.client.probe_stages import STAGES, Probe, Probed
+from semmem.client.probe.prober import Prober
+from semmem.client.probe.scene import WITNESS, Rival, Scene, scene
+from semmem.client.probe.stages import STAGES, Probe, Probed
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Extraction, Question, Ranking, Scope
 from semmem.model.recipe import Recipe

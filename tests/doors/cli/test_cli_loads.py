@@ -20,7 +20,13 @@ SHOWS = {"rich.markdown", "rich.traceback", "markdown_it", "pygments", "typer.ri
 OTHERS = {
     *("semmem.doors.cli.demo", "semmem.doors.cli.commands.doctor", "semmem.doors.cli.commands.import_export"),
     "semmem.doors.cli.commands.write",
-    *("semmem.doors.mcp", "semmem.doors.model", "semmem.importers.note", "semmem.transfer", "semmem.client.probe"),
+    *(
+        "semmem.doors.mcp",
+        "semmem.doors.model",
+        "semmem.importers.note",
+        "semmem.transfer",
+        "semmem.client.probe.prober",
+    ),
     *("semmem.write.sync", "semmem.read.graph_view", "semmem.stores.sqlite", "semmem.stores.postgres.moving.copy"),
 }
 

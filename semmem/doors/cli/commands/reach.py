@@ -11,7 +11,7 @@ from semmem.doors import wire
 from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters
 
 if TYPE_CHECKING:
-    from semmem.client.probe_stages import Probe
+    from semmem.client.probe.stages import Probe
     from semmem.model.recipe import Recipe
     from semmem.rank_cap.report import Reach
 
@@ -193,7 +193,7 @@ def _show(door: Door, told: Probe) -> None:
     """Print one line a witness, then what it means to be dropped where it was."""
     from rich.table import Table
 
-    from semmem.client.probe_stages import STAGES
+    from semmem.client.probe.stages import STAGES
     from semmem.doors.cli.terminal import Shown
 
     door.out.print(f"Probe of recipe {told.recipe} at k = {told.k}, in {told.seconds:.1f} s", style="bold")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from semmem.client.probe_scene import WITNESS, Scene, rows, scene, wanted_keys
-from semmem.client.probe_stages import Probe, Probed, Stage, fate
+from semmem.client.probe.scene import WITNESS, Scene, rows, scene, wanted_keys
+from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
 from semmem.model.protocols import Embedder, Leg

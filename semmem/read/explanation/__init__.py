@@ -14,9 +14,9 @@ from semmem.model.exchange import Head, placed
 from semmem.model.filters import string
 from semmem.model.store import Store
 from semmem.read.candidates import Candidates, Cut, Key
+from semmem.read.explanation.what_if import Opening
 from semmem.read.steps import cut
 from semmem.read.superseding import newest, with_newer
-from semmem.read.what_if import Opening
 
 if TYPE_CHECKING:
     pass

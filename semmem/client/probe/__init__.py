@@ -1,0 +1,1 @@
+"""The probe: a witness of one leg through the real pipeline, in a scene of its own, stage by stage."""
