@@ -289,9 +289,6 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         prober._NAME.fullmatch,
         ((prober._PREFIX, "1", "-"), (prober._PREFIX, "0", "")),
     ),
-        prober._NAME.fullmatch,
-        ((prober._PREFIX, "1", "-"), (prober._PREFIX, "0", "")),
-    ),
     "semmem.text.passages._CALLED": (
         encoded,
         ((",", " ", "A"), (", A", "a", ""), ("", ",Aa ", "!"), (", Aa", " ", "x"), ("", ", A", "")),

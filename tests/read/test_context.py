@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,14 +204,29 @@ def both(request: pytest.FixtureRequest) -> Iterator[semmem.Semmem]:
         yield opened
 
 
+def pin(mem: semmem.Semmem, *names: tuple[str, str], off: bool = False) -> None:
+    """Pin memories by (namespace, id), or no longer."""
+    asked: Any = mem.store
+    lite = asked.kind == "SQLite"
+    mark = "?" if lite else "%s"
+    statement = f"UPDATE memory SET pinned = {not off} WHERE namespace = {mark} AND id = {mark}"
+    for name in names:
+        (asked._writing if lite else asked.run)(partial(_execute, statement, name))
+
+
+def _execute(statement: str, name: tuple[str, str], connection: Any) -> None:
+    connection.execute(statement, name)
+
+
 def test_pinned_memories_stand_first_whatever_is_asked_the_important_ones_before_the_others(
     both: semmem.Semmem,
 ) -> None:
     both.remember("The ferry leaves at nine.", id="ferry")
-    both.remember("Answer in English.", id="english", pinned=True, importance=0.2)
-    both.remember("Never touch production.", id="production", pinned=True, importance=0.9)
-    both.remember("I prefer tea.", id="tea", pinned=True, namespace="me")
-    both.remember("The vault code.", id="vault", pinned=True, sensitive=True)
+    both.remember("Answer in English.", id="english", importance=0.2)
+    both.remember("Never touch production.", id="production", importance=0.9)
+    both.remember("I prefer tea.", id="tea", namespace="me")
+    both.remember("The vault code.", id="vault", sensitive=True)
+    pin(both, *(("default", id) for id in ("english", "production", "vault")), ("me", "tea"))
     found = both.context("ferry", namespace=["default", "me"])
     shown = lines(found.text)
     assert [one["id"] for one in shown] == ["production", "tea", "english", "ferry"]
@@ -223,14 +239,15 @@ def test_pinned_memories_stand_first_whatever_is_asked_the_important_ones_before
     ]
     once = both.context("never touch production")
     assert [one["id"] for one in lines(once.text)].count("production") == 1
-    both.update("english", pinned=False)
+    pin(both, ("default", "english"), off=True)
     assert [memory.id for memory in both.context("ferry").pinned] == ["production"]
 
 
 def test_pinned_memories_take_half_of_the_budget_at_most(both: semmem.Semmem) -> None:
     both.remember("The ferry leaves at nine.", id="ferry")
     for n in range(6):
-        both.remember(f"Rule {n}. " + "word " * 60, id=f"rule{n}", pinned=True, importance=1 - n / 10)
+        both.remember(f"Rule {n}. " + "word " * 60, id=f"rule{n}", importance=1 - n / 10)
+    pin(both, *(("default", f"rule{n}") for n in range(6)))
     found = both.context("ferry", token_budget=800)
     assert [memory.id for memory in found.pinned] == ["rule0", "rule1"]
     assert [(one.id, one.rank) for one in found.left_out] == [(f"rule{n}", 0) for n in (2, 3, 4, 5)]
