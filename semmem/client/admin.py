@@ -195,7 +195,9 @@ class Keeping(Life, Namespaces):
     def maintain(self) -> Mapping[str, int]:
         """Sweep what is not kept any longer, link late names, merge segments, index vectors; return the count of each.
 
-        ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held.
+        ``unread``, where it is there, counts memories that the extractor could not read; they hold what they held. For
+        you to look at are, where there are any: ``orphans`` (links, likeness and vectors of memories that are gone),
+        ``hubs`` (names that too many memories mention to carry anything) and ``contradictions`` (links of that type).
         """
         days = self.settings
         keep = Keep(

@@ -150,7 +150,17 @@ def _most(postings: Postings, counts: Mapping[int, int]) -> float:
     dfs = [(n, found[k]) for k, n in counts.items() if k in found]
     missing = sum(n for k, n in counts.items() if k not in found)
     unseen = np.log(1 + (postings.memories + 0.5) / 0.5)
-    return float(sum(n * np.log(1 + (postings.memories - df + 0.5) / (df + 0.5)) for n, df in dfs) + missing * unseen)
+    return float(sum(n * _idf(postings.memories, df) for n, df in dfs) + missing * unseen)
+
+
+def _idf(memories: int, df: int) -> float:
+    """Return what one memory of ``df`` is told by, in Lucene's form, which is never negative.
+
+    While a namespace is dropped its postings hold more memories than are counted.
+    """
+    import numpy as np
+
+    return float(np.log(1 + (max(memories, df) - df + 0.5) / (df + 0.5)))
 
 
 def bm25(
@@ -178,7 +188,7 @@ def bm25(
     at = 0
     for key, entries in found:
         df = len(entries)
-        idf = np.log(1 + (postings.memories - df + 0.5) / (df + 0.5))
+        idf = _idf(postings.memories, df)
         tf = entries["count"].astype(np.float64)
         share = tf / (tf + k1 * (1 - b + b * entries["length"] / average))
         where = slot[at : at + df]

@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
+from semmem.legs.lexical import bm25
+from semmem.model.exchange import Postings
+from semmem.stores.packed_postings import POSTING
 from semmem.text.passages import terms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +77,16 @@ def test_a_term_scores_idf_times_saturated_frequency_over_length(pets: semmem.Se
     # m2: 2 / (2 + 1.2 (.5 + .5 · 3 / (8/3))) = 2 / 3.275 = .610687, times idf = .287025
     # m1: 1 / (1 + 1.2 (.5 + .5 · 2 / (8/3))) = 1 / 2.05  = .487805, times idf = .229270
     assert scores(pets, "cat") == pytest.approx({"m2": 0.287025, "m1": 0.229270}, abs=1e-6)
+
+
+def test_no_match_costs_anything_while_a_drop_has_counted_less_than_postings_hold() -> None:
+    entries = np.zeros(3, dtype=POSTING)
+    entries["ord"], entries["count"], entries["length"] = [1, 2, 3], 1, 4
+    half_dropped = Postings(1, 4, np.array([7]), np.array([3]), entries)
+    ords, scores, matched = bm25(half_dropped, {7: 1}, 0.9, 0.5)
+    # as if three were counted: log(1 + .5 / 3.5) = .1335, times 1 / (1 + .9)
+    assert (ords.tolist(), matched.tolist()) == ([1, 2, 3], [1, 1, 1])
+    assert scores.tolist() == pytest.approx([0.0703] * 3, abs=1e-4)
 
 
 def test_the_title_counts_twice(pets: semmem.Semmem) -> None:

@@ -349,3 +349,17 @@ def test_a_rename_that_was_killed_has_not_happened_and_is_done_by_the_next_call(
         assert mem.list(namespace="new").memories == ()
         assert mem.rename_namespace("old", "new") == 70
         assert told(mem, "new") == before
+
+
+def test_maintain_counts_what_is_for_somebody_to_look_at(mem: Semmem) -> None:
+    items = [{"id": f"m{n}", "text": f"Ada Lovelace met owl {n}.", "title": "Ada Lovelace"} for n in range(31)]
+    mem.remember_many(items)
+    graph = mem.store.graph is not None
+    assert mem.maintain().get("hubs", 0) == (1 if graph else 0)  # of the names, 31 memories mention hers
+    mem.link("m1", "contradicts", "m2")
+    done = mem.maintain()
+    assert (done["contradictions"], done.get("orphans", 0)) == (1, 0)
+    mem.forget("m2")
+    assert "orphans" not in mem.maintain()  # it may come back
+    mem.forget("m1", hard=True)
+    assert not {"orphans", "contradictions"} & set(mem.maintain())

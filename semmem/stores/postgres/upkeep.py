@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import Error
 
 from semmem.model.errors import SemmemError
+from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, nearest, postings
@@ -27,6 +28,10 @@ _SQL = statements("postgres")
 
 AT_ONCE = 5_000
 """Rows that one step takes away."""
+
+
+HUB = GraphSettings().max_df
+"""Memories that may mention a concept before it carries nothing, by the recipe default."""
 
 
 class Sweep(NamedTuple):
@@ -103,7 +108,14 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder())}
     if store.url.startswith("embedded:"):  # a server of one's own: what its log still holds stands in the tables
         store.run(lambda c: c.execute("CHECKPOINT"))
-    return {**{name: count for name, count in swept.items() if count}, **done}
+    return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
+
+
+def _report(store: PostgresStore) -> dict[str, int]:
+    """Return what is for somebody to look at, where there is any: see Semmem.maintain."""
+    asked: tuple[tuple[str, dict[str, int]], ...] = (("orphans", {}), ("hubs", {"cap": HUB}), ("contradictions", {}))
+    found = {name: int(store.rows(f"upkeep_{name}", given)[0][0]) for name, given in asked}
+    return {name: count for name, count in found.items() if count}
 
 
 def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None) -> int:

@@ -102,7 +102,13 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     joined = store._writing(_join)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-    return {**{name: count for name, count in swept.items() if count}, "joined": joined}
+    return {**{name: count for name, count in swept.items() if count}, "joined": joined, **_report(store)}
+
+
+def _report(store: SqliteStore) -> dict[str, int]:
+    """Return what is for somebody to look at, where there is any: see Semmem.maintain."""
+    found = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
+    return {name: count for name, count in found.items() if count}
 
 
 def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_TO_LOOK_AT = ("orphans", "hubs", "contradictions", "unread", "other_language")
+"""What maintain counts and leaves as it is."""
 _TEXT = (".txt", ".md", ".markdown")
 _ITEMS = (".jsonl", ".ndjson")
 _DOCUMENTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub", ".html", ".htm", ".csv", ".json", ".xlsx", ".pptx")
@@ -213,8 +215,11 @@ def maintain(door: Door) -> None:
     """Tidy the store: link late names, merge small segments, index vectors. Answers stay the same."""
     with door.connect() as mem:
         done = mem.maintain()
-    shown = ", ".join(f"{name} {count:,}" for name, count in done.items() if count)
-    door.give(done, lambda: door.out.print(f"Done: {shown}." if shown else "There was nothing to tidy."))
+    said = {name: f"{name} {count:,}" for name, count in done.items() if count}
+    seen = ", ".join(said.pop(name) for name in _TO_LOOK_AT if name in said)
+    shown = ", ".join(said.values())
+    line = f"Done: {shown}." if shown else "There was nothing to tidy."
+    door.give(done, lambda: door.out.print(f"{line} To look at: {seen}." if seen else line, soft_wrap=True))
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
