@@ -189,6 +189,10 @@ def _row(memory: Memory) -> dict[str, Any]:
         "updated_at": _told(memory.updated_at),
         "version": memory.version,
         "sensitive": memory.sensitive or None,
+        "valid_from": _told(memory.valid_from),
+        "valid_to": _told(memory.valid_to),
+        "expires_at": _told(memory.expires_at),
+        "pinned": memory.pinned or None,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -109,7 +109,7 @@ def test_export_import_export_gives_the_same_bytes(mem: Semmem, tmp_path: Path, 
     before = written(mem, path, namespace=where)
     assert before.count(b"\n") == len(memories)  # a split memory is one line
     assert mem.bring_in(reader("jsonl")(path)).unchanged == len(memories)  # there already, under whatever time
-    mem.forget(namespace=where, filters={"created_before": "9999-12-31T23:59:59Z"})
+    mem.forget(namespace=where, filters={"created_before": "9999-12-31T23:59:59Z"}, hard=True)
     assert list(mem.export(namespace=where)) == []
     report = mem.bring_in(reader("jsonl")(path))
     assert (report.remembered, report.rejected) == (len(memories), ())
@@ -143,15 +143,15 @@ def test_vectors_travel_and_are_not_made_again(store_url: str, tmp_path: Path) -
         before = written(mem, path, vectors=True)
         parts = [len(row["vectors"]) for row in map(json.loads, before.splitlines())]
         assert sorted(parts) == [1, 3]  # 3,680 characters in parts of at most 1,400
-        mem.forget("long")
-        mem.forget("short")
+        mem.forget("long", hard=True)
+        mem.forget("short", hard=True)
     counting = Counting()
     with semmem.connect(store_url, embedder=counting) as mem:
         mem.bring_in(reader("jsonl")(path))
         assert counting.embedded == 0
         assert mem.stats().vectors == 4
         assert written(mem, path, vectors=True) == before
-        mem.forget("short")
+        mem.forget("short", hard=True)
         mem.bring_in(reader("jsonl")(path, vectors=False))
         assert counting.embedded == 1
         assert written(mem, path, vectors=True) == before
@@ -166,7 +166,7 @@ def test_given_vectors_come_back_bit_by_bit(store_url: str, tmp_path: Path) -> N
         before = written(mem, path, vectors=True)
         assert len(json.loads(before.splitlines()[0])["vector"]) == 37
         for number in range(20):
-            mem.forget(str(number))
+            mem.forget(str(number), hard=True)
         assert mem.bring_in(reader("jsonl")(path)).remembered == 20
         assert written(mem, path, vectors=True) == before
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, NotFound
-from semmem.model.filters import shown_by, string
+from semmem.model.filters import at_time, shown_by, string
 from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
@@ -50,6 +51,16 @@ class Life(Connection):
             )
         embedder = None if self.store.vectors is None else self.store.vectors.embedder()
         return masked(self._ingest.restore(restored(forgotten, embedder)))
+
+    def _version_at(self, namespace: str, id: str, as_of: Any) -> Memory:
+        """Return the version of a memory that was valid at a time. Raises NotFound, InvalidInput."""
+        at = at_time("as_of", as_of)
+        found = self._life().version_at(namespace, id, at)
+        if found is None:
+            raise NotFound(
+                f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
+            )
+        return found
 
     def _life(self) -> LifeStore:
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from os import PathLike
 from typing import Any, Literal, Unpack
 
@@ -113,6 +113,11 @@ class Semmem(Keeping, Use):
         created_at: datetime | date | str | None = None,
         vector: Any = None,
         sensitive: bool = False,
+        valid_from: datetime | date | str | None = None,
+        valid_to: datetime | date | str | None = None,
+        expires_at: datetime | date | str | None = None,
+        ttl: timedelta | float | str | None = None,
+        pinned: bool = False,
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
@@ -125,7 +130,8 @@ class Semmem(Keeping, Use):
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
             "position": position, "source": source, "tags": tags, "importance": importance,
             "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
-            "sensitive": sensitive,
+            "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
+            "ttl": ttl, "pinned": pinned,
         }  # fmt: skip
         return masked(self._ingest.remember(given))
 
@@ -257,9 +263,22 @@ class Semmem(Keeping, Use):
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
         return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
 
-    def get(self, id: str, *, namespace: str = "default", reveal: bool = False) -> Memory:
-        """Return the memory ``id``; of a sensitive one the text only where it is to ``reveal`` it. Raises NotFound."""
+    def get(
+        self,
+        id: str,
+        *,
+        namespace: str = "default",
+        reveal: bool = False,
+        as_of: datetime | date | str | None = None,
+    ) -> Memory:
+        """Return the memory ``id``; of a sensitive one the text only where it is to ``reveal`` it. Raises NotFound.
+
+        With ``as_of`` the version that was valid at that time: one is valid from its ``valid_from``, or from when it
+        was written, until its ``valid_to`` or until its successor begins.
+        """
         shown = shown_by(reveal)
+        if as_of is not None:
+            return shown(self._version_at(string("namespace", namespace), string("id", id), as_of))
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")

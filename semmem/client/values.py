@@ -115,7 +115,8 @@ def plan_of(given: Any, base: Recipe) -> Any:
 
 def memory(value: Any) -> Memory:
     """Return a memory."""
-    times = {name: datetime.fromisoformat(one) for name in ("created_at", "updated_at") if (one := value[name])}
+    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at")
+    times = {name: datetime.fromisoformat(one) for name in names if (one := value[name])}
     return Memory(**{**value, **times, "tags": tuple(value["tags"])})
 
 

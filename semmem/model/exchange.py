@@ -181,7 +181,8 @@ class Scope:
     each namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it
     has any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made
     (None: it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between
-    memories, ``superseding`` those of them where one may supersede another.
+    memories, ``superseding`` those of them where one may supersede another. ``lapsed`` are
+    the ords of what is not valid now; where it was asked for another ``at``, these are out of the scope.
     """
 
     namespaces: tuple[str, ...]
@@ -197,6 +198,7 @@ class Scope:
     languages: Mapping[str, str] = field(default_factory=dict)
     linked: frozenset[str] = frozenset()
     superseding: frozenset[str] = frozenset()
+    lapsed: frozenset[int] = frozenset()
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""

@@ -16,7 +16,7 @@ from semmem.model.keywords import FilterValues
 from semmem.model.plain import instant
 from semmem.model.types import Filters, Memory, masked
 
-__all__ = ["Within", "checked_filters", "contains", "matches", "shown_by", "string", "strings", "within"]
+__all__ = ["Within", "at_time", "checked_filters", "contains", "matches", "shown_by", "string", "strings", "within"]
 
 _OPERATORS = frozenset(
     (
@@ -149,6 +149,16 @@ def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] =
     """Return ``filters`` with the namespaces to search and the ids to leave out."""
     given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
     return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
+
+
+def at_time(name: str, value: Any) -> datetime:
+    """Return a time that was given, in UTC where it says no zone. Raises InvalidInput."""
+    try:
+        return instant(value)
+    except ValueError:
+        raise InvalidInput(f"{name} must be an ISO 8601 time, not {shown(value)}.") from None
+    except TypeError:
+        raise InvalidInput(f"{name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}.") from None
 
 
 def shown_by(reveal: Any) -> Callable[[Memory], Memory]:

@@ -6,7 +6,7 @@ Values are checked at run time too, so no type checker is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
@@ -32,6 +32,11 @@ class Item(TypedDict, total=False):
     created_at: datetime | date | str | None
     vector: Any
     sensitive: bool
+    valid_from: datetime | date | str | None
+    valid_to: datetime | date | str | None
+    expires_at: datetime | date | str | None
+    ttl: timedelta | float | str | None
+    pinned: bool
 
 
 class FilterValues(TypedDict, total=False):

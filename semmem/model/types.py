@@ -56,7 +56,9 @@ class Memory:
 
     ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None,
     except for a part of a split text, which only a leg of one's own reads: its id is ``{parent_id}#{n}``. The text of a
-    ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it.
+    ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. What it says
+    holds from ``valid_from`` (None: when this version was written) until ``valid_to``; it vanishes at ``expires_at``.
+    A ``pinned`` one always stands in the context of an agent.
     """
 
     id: str
@@ -75,6 +77,10 @@ class Memory:
     version: int = 1
     parent_id: str | None = None
     sensitive: bool = False
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    pinned: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; times as ISO 8601."""

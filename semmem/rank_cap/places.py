@@ -23,6 +23,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         "sorted by relevance": "sort_by is as it is by default",
         "offset 0": "the first page is asked for",
         "nothing superseded": "of what is found, or stored beside it, no memory supersedes another that is found",
+        "all valid now": "nothing that is found has ceased to be valid, or is yet to begin",
         "nothing withheld": "the confidence is not below min_confidence, and no token_budget leaves a hit out",
         "no reranker": "what fusion has put in order stays in that order",
     }

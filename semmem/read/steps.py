@@ -222,10 +222,38 @@ def _of_budget(k: int, places: int, found: Candidates, how: Cut) -> Effect:
     return Effect(k, 0, note=note)
 
 
+# ---------------------------------------------------------------------- what is not valid now
+
+
+def _below(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    """Put what is not valid now behind what is, its score and components lowered together."""
+    lapsed = found.scope.lapsed
+    behind = [one for one in kept if found.heads[one[0].key].ord in lapsed] if lapsed else []
+    if not behind or len(behind) == len(kept):
+        return kept
+    valid = [one for one in kept if found.heads[one[0].key].ord not in lapsed]
+    least, top = valid[-1][0].score, max(fused.score for fused, _ in behind)
+    factor = min(1.0, least / top) if top > 0 else 1.0
+    for fused, folded in behind:
+        shares = {name: share * factor for name, share in fused.components.items()}
+        valid.append((replace(fused, score=fused.score * factor, components=shares), folded))
+    return valid
+
+
+def _of_validity(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+    """What is not valid now falls behind all others, from wherever it stood."""
+    if not any(found.heads[fused.key].ord in found.scope.lapsed for fused in found.ranked):
+        return Effect(k, k)
+    note = "What is not valid now ranks below what is, so scores alone do not decide the places."
+    return Effect(None, k if len(found.ranked) <= k else 0, note=note)
+
+
 STEPS = (
+    Step("validity", _below, _of_validity),
     Step("copies", _fold_copies, _of_copies),
     Step("parts", _fold_parts, _of_parts),
     Step("reranker", _rerank, _of_reranker),
+    Step("validity after a reranker", _below, _of_validity),
     Step("order", _sort, _of_sorting),
     Step("superseding", supersede, of_superseding),
     Step("budget", _as_it_stands, _of_budget),

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from reprlib import repr as shown
 from typing import Any
@@ -18,11 +18,22 @@ from semmem.model.errors import InvalidInput
 from semmem.model.plain import instant
 from semmem.model.types import MASK, Memory
 
-__all__ = ["KEYS", "Draft", "at_hand", "check_namespace", "drafted", "giver", "payload_of", "timed_of", "uuid7"]
+__all__ = [
+    "KEYS",
+    "Draft",
+    "at_hand",
+    "check_namespace",
+    "check_validity",
+    "drafted",
+    "giver",
+    "payload_of",
+    "timed_of",
+    "uuid7",
+]
 
 KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at", "vector", "sensitive",
+    "created_at", "vector", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
 """What an item of remember_many may hold: the arguments of remember."""
 _LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": 200, "session": 1_000, "source": 4_000}
@@ -30,6 +41,8 @@ _LONGEST_TEXT = 10_000_000
 _MOST_INDEXED_BYTES = 2_500
 """Of namespace, session and id together: an index entry of PostgreSQL holds 2,704 bytes."""
 _DEEPEST = 100
+_LONGEST_TTL_S = 31_557_600_000.0
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _UNIT = 1e-6
 """A vector whose length is 1 but for float32's rounding is kept bit by bit, so that it survives an export."""
 
@@ -105,11 +118,15 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise InvalidInput(f"importance must be a number from 0 to 1, not {shown(importance)}.")
     tags, metadata = _tags(values.get("tags", ())), _metadata(values.get("metadata", {}))
-    created_at = _time(values["created_at"]) if "created_at" in values else None
+    created_at = _time("created_at", values["created_at"]) if "created_at" in values else None
     sensitive = values.get("sensitive", False)
     if not isinstance(sensitive, bool):
         raise InvalidInput(f"sensitive must be True or False, not {shown(sensitive)}.")
+    pinned = values.get("pinned", False)
+    if not isinstance(pinned, bool):
+        raise InvalidInput(f"pinned must be True or False, not {shown(pinned)}.")
     now = datetime.now(UTC)
+    bounds = _bounds(values, now)
     memory = Memory(
         id=strings["id"] or uuid7(),
         namespace=strings["namespace"] or namespace,
@@ -125,8 +142,14 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         created_at=created_at or now,
         updated_at=created_at or now,
         sensitive=sensitive,
+        pinned=pinned,
+        valid_from=bounds["valid_from"],
+        valid_to=bounds["valid_to"],
+        expires_at=bounds["expires_at"],
     )
-    given = frozenset(item) - {name for name in ("id", "created_at") if values.get(name) is None}
+    given = frozenset(item) - {name for name in ("id", "created_at", "ttl") if values.get(name) is None}
+    if "ttl" in given:
+        given = given - {"ttl"} | {"expires_at"}
     payload = payload_of(memory, timed=created_at is not None)
     return Draft(at, memory, payload, _vector(values.get("vector")), given)
 
@@ -186,22 +209,55 @@ def _check_json(value: Any, levels: int) -> None:
             _check_json(part, levels - 1)
 
 
-def _time(value: Any) -> datetime:
+def _bounds(values: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
+    """Return when a memory holds and when it vanishes. Raises InvalidInput."""
+    found = {n: _time(n, values[n]) if n in values else None for n in ("valid_from", "valid_to", "expires_at")}
+    check_validity(found["valid_from"], found["valid_to"])
+    if "ttl" in values:
+        if found["expires_at"] is not None:
+            raise InvalidInput("Give expires_at or ttl, not both: ttl is how long from now.")
+        found["expires_at"] = now + _lasting(values["ttl"])
+    if found["expires_at"] is not None and found["expires_at"] <= now:
+        raise InvalidInput("expires_at is past, so the memory would never be seen; give a time to come.")
+    return found
+
+
+def check_validity(begins: datetime | None, ends: datetime | None) -> None:
+    """Raise InvalidInput for what would end before it began."""
+    if begins is not None and ends is not None and begins >= ends:
+        raise InvalidInput(f"valid_from ({begins.isoformat()}) must be before valid_to ({ends.isoformat()}).")
+
+
+def _lasting(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        lasting = value
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        lasting = timedelta(seconds=min(float(value), _LONGEST_TTL_S))
+    elif isinstance(value, str) and value[-1:] in _UNITS_S and value[:-1].isascii() and value[:-1].isdecimal():
+        lasting = timedelta(seconds=min(float(value[:-1][:12]) * _UNITS_S[value[-1]], _LONGEST_TTL_S))
+    else:
+        raise InvalidInput(f"ttl must be a number of seconds, or such as 30d, 12h or 45m, not {shown(value)}.")
+    if not timedelta(0) < lasting <= timedelta(seconds=_LONGEST_TTL_S):
+        raise InvalidInput(f"ttl must be more than nothing and at most a thousand years, not {shown(value)}.")
+    return lasting
+
+
+def _time(name: str, value: Any) -> datetime:
     try:
         at = instant(value)
     except ValueError:
         raise InvalidInput(
-            f"created_at must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
+            f"{name} must be an ISO 8601 time such as 2026-01-31T09:00:00Z, not {shown(value)}."
         ) from None
     except TypeError:
         raise InvalidInput(
-            f"created_at must be a datetime, a date or an ISO 8601 string, not {type(value).__name__}."
+            f"{name} must be a datetime, a date or an ISO 8601 string, not {type(value).__name__}."
         ) from None
     try:
         at = at.astimezone(UTC)
         return datetime.combine(at.date(), at.time(), UTC)
     except (OverflowError, ValueError):
-        raise InvalidInput(f"created_at must be between the years 1 and 9999 in UTC, not {shown(value)}.") from None
+        raise InvalidInput(f"{name} must be between the years 1 and 9999 in UTC, not {shown(value)}.") from None
 
 
 def _vector(value: Any) -> Any:
@@ -242,6 +298,9 @@ def payload_of(memory: Memory, *, timed: bool) -> bytes:
         memory.text, memory.title, memory.author, memory.session, memory.source, memory.position, list(memory.tags),
         memory.metadata, memory.importance, at,
     ]  # fmt: skip
+    bounds = [None if one is None else one.isoformat() for one in (memory.valid_from, memory.valid_to)]
+    if any(bounds) or memory.pinned:  # when it vanishes is no content: to say it again does not make it last
+        given += [*bounds, memory.pinned]
     return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
 
 

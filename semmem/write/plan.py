@@ -12,12 +12,12 @@ from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
 from semmem.model.types import Memory
-from semmem.write.items import Draft, payload_of, timed_of
+from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
 __all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "planned"]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
-           "sensitive")  # fmt: skip
+           "sensitive", "valid_from", "valid_to", "expires_at", "pinned")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,23 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
     timed = draft.timed or timed_of(stored.memory, stored.payload)
     changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
+    changes |= _validity(stored.memory, draft, now)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), replaces=stored.memory)
+
+
+def _validity(there: Memory, draft: Draft, now: datetime) -> dict[str, datetime | None]:
+    """Return when the next version holds: what has a new text begins when it is written, unless it says when.
+
+    The end of the old one goes with its text, if it is past. Raises InvalidInput for what ends before it begins.
+    """
+    begins = draft.memory.valid_from if "valid_from" in draft.given else there.valid_from
+    ends = draft.memory.valid_to if "valid_to" in draft.given else there.valid_to
+    if draft.memory.text != there.text:
+        begins = begins if "valid_from" in draft.given else None
+        ends = ends if "valid_to" in draft.given or (ends is not None and ends > now) else None
+    check_validity(begins, ends)
+    return {"valid_from": begins, "valid_to": ends}
 
 
 _EDITED = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
@@ -133,7 +148,7 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
 def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:
     if draft.vector is not None and not _same_vector(draft.vector, vectors.get((*draft.name, 0))):
         return False
-    if draft.payload == stored.payload:
+    if draft.payload == stored.payload and not (policy.partial and "expires_at" in draft.given):
         return True
     there, item = stored.memory, draft.memory
     if not policy.partial:

@@ -37,6 +37,8 @@ FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored
 _WORLDS = ("whole", "weighed", "folding", "folding and weighed")
 LINKED = ("linked", "folding, linked", "weighed, linked, in two namespaces", "folding, weighed, linked")
 """Worlds where memories supersede others, in chains and in bunches."""
+LAPSED = ("lapsed", "folding, lapsed", "weighed, lapsed, in two namespaces", "folding, weighed, lapsed, linked")
+"""Worlds where a third of the memories is not valid now."""
 
 
 class Told:
@@ -86,9 +88,13 @@ def world(kind: str) -> Iterator[World]:
         importance = (0.0, 0.2, 0.5, 0.8, 1.0)[n % 5] if "weighed" in kind else 0.5
         created = f"2026-01-{draw.randint(1, 28):02}T00:00:00Z"
         where = "other" if "two namespaces" in kind and n % 3 == 0 else "default"
+        ends = "2026-02-01" if "lapsed" in kind and draw.random() < 0.35 else None
         items.append(
-            {"id": f"m{n:02}", "text": text, "importance": importance, "created_at": created, "namespace": where}
-        )
+            {
+                "id": f"m{n:02}", "text": text, "importance": importance, "created_at": created, "namespace": where,
+                "valid_to": ends,
+            }
+        )  # fmt: skip
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         legs = {name: Told(name) for name in LEGS}
         for name, leg in legs.items():
@@ -135,6 +141,7 @@ class Case:
     regime: str | None = None
     most: float = 1.0
     links: tuple[tuple[str, str], ...] = ()  # (newer, older), for this question alone
+    lapsed: tuple[str, ...] = ()  # what is not valid, for this question alone
 
 
 def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
@@ -233,11 +240,20 @@ def ask(where: World, case: Case) -> Recall:
         leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
     for newer, older in case.links:
         where.mem.link(newer, "supersedes", older)
+    _end(where, case.lapsed, 1)
     try:
         return where.mem.recall("the harbour", recipe=case.recipe, namespace=where.namespaces, **case.arguments)
     finally:
         for newer, older in case.links:
             where.mem.unlink(newer, "supersedes", older)
+        _end(where, case.lapsed, None)
+
+
+def _end(where: World, ids: Sequence[str], at: int | None) -> None:
+    """Let memories cease to be valid long ago, or never; an update would give them other numbers."""
+    for id in ids:
+        asked = "UPDATE memory SET valid_to = ? WHERE id = ?", (at, id)
+        where.mem.store._run(lambda c, asked=asked: c.execute(*asked))  # type: ignore[attr-defined]
 
 
 def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None) -> list[str]:
@@ -276,6 +292,10 @@ def out_of_order(found: Recall) -> list[str]:
     newer = found.candidates.newer
     place = {(hit.id, hit.namespace): hit.rank for hit in found}
     said = []
+    heads, lapsed = found.candidates.heads, found.candidates.scope.lapsed
+    ended = [heads[hit.memory.id, hit.part or 0, hit.memory.namespace].ord in lapsed for hit in found]
+    if found.cut.sort_by == "relevance" and not newer and ended != sorted(ended):
+        said.append(f"what is not valid stands above what is: {ended}")
     for hit in found:
         if abs(hit.score - sum(hit.components.values())) > 1e-9:
             said.append(f"hit {hit.rank} has the score {hit.score} of {hit.components}")
@@ -316,6 +336,8 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("offset 0")
     if candidates.newer:
         out.add("nothing superseded")
+    if any(candidates.heads[f.key].ord in candidates.scope.lapsed for f in ranked):
+        out.add("all valid now")
     if found.withheld or found.left_out:
         out.add("nothing withheld")
     assert out <= set(ASSUMPTIONS)

@@ -12,7 +12,7 @@ import pytest
 
 import semmem
 from semmem.rank_cap.places import ASSUMPTIONS
-from tests.rank_cap.differential import CASES, LINKED, Case, World, ask, contradictions, dropped, run, world
+from tests.rank_cap.differential import CASES, LAPSED, LINKED, Case, World, ask, contradictions, dropped, run, world
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
@@ -31,6 +31,12 @@ def test_some_hundred_random_recalls_contradict_no_class_where_memories_supersed
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
     assert tally.superseded > 100
+
+
+def test_some_hundred_random_recalls_contradict_no_class_where_some_memories_are_not_valid_now() -> None:
+    tally = run(range(200), worlds=LAPSED)
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
 
 
 @pytest.mark.slow
@@ -89,6 +95,7 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
     how: dict[str, Any] = {"limit": 3}
     fails: frozenset[str] = frozenset()
     links: tuple[tuple[str, str], ...] = ()
+    lapsed: tuple[str, ...] = ()
     leg = "graph"
     if name == "lists as deep as k":
         lexical = lexical[:2]
@@ -110,6 +117,9 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
         lexical, graph = lexical[:3], [even[0], *even[1:]]
         ids = {row.ord: row.id for row in where.rows}
         links = ((ids[graph[0]], ids[lexical[0]]),)
+    elif name == "all valid now":
+        ids = {row.ord: row.id for row in where.rows}
+        lapsed = (ids[lexical[0]], ids[lexical[1]])
     elif name == "nothing withheld":
         how["min_confidence"] = 1.0
         graph, leg = even, "lexical"
@@ -119,7 +129,9 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
         graph, leg = even, "lexical"
     recipe = semmem.recipe("seed", **{"reserve": {"lexical": 1}, **plan, "depths": {"dense": 0}})
     scores = {"lexical": [1 - at / 50 for at in range(len(lexical))], "graph": [1.0, 0.5, 0.2][: len(graph)]}
-    return Case(recipe, how, {"lexical": lexical, "graph": graph}, scores, fails, most=4.0, links=links), leg
+    return Case(
+        recipe, how, {"lexical": lexical, "graph": graph}, scores, fails, most=4.0, links=links, lapsed=lapsed
+    ), leg
 
 
 @pytest.mark.parametrize("name", list(ASSUMPTIONS))

@@ -56,6 +56,11 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
     "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
     "created_at": (_TIME, "When it was said or written, in ISO 8601."),
     "vector": ({"type": "array", "items": {"type": "number"}}, "A unit vector of your own model."),
+    "valid_from": (_TIME, "From when on it holds; by default from when it was written."),
+    "valid_to": (_TIME, "Until when it holds; then it ranks below what does."),
+    "expires_at": (_TIME, "When it vanishes."),
+    "ttl": (_TEXT, "After how long it vanishes: seconds, or such as 30d, 12h, 45m."),
+    "pinned": (_TRUTH, "Whether it always stands in the context of an agent."),
     "sensitive": (_TRUTH, "Whether its text stays out of every index; in an export, whether such memories come too."),
 }
 """The fields of a memory: their JSON Schemas, and what they mean."""
@@ -74,6 +79,7 @@ FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
 ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     **MEMORY,
     "a": (_TEXT, "The name that is taken for the other one."),
+    "as_of": (_TIME, "As it was at this time: the versions valid then."),
     "around": (_TEXT, "A name as people write it, or the id of a memory."),
     "b": (_TEXT, "The name that it is taken for."),
     "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),

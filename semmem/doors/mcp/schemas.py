@@ -96,6 +96,11 @@ FIELDS: dict[str, Schema] = {
     "tags": array({"type": "string"}, "Words to filter by later."),
     "metadata": {"type": "object", "description": "Any JSON values."},
     "importance": number("From 0 to 1; 0.5 is usual.", minimum=0, maximum=1),
+    "valid_from": string("From when on it holds (ISO 8601), where that is not now."),
+    "valid_to": string("Until when it holds; then it ranks below what does."),
+    "expires_at": string("When it vanishes (ISO 8601)."),
+    "ttl": string("After how long it vanishes, such as 30d, 12h, 45m."),
+    "pinned": boolean("Let it always stand in the context of an agent."),
     "sensitive": boolean("Keep the text out of every index and hide it; cannot be taken back here."),
 }
 """The fields of a memory that a call may give, besides text and id."""
@@ -116,6 +121,10 @@ _STORED = {
     "updated_at": {"type": "string"},
     "version": {"type": "integer"},
     "sensitive": {"type": "boolean"},
+    "valid_from": {"type": "string"},
+    "valid_to": {"type": "string"},
+    "expires_at": {"type": "string"},
+    "pinned": {"type": "boolean"},
 }
 
 MEMORY = structure(

@@ -27,6 +27,7 @@ __all__ = ["TOOLS"]
 
 _REMEMBERED = (
     "id", "title", "author", "session", "position", "source", "tags", "importance", "created_at", "sensitive",
+    "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from semmem.model.exchange import Ords
 from semmem.model.life import Change, Forgotten, Link, Newer, Version
 from semmem.model.reports import Judgement, Limits
-from semmem.model.types import LinkType
+from semmem.model.types import LinkType, Memory
 
 __all__ = ["ChangeLog", "LifeStore"]
 
@@ -63,6 +63,10 @@ class LifeStore(Protocol):
         What is not valid yet supersedes nothing, and what expired is not there; ``at`` is another time than now, when
         what was created later was not there either. The ords of the heads are placed as in ``namespaces``.
         """
+        ...
+
+    def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
+        """Return the version of a memory that was valid at a time, None where none was."""
         ...
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from semmem.model.exchange import Extraction, Head, Kinds, Ords, Postings, Row, Scope, Stored, Turn, Written
@@ -150,8 +151,12 @@ class Store(Protocol):
         filters: Filters,
         exclude: Sequence[str],
         names: Collection[str] | None = None,
+        at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` have the conversation facts and corrections too."""
+        """Resolve filters and excluded ids to ords; with ``names`` have the conversation facts and corrections too.
+
+        What has vanished is out of it; where it is asked for what was valid ``at`` another time, all that was not too.
+        """
         ...
 
     def postings(

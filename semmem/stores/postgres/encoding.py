@@ -14,7 +14,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn
+from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn, placed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "POSTING_COLUMNS",
     "Vector",
+    "bounds_of",
     "columns_of",
     "copy_packed",
     "copy_rows",
@@ -53,7 +54,7 @@ __all__ = [
 
 _AS_THEY_ARE = (
     "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
-    "sensitive",
+    "sensitive", "valid_from", "valid_to", "expires_at", "pinned",
 )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ _NO_LIMIT = 2**62
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, _ = rest
+    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, _ = rest
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -81,6 +82,10 @@ def memory_of(row: Any) -> Memory:
         version=version,
         parent_id=id if part else None,
         sensitive=sensitive,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        expires_at=expires_at,
+        pinned=pinned,
     )
 
 
@@ -298,6 +303,19 @@ def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDAr
     packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
     found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
     return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+
+
+def bounds_of(
+    namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
+) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
+    """Return what is out of the scope and what is not valid now, from the rows of two statements by namespace."""
+    gone: list[int] = []
+    lapsed: list[int] = []
+    for at, namespace in enumerate(namespaces):
+        gone += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
+        for ord, out in bounds[namespace]:
+            (gone if out else lapsed).append(placed(ord, at))
+    return np.array(sorted(gone), dtype=np.int64) if gone or excluded else None, frozenset(lapsed)
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:

@@ -82,9 +82,8 @@ def forget(
     indexed = length = 0
     for start in range(0, len(ords), FORGET_AT_ONCE):
         some = ords[start : start + FORGET_AT_ONCE]
-        if soft:
-            life.keep(connection, namespace, some, by={} if by is None else dict.fromkeys(ids, by), forgotten=True)
-        forwards, folded = delete_rows(connection, {**where, "ords": some})
+        kept = life.kept_by(ids, by) if soft else None
+        forwards, folded = delete_rows(connection, {**where, "ords": some}, kept)
         if folded:
             connection.execute(_SQL["namespace_own"], where)
             clear_postings(connection, namespace, folded)
@@ -92,9 +91,7 @@ def forget(
         about.append(np.unique(entries["key"][entries["subject"] > 0]))
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
-    if soft:
-        connection.execute(_SQL["history_forget"], {**where, "ids": sorted(ids)})
-    else:
+    if not soft:
         purge(connection, namespace, ids | earlier)
     fates = dict.fromkeys(ids, "forgotten")
     _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
@@ -223,13 +220,19 @@ def _clear_empty(connection: Any, namespace: str) -> None:
             connection.execute(_SQL[statement], {"namespace": namespace})
 
 
-def delete_rows(connection: Any, which: Mapping[str, Any]) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
+def delete_rows(
+    connection: Any, which: Mapping[str, Any], kept: Mapping[str, Any] | None = None
+) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
     """Delete the rows of some ords; return (ord, length, entries) of those that were indexed, and keys by ord.
 
     The keys are of those that stand in postings: to be cleared under the lock of the namespace's row, which is taken
-    now, behind the rows of memories and those that a fold may hold.
+    now, behind the rows of memories and those that a fold may hold. ``kept`` are the parameters by which the history
+    keeps them, if it does.
     """
     with pipelined(connection):
+        if kept is not None:
+            for statement in ("history_keep", "history_forget"):
+                connection.execute(_SQL[statement], {**which, **kept})
         waiting = connection.execute(_SQL["forget_pending"], which)
         found = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in ("forget_embedding", "forget_shadow", "forget_memory", "relationship_forget"):

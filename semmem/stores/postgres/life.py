@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from semmem.model.exchange import Row
 from semmem.model.life import Change, Forgotten, Version, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
+from semmem.model.types import Memory
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
@@ -26,7 +28,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PostgresLife", "keep", "take_back"]
+__all__ = ["PostgresLife", "keep", "kept_by", "take_back"]
 
 _SQL = statements("postgres")
 _INT4 = struct.Struct("!i")
@@ -40,6 +42,12 @@ class PostgresLife(PostgresLinks):
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
         rows = self._pool.rows("history_list", {"namespace": namespace, "id": id})
         return versions_of((memory_of(row[:-3]), *row[-3:]) for row in rows)
+
+    def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
+        """Return the version of a memory that was valid at a time, None where none was."""
+        rows = self._pool.rows("history_at", {"namespace": namespace, "id": id, "at": at})
+        memory = memory_of(rows[0]) if rows else None
+        return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
@@ -130,24 +138,26 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
     return maker, found
 
 
-def keep(
-    connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], forgotten: bool = False
-) -> None:
-    """Put memories into the history as they are, before they are changed or forgotten softly.
+def keep(connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str]) -> None:
+    """Put memories into the history as they are, before they are changed, in the transaction that does so.
 
-    In the transaction that does so, with their rows locked. ``by`` says who does it, by id.
+    With their rows locked. ``by`` says who changes them, by id.
     """
-    which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": forgotten}
+    which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": False}
     connection.execute(_SQL["history_keep"], which)
+
+
+def kept_by(ids: Collection[str], by: str | None) -> dict[str, Any]:
+    """Return the parameters by which memories of these ids are kept as forgotten, beside their namespace and ords."""
+    return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
 
 
 def take_back(connection: Any, rows: Sequence[Row]) -> None:
     """Take out of the history what ``rows`` bring back. Raises Conflict where somebody was faster."""
     for row in rows:
-        if row.part == 0 and row.restores:
-            namespace, id = row.name
-            which = {"namespace": namespace, "id": id, "version": row.memory.version}
-            taken = connection.execute(_SQL["history_take"], which).fetchone()
-            if taken is None:
-                raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
-            connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0]})
+        namespace, id = row.name
+        which = {"namespace": namespace, "id": id, "version": row.memory.version}
+        taken = connection.execute(_SQL["history_take"], which).fetchone()
+        if taken is None:
+            raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
+        connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0]})

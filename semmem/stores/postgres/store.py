@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ from semmem.stores.packed_postings import join_groups, pending_keys, unpack_post
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import (
+    bounds_of,
     facts_asked,
     facts_of,
     filter_parameters,
@@ -114,12 +116,11 @@ class PostgresStore(Pooled):
         return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
-        """Go on with a drop that a crash has interrupted, so that nobody is told that what goes is stored already."""
+        """Go on with an interrupted drop, and sweep what expired, so that nobody is told that what goes is stored."""
         asked = {namespace for namespace, _ in names}
-        unfinished = [(n, upto) for n, upto in self.rows("drop_unfinished", {}) if n in asked]
-        for namespace, upto in unfinished:
+        for namespace, upto in (unfinished := [one for one in self.rows("drop_unfinished", {}) if one[0] in asked]):
             self.drop(namespace, upto)
-        return bool(unfinished)
+        return upkeep.sweep_expired(self, asked) > 0 or bool(unfinished)
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments.
@@ -185,9 +186,8 @@ class PostgresStore(Pooled):
         parameters |= filter_parameters(filters)
         read = self._planned if filters else self.rows
         rows = [memory_of(r) for r in read("memory_list", parameters)]
-        more = len(rows) > limit
         memories = tuple(rows[:limit])
-        return Page(memories, cursor_after(memories[-1]) if more else None)
+        return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
 
     def stats(self, namespace: str | None) -> Stats:
         """Count."""
@@ -226,8 +226,7 @@ class PostgresStore(Pooled):
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
-        rows = self.among("memory_texts", namespaces, ords)
-        return {placed(ord, at): text for at, found in rows for ord, text in found}
+        return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, ords) for o, text in rows}
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
         """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
@@ -239,9 +238,10 @@ class PostgresStore(Pooled):
         filters: Filters,
         exclude: Sequence[str],
         names: Collection[str] | None = None,
+        at: datetime | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also kinds and corrections."""
-        each: dict[str, Mapping[str, Any]] = {} if filters else {"memory_size": {}}
+        each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}, **({} if filters else {"memory_size": {}})}
         if exclude:
             each["memory_excluded"] = {"ids": list(exclude)}
         asked = [(name, {"namespace": n, **more}) for n in namespaces for name, more in each.items()]
@@ -252,7 +252,7 @@ class PostgresStore(Pooled):
         found: dict[str, dict[str, list[Any]]] = {}
         for (name, sent), held in zip(asked, self.together(*asked), strict=True):
             found.setdefault(name, {})[sent["namespace"]] = held
-        allowed = excluded = None
+        allowed = None
         if filters:
             parameters = filter_parameters(filters)
             within = [self._planned("memory_scope", {"namespace": n, **parameters})[0] for n in namespaces]
@@ -261,15 +261,13 @@ class PostgresStore(Pooled):
             sized = [(size, *more) for size, _, *more in within]
         else:
             sized = [found["memory_size"][n][0] for n in namespaces]
-        if exclude:
-            gone = (placed(o, at) for at, n in enumerate(namespaces) for (o,) in found["memory_excluded"][n])
-            excluded = np.array(list(gone), dtype=np.int64)
+        excluded, lapsed = bounds_of(namespaces, found.get("memory_excluded", {}), found["memory_bounds"])
         settings = settings_together([settings for _, settings, *_ in sized if settings is not None])
         languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
         size = sum(int(size) for size, *_ in sized)
         linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
         states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
-        known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states}
+        known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
         scope = Scope(namespaces, size, allowed, excluded, **known).with_links(linked)
         if names is None:
             return scope

@@ -5,7 +5,7 @@ Each step is a transaction of its own, so that it can be interrupted anywhere, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["SWEEPS", "Sweep", "maintain"]
+__all__ = ["SWEEPS", "Sweep", "maintain", "sweep_expired"]
 
 _SQL = statements("postgres")
 
@@ -59,6 +59,20 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     return len(gone)
 
 
+def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of what has vanished away for good, with all that is kept of it."""
+    where = {**parameters, "namespace": namespace}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()]
+    return sum(forget.forget(connection, namespace, id, Filters(), dry_run=False) for id in ids)
+
+
+def sweep_expired(store: PostgresStore, namespaces: Collection[str]) -> int:
+    """Take away what has vanished in some namespaces; return how much."""
+    asked = {"limit": AT_ONCE}
+    due = [namespace for (namespace,) in store.rows("sweep_expired_due", {}) if namespace in namespaces]
+    return sum(store.transaction(partial(_expired, namespace=n, parameters=asked)) for n in due)
+
+
 def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what was forgotten softly away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
@@ -84,6 +98,7 @@ def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int
 
 
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("expired", "sweep_expired_due", _expired),
     Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),

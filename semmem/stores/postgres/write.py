@@ -48,7 +48,8 @@ def write(
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
     replaced, stale, removed, went = _take_place(connection, ordered, place)
-    take_back(connection, wholes)
+    if back := [row for row in wholes if row.restores]:
+        take_back(connection, back)
     fresh = [r for r in wholes if r.name not in stale]
     ords = place.insert(fresh)
     new = {(namespace, id) for namespace, id, _ in ords}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.model.life import Change, Forgotten, Version, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
+from semmem.model.types import Memory
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import renaming
 from semmem.stores.sqlite.links import SqliteLinks
@@ -32,6 +33,13 @@ class SqliteLife(SqliteLinks):
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
         rows = self._file._rows("history_list", {"namespace": namespace, "id": id})
         return versions_of((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
+
+    def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
+        """Return the version of a memory that was valid at a time, None where none was."""
+        times = {"at": microsecond(at), "now": microsecond(datetime.now(UTC))}
+        rows = self._file._rows("history_at", {"namespace": namespace, "id": id, **times})
+        memory = memory_of(rows[0]) if rows else None
+        return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return what was forgotten softly last under ``id``; None where nothing was."""

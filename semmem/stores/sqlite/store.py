@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import StoreUnavailable
@@ -111,13 +112,21 @@ class SqliteStore(Filed):
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the hash of what was given for each (namespace, id) that is stored."""
-        wanted = {"names": json.dumps([list(name) for name in names])}
-        return {(n, i): p for n, i, p in self._rows("memory_payloads", wanted)}
+        return {(n, i): payload for n, i, payload in self._named("memory_payloads", names)}
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
-        rows = self._rows("memory_stored", {"names": json.dumps([list(name) for name in names])})
+        rows = self._named("memory_stored", names)
         return {(row[0], row[1]): Stored(memory_of(row[:-1]), row[-1]) for row in rows}
+
+    def _named(self, statement: str, names: Collection[tuple[str, str]]) -> list[Any]:
+        """Fetch the rows of a statement about some names, which end in whether their time is over: such are swept."""
+        now = microsecond(datetime.now(UTC))
+        rows = self._rows(statement, {"names": json.dumps([list(name) for name in names]), "now": now})
+        asked = {"now": now, "limit": upkeep.AT_ONCE}
+        for namespace in {row[0] for row in rows if row[-1]}:
+            self._writing(partial(upkeep.expired, namespace=namespace, parameters=asked))
+        return [row[:-1] for row in rows if not row[-1]]
 
     def forget(
         self,
@@ -172,7 +181,8 @@ class SqliteStore(Filed):
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
-        found = {m.id: m for m in map(memory_of, self._rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
+        asked = {"namespace": namespace, "ids": list(ids), "now": microsecond(datetime.now(UTC))}
+        found = {m.id: m for m in map(memory_of, self._rows("memory_get", asked))}
         return [found[i] for i in ids if i in found]
 
     def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
@@ -181,6 +191,7 @@ class SqliteStore(Filed):
         parameters = {
             "namespace": namespace,
             "limit": limit + 1,
+            "now": microsecond(datetime.now(UTC)),
             "cursor_at": None if at is None else microsecond(at),
             "cursor_id": id,
             **filter_parameters(filters),
@@ -237,6 +248,7 @@ class SqliteStore(Filed):
         filters: Filters,
         exclude: Sequence[str],
         names: Collection[str] | None = None,
+        at: datetime | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also the kinds."""
         import numpy as np
@@ -246,18 +258,26 @@ class SqliteStore(Filed):
 
         def found(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
             each = [self._rows(statement, {"namespace": n, **parameters}) for n in namespaces]
-            return np.array([placed(o, at) for at, rows in enumerate(each) for (o,) in rows], dtype=np.int64)
+            return np.array([placed(o, place) for place, rows in enumerate(each) for (o, *_) in rows], dtype=np.int64)
 
+        times = {"now": microsecond(datetime.now(UTC)), "at": None if at is None else microsecond(at)}
+        held, languages, bounds = self._rows("memory_size", {**where, **times})[0]
+        bounded = [(placed(o, namespaces.index(n)), out) for n, o, out in json.loads(bounds)]
+        lapsed = frozenset(o for o, out in bounded if not out)
+        if gone := [o for o, out in bounded if out]:
+            excluded = np.array(sorted(gone), dtype=np.int64)
         if exclude:
-            excluded = found("memory_excluded", {"ids": list(exclude)})
+            own = found("memory_excluded", {"ids": list(exclude)})
+            excluded = own if excluded is None else np.union1d(own, excluded)
         if filters:
             allowed = found("memory_scope", filter_parameters(filters))
-        held, languages = self._rows("memory_size", where)[0]
         size = int(held) if allowed is None else len(allowed)
         settings, linked = self._rows("settings_together", where)[0]
         kinds = None if names is None else self.conversation_facts(namespaces, names)
         spoken = json.loads(languages) if languages is not None else {}
-        scope = Scope(namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken)
+        scope = Scope(
+            namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken, lapsed=lapsed
+        )
         return scope.with_links(dict(json.loads(linked)))
 
     def postings(

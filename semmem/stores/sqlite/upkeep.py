@@ -16,12 +16,12 @@ from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import write
-from semmem.stores.sqlite.write import microsecond, purge
+from semmem.stores.sqlite.write import forget, microsecond, purge
 
 if TYPE_CHECKING:
     from semmem.stores.sqlite.store import SqliteStore
 
-__all__ = ["SWEEPS", "Sweep", "maintain"]
+__all__ = ["SWEEPS", "Sweep", "expired", "maintain"]
 
 _SQL = statements("sqlite")
 _DAY = 86_400_000_000
@@ -56,6 +56,13 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     return len(gone)
 
 
+def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Take some of what has vanished away for good, with all that is kept of it."""
+    where = {**parameters, "namespace": namespace}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()]
+    return sum(forget(connection, namespace, id, Filters(), dry_run=False) for id in ids)
+
+
 def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what was forgotten softly away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
@@ -83,6 +90,7 @@ def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[st
 
 
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("expired", "sweep_expired_due", expired),
     Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("changes", "sweep_change_due", _changes),

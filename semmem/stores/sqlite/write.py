@@ -49,6 +49,7 @@ _AT_ONCE = 5_000
 """Memories of a dropped namespace that one transaction takes away."""
 _Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the numbers of its rows in order, the most memories and the most bytes it may hold."""
+_BOUNDS = ("valid_from", "valid_to", "expires_at")
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
 
 
@@ -65,7 +66,8 @@ def at_microsecond(number: int) -> datetime:
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, _ = rest
+    created_at, updated_at, version, sensitive, *bounds, pinned, _ = rest
+    valid_from, valid_to, expires_at = (None if at is None else at_microsecond(at) for at in bounds)
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -83,6 +85,10 @@ def memory_of(row: Any) -> Memory:
         version=version,
         parent_id=id if part else None,
         sensitive=bool(sensitive),
+        valid_from=valid_from,
+        valid_to=valid_to,
+        expires_at=expires_at,
+        pinned=bool(pinned),
     )
 
 
@@ -340,6 +346,8 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Tak
         "parts": row.parts,
         "author_key": (author_key(memory.author) or None) if memory.author and not memory.sensitive else None,
         "sensitive": memory.sensitive,
+        "pinned": memory.pinned,
+        **{n: None if (at := getattr(memory, n)) is None else microsecond(at) for n in _BOUNDS},
         "tags": json.dumps(memory.tags),
         "metadata": json.dumps(dict(memory.metadata)),
         "created_at": microsecond(memory.created_at),

@@ -22,6 +22,7 @@ from semmem.doors.cli.context import (
     Titles,
     command,
     filters,
+    moment,
     not_empty,
 )
 from semmem.doors.cli.show import counted
@@ -40,6 +41,9 @@ Query = Annotated[str, typer.Argument(help="The question; words in double quotes
 
 
 Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
+
+
+AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
 
 
 class Sorting(StrEnum):
@@ -118,12 +122,17 @@ def explain(
     door.give(why, lambda: door.out.print(str(why)))
 
 
-def get(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")], reveal: Reveal = False) -> None:
-    """Print one memory."""
+def get(
+    door: Door,
+    id: Annotated[str, typer.Argument(help="The memory's id.")],
+    as_of: AsOf = None,
+    reveal: Reveal = False,
+) -> None:
+    """Print one memory, with --as-of the version that was valid then."""
     from semmem.doors.cli.show import memory_lines
 
     with door.connect() as mem:
-        memory = mem.get(id, namespace=door.namespace, reveal=reveal)
+        memory = mem.get(id, namespace=door.namespace, reveal=reveal, as_of=moment(as_of, "--as-of"))
     door.give(memory, lambda: door.print_lines(memory_lines(memory)))
 
 

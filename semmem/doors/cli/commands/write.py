@@ -52,6 +52,12 @@ class OnError(StrEnum):
     skip = "skip"
 
 
+ValidFrom = Annotated[str | None, typer.Option(help="From when on it holds (ISO 8601); else from when it was written.")]
+ValidTo = Annotated[str | None, typer.Option(help="Until when it holds; then it ranks below what does.")]
+ExpiresAt = Annotated[str | None, typer.Option(help="When it vanishes (ISO 8601).")]
+Ttl = Annotated[str | None, typer.Option(help="After how long it vanishes, such as 30d, 12h or 45m.")]
+
+
 def register(app: typer.Typer) -> None:
     """Add the writing commands to the program."""
     command(app, "remember", "url", "namespace")(remember)
@@ -82,6 +88,11 @@ def remember(
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its vector as a JSON list, instead of an embedder.")] = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    expires_at: ExpiresAt = None,
+    ttl: Ttl = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Let it always stand in the context of an agent.")] = False,
     sensitive: Annotated[
         bool, typer.Option("--sensitive", help="Keep its text out of every index; give the text as - to hide it too.")
     ] = False,
@@ -117,6 +128,11 @@ def remember(
             created_at=when,
             vector=numbers,
             sensitive=sensitive,
+            valid_from=moment(valid_from, "--valid-from"),
+            valid_to=moment(valid_to, "--valid-to"),
+            expires_at=moment(expires_at, "--expires-at"),
+            ttl=ttl,
+            pinned=pinned,
         )
     door.give(memory, lambda: _show_memory(door, memory))
 
@@ -139,6 +155,13 @@ def update(
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
     by: Annotated[str | None, typer.Option(help="Who changes it; `semmem history` shows it.")] = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
+    expires_at: ExpiresAt = None,
+    ttl: Ttl = None,
+    pinned: Annotated[
+        bool | None, typer.Option("--pinned/--not-pinned", help="Let it always stand in the context of an agent.")
+    ] = None,
     sensitive: Annotated[
         bool | None, typer.Option("--sensitive/--not-sensitive", help="Take its text out of every index, or index it.")
     ] = None,
@@ -161,6 +184,11 @@ def update(
         "created_at": moment(created_at, "--created-at"),
         "vector": _vector(vector),
         "sensitive": sensitive,
+        "valid_from": moment(valid_from, "--valid-from"),
+        "valid_to": moment(valid_to, "--valid-to"),
+        "expires_at": moment(expires_at, "--expires-at"),
+        "ttl": ttl,
+        "pinned": pinned,
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:

@@ -1,11 +1,11 @@
 -- history_list --
 -- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, 0::bigint AS ord, changed_by, changed_at, forgotten_at
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord, NULL, NULL, NULL
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
 ORDER BY version;
 
@@ -57,7 +57,7 @@ WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 -- history_forgotten --
 -- What was forgotten softly last under an id, with its vectors; locked for who takes it back.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, 0::bigint AS ord, payload, vectors
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord, payload, vectors
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL
 ORDER BY version DESC LIMIT 1;
 
@@ -142,3 +142,26 @@ DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
       AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s)
 RETURNING id;
+
+-- sweep_expired_due --
+-- Where something has vanished.
+SELECT DISTINCT namespace FROM memory WHERE expires_at <= now() ORDER BY 1;
+
+-- sweep_expired --
+-- Some of it.
+SELECT DISTINCT id FROM memory WHERE namespace = %(namespace)s AND expires_at <= now() ORDER BY id LIMIT %(limit)s;
+
+-- history_at --
+-- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
+SELECT * FROM (
+    SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord
+    FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL
+    UNION ALL
+    SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+    FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0) AS v
+WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
+              AND (m.expires_at IS NULL OR m.expires_at > now()))
+ORDER BY version DESC LIMIT 1;

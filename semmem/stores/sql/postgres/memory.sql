@@ -3,26 +3,29 @@
 -- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
 -- versions count on.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, sensitive, content, payload)
+                    metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
+                    expires_at, pinned, content, payload)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
        r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
        ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at,
        greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
-       r.sensitive, r.content, r.payload
+       r.sensitive, r.valid_from, r.valid_to, r.expires_at, r.pinned, r.content, r.payload
 FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
             %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
             %(updated_at)s::timestamptz[], %(version)s::int[], %(sensitive)s::boolean[],
+            %(valid_from)s::timestamptz[], %(valid_to)s::timestamptz[], %(expires_at)s::timestamptz[], %(pinned)s::boolean[],
             %(content)s::bytea[], %(payload)s::bytea[])
      AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, updated_at, version, sensitive, content, payload)
+          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, content, payload)
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
 -- memory_payloads --
 -- To tell "the same again" from a conflict; and whether an interrupted drop is still to take it.
 SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+       OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_written --
@@ -32,8 +35,10 @@ SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace
 -- memory_stored --
 -- What a batch is compared with, before anything is read or embedded; and whether a drop is still to take it.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord, m.payload,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.ord, m.payload,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+       OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_vectors --
@@ -50,13 +55,15 @@ ORDER BY id, part FOR UPDATE;
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
-FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
+  AND (expires_at IS NULL OR expires_at > now());
 
 -- memory_wholes --
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.ord,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
@@ -64,7 +71,7 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- memory_by_ords --
 -- What is indexed, for the hits.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
@@ -89,9 +96,9 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
 FROM memory
-WHERE namespace = %(namespace)s AND part = 0
+WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
@@ -128,6 +135,20 @@ WHERE namespace = %(namespace)s AND parts = 0
 SELECT ord FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
+
+-- memory_bounds --
+-- By the few that have bounds in time: what is out of the scope (true), for it has vanished, or was not valid at the time
+-- that is asked for: written or begun later, or ended before; and what is not valid now, where none is asked for.
+SELECT ord, true FROM memory
+WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
+UNION ALL
+SELECT ord, false FROM memory
+WHERE %(at)s::timestamptz IS NULL AND namespace = %(namespace)s AND parts = 0
+  AND (valid_from IS NOT NULL OR valid_to IS NOT NULL) AND (valid_to <= now() OR valid_from > now())
+UNION ALL
+SELECT ord, true FROM memory
+WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 0
+  AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz);
 
 -- memory_size --
 -- How many memories are indexed: no count, but what writers have counted. The namespace's own settings and its language

@@ -1,11 +1,11 @@
 -- history_list --
 -- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, 0, changed_by, changed_at, forgotten_at
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = :namespace AND id = :id
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord, NULL, NULL, NULL
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version;
 
@@ -36,7 +36,7 @@ UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id 
 -- history_forgotten --
 -- What was forgotten softly last under an id.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, 0, payload
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0, payload
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --
@@ -109,3 +109,26 @@ DELETE FROM history WHERE (namespace, id, version) IN (
     SELECT namespace, id, version FROM history
     WHERE namespace = :namespace AND forgotten_at < :forgotten_before LIMIT :limit)
 RETURNING id;
+
+-- sweep_expired_due --
+-- Where something has vanished.
+SELECT DISTINCT namespace FROM memory WHERE expires_at <= :now ORDER BY 1;
+
+-- sweep_expired --
+-- Some of it.
+SELECT DISTINCT id FROM memory WHERE namespace = :namespace AND expires_at <= :now ORDER BY id LIMIT :limit;
+
+-- history_at --
+-- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
+SELECT * FROM (
+    SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0
+    FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NULL
+    UNION ALL
+    SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+    FROM memory WHERE namespace = :namespace AND id = :id AND part = 0) AS v
+WHERE coalesce(valid_from, updated_at) <= :at
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
+              AND (m.expires_at IS NULL OR m.expires_at > :now))
+ORDER BY version DESC LIMIT 1;

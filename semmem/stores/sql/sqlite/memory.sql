@@ -1,16 +1,17 @@
 -- memory_insert --
 -- An id that is there already stays as it is, and changes no row. Where an id was forgotten softly, the versions count on.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, sensitive, content, payload, length)
+                    metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
+                    expires_at, pinned, content, payload, length)
 VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
         :metadata, :importance, :created_at, :updated_at,
         max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
-        :sensitive, :content, :payload, :length)
+        :sensitive, :valid_from, :valid_to, :expires_at, :pinned, :content, :payload, :length)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
--- Which of a batch are stored just so, before they are read again.
-SELECT m.namespace, m.id, m.payload FROM json_each(:names) AS k
+-- Which of a batch are stored just so, before they are read again; and whether their time is over.
+SELECT m.namespace, m.id, m.payload, coalesce(m.expires_at <= :now, 0) FROM json_each(:names) AS k
 JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- memory_payload --
@@ -18,9 +19,10 @@ JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part
 SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- memory_stored --
--- What a batch is compared with, before anything is read.
+-- What a batch is compared with, before anything is read; and whether its time is over.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord, m.payload
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.ord, m.payload, coalesce(m.expires_at <= :now, 0)
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- replace_select --
@@ -30,13 +32,15 @@ SELECT version, part, parts, row, length FROM memory WHERE namespace = :namespac
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
-FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0
+  AND (expires_at IS NULL OR expires_at > :now);
 
 -- memory_wholes --
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.ord,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.ord,
        (SELECT json_group_array(characters) FROM (
            SELECT length(p.text) AS characters FROM memory AS p
            WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
@@ -45,7 +49,7 @@ FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND 
 -- memory_by_ords --
 -- What is indexed, for the hits: a row is the number of its namespace and its ord.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
@@ -68,9 +72,9 @@ WHERE row IN (
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
 FROM memory AS m
-WHERE namespace = :namespace AND part = 0
+WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
   AND (:tags IS NULL OR NOT EXISTS (
@@ -105,8 +109,21 @@ SELECT ord FROM memory
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: no count, but what writers have counted. Beside it the language of each namespace.
-SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER (WHERE memories > 0)
+-- How many memories are indexed: no count, but what writers have counted. Beside it the language of each namespace, and by
+-- the few memories that have bounds in time: what is out of the scope (1), for it has vanished, or was not valid at the time
+-- that is asked for: written or begun later, or ended before; and what is not valid now, where none is asked for.
+SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER (WHERE memories > 0), (
+    SELECT json_group_array(json_array(namespace, ord, gone)) FROM (
+        SELECT m.namespace, m.ord, 1 AS gone FROM json_each(:namespaces) AS k JOIN memory AS m ON m.namespace = k.value
+        WHERE m.parts = 0 AND m.expires_at IS NOT NULL AND m.expires_at <= :now
+        UNION ALL
+        SELECT m.namespace, m.ord, 0 FROM json_each(:namespaces) AS k JOIN memory AS m ON m.namespace = k.value
+        WHERE :at IS NULL AND m.parts = 0
+          AND (m.valid_from IS NOT NULL OR m.valid_to IS NOT NULL) AND (m.valid_to <= :now OR m.valid_from > :now)
+        UNION ALL
+        SELECT m.namespace, m.ord, 1 FROM json_each(:namespaces) AS k JOIN memory AS m ON m.namespace = k.value
+        WHERE :at IS NOT NULL AND m.parts = 0
+          AND (coalesce(m.valid_from, m.updated_at) > :at OR m.valid_to <= :at)))
 FROM namespace WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
 -- memory_kinds --
@@ -173,7 +190,7 @@ UPDATE memory SET length = :length WHERE row = :row;
 -- indexed_after --
 -- Everything that is indexed, a batch at a time.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
 FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
 ORDER BY row LIMIT :limit;

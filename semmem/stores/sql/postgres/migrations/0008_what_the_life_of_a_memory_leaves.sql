@@ -17,6 +17,7 @@ CREATE INDEX history_forgotten ON history (namespace, forgotten_at) WHERE forgot
 
 CREATE INDEX memory_expiring ON memory (namespace, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX memory_by_content ON memory (namespace, content);
+CREATE INDEX memory_bounded ON memory (namespace, ord) WHERE valid_from IS NOT NULL OR valid_to IS NOT NULL;
 CREATE INDEX memory_pinned ON memory (namespace) WHERE pinned;
 
 -- What is alike has a key in common: the hash of a claim's subject and attribute, or a band of a sketch of the text.
