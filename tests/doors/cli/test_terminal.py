@@ -135,6 +135,13 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (2, ["mcp", "--http", "--host", HOSTILE]),
         (0, ["forget", HOSTILE, *there]),
         (0, ["forget", HOSTILE, *there, "--yes"]),
+        (0, ["changes", *there]),
+        (2, ["changes", *there, "--since", HOSTILE]),
+        (0, ["namespaces", "limit", HOSTILE, "--most-memories", "999"]),
+        (0, ["namespaces", "copy", HOSTILE, f"{HOSTILE} 2"]),
+        (0, ["namespaces", "rename", f"{HOSTILE} 2", f"{HOSTILE} 3"]),
+        (5, ["namespaces", "rename", f"{HOSTILE} 3", HOSTILE]),
+        (0, ["namespaces", "drop", f"{HOSTILE} 3", "--yes"]),
         (0, ["forget", "--all", *there, "--yes"]),
     ]
 
