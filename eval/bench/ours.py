@@ -22,6 +22,8 @@ from eval.bench.generator import SHARES, Generator, Question
 from eval.bench.measures import asked, bytes_of, clients, percentiles, resident_mb
 from semmem.embedders import load
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.text.passages import split
+from semmem.write.ingest import MAX_CHARS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +45,7 @@ class Prepared:
     def __init__(self, embedder: Embedder) -> None:
         self.inner = embedder
         self.name, self.dimensions = embedder.name, embedder.dimensions
-        self.max_tokens: int | None = None  # no memory is split, so that each has one vector
+        self.max_tokens: int | None = None  # a memory is split by its characters alone
         self.at_hand: list[Any] = []
 
     @property
@@ -62,6 +64,10 @@ class Prepared:
         out = np.stack(self.at_hand[: len(texts)])
         del self.at_hand[: len(texts)]
         return out
+
+    def take(self, batch: Sequence[Item]) -> None:
+        """Have the vectors of some memories at hand: one for each part of a text that is split, the same for all."""
+        self.at_hand = [vector for item, vector in batch for _ in split(item["text"], max_chars=MAX_CHARS)]
 
 
 class Ours:
@@ -88,7 +94,7 @@ class Ours:
         seconds = 0.0
         stream = self.made.items(before, size)
         while batch := list(islice(stream, 1000)):
-            self.embedder.at_hand = [vector for _, vector in batch]
+            self.embedder.take(batch)
             started = time.perf_counter()
             self.mem.remember_many([item for item, _ in batch], batch_size=1000)
             seconds += time.perf_counter() - started
@@ -128,7 +134,10 @@ class Ours:
         }
 
     def measured(self, questions: Sequence[Question], *, rounds: int) -> dict[str, Any]:
-        """Return what recalls take: text in, vectors given, by leg, by filter, by clients, while others write, cold."""
+        """Return what recalls take: text in, vectors given, by leg, by filter, by clients, while others write, cold.
+
+        The first two also with nothing of the namespace in memory (resident_mb=0), on the same store.
+        """
         legs: dict[str, list[float]] = {}
         found = 0
 
@@ -149,6 +158,15 @@ class Ours:
         out: dict[str, Any] = {"text in": asked(text_in, count, rounds=rounds)}
         out["vectors given"] = asked(by_leg, count, rounds=rounds)
         out["found"] = round(found / (count * rounds + min(count, 20)), 3)
+        with semmem.connect(self.url, embedder=self.embedder, pool_size=2, resident_mb=0) as plain:
+
+            def of_disk(number: int, **more: Any) -> Any:
+                return plain.recall(questions[number].text, namespace=self.namespace, **more)
+
+            out["text in, resident_mb=0"] = asked(of_disk, count, rounds=rounds)
+            out["vectors given, resident_mb=0"] = asked(
+                lambda number: of_disk(number, vector=questions[number].vector), count, rounds=rounds
+            )
         out["legs"] = {leg: percentiles(took) for leg, took in legs.items()}
         for recipe in ("lexical", "dense", "hybrid"):
             out[f"vectors given, {recipe}"] = asked(partial(given, recipe=recipe), count, rounds=1)

@@ -15,9 +15,12 @@ from typer.testing import CliRunner
 from eval.bench import others
 from eval.bench.generator import Generator
 from eval.bench.measures import bytes_of, clients, growth, percentiles, resident_mb
+from eval.bench.ours import Prepared
 from eval.bench.report import markdown, plot
 from eval.bench.run import ratios
 from eval.cli import app
+from semmem import connect
+from semmem.embedders import load
 
 MADE = Generator(7, namespaces=3)
 
@@ -66,6 +69,20 @@ def test_a_question_names_words_of_the_memory_that_it_is_about() -> None:
     asked = re.findall(r"\w+", one.text.removeprefix("What do we know about "))
     assert [word for word in asked if word != "and" and word not in text] == []
     assert float(one.vector @ MADE.vector(int(one.about[1:]))) > 0.8
+
+
+def test_a_text_that_is_split_takes_its_vector_for_each_part_and_leaves_the_others_theirs() -> None:
+    batch = list(MADE.items(609, 612))
+    assert [len(item["text"]) for item, _ in batch] == [635, 1433, 373]
+    with connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember_many([item for item, _ in batch])
+        assert (mem.stats().memories, mem.stats().parts) == (3, 2)  # so four texts are embedded
+    embedder = Prepared(load("hashing"))
+    embedder.take(batch)
+    vectors = [vector for _, vector in batch]
+    assert (embedder.embed(["one", "two", "three"]) == np.stack([vectors[0], vectors[1], vectors[1]])).all()
+    assert (embedder.embed(["four"]) == vectors[2]).all()
+    assert embedder.embed(["a question"]).shape == (1, 256)  # nothing is at hand any more
 
 
 # ---------------------------------------------------------------------- what is measured
@@ -149,7 +166,16 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     result = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
     assert [row["ingest"]["stored"] for row in result["sizes"].values()] == [60, 60]
     recall = result["sizes"]["120"]["recall"]
-    parts = {"text in", "vectors given", "filter: ten-thousandth", "clients: 8", "while writing", "cold process"}
+    parts = {
+        "text in",
+        "vectors given",
+        "text in, resident_mb=0",
+        "vectors given, resident_mb=0",
+        "filter: ten-thousandth",
+        "clients: 8",
+        "while writing",
+        "cold process",
+    }
     assert parts <= set(recall)
     assert set(recall["legs"]) >= {"lexical", "dense", "graph"}
     assert recall["found"] > 0.7
