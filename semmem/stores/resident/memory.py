@@ -106,7 +106,7 @@ class Models:
                 return self._loaded(namespace, state.memories)
             if model.state == state or model.state.revision > state.revision:
                 # another recall has brought it up to date; one that is set back has another state of the server
-                later = model if model.state[6:] == state[6:] else None
+                later = model if model.state.place == state.place else None
             else:
                 later = self._follow(model, self._budget) if state.follows(model.state) else None
             if later is None:

@@ -55,6 +55,12 @@ class State(NamedTuple):
     created: float
     server: float
     embedder: str | None
+    file: int
+
+    @property
+    def place(self) -> tuple[float, float, str | None, int]:
+        """What tells whose numbers these are: those of two states of one place can be compared."""
+        return self.created, self.server, self.embedder, self.file
 
     def follows(self, before: State) -> bool:
         """Return whether all that has changed since ``before`` is what the table of changes names.
@@ -62,8 +68,7 @@ class State(NamedTuple):
         What names nothing counts the revision alone: memories that were read again, joined segments, a rebuild.
         """
         counted = (self.changes - before.changes) + (self.segments - before.segments)
-        same = (self.created, self.server, self.embedder) == (before.created, before.server, before.embedder)
-        return same and not self.dropping and 0 < self.revision - before.revision == counted
+        return self.place == before.place and not self.dropping and 0 < self.revision - before.revision == counted
 
 
 class Model:

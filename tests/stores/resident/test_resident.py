@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from semmem.stores.resident.model import State
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "Mary Somerville", "Sunniva Holt", "Piers Landrake")
 THINGS = ("engine", "compiler", "telescope", "lighthouse", "ferry", "ledger", "harbour", "signal")
 QUESTIONS = ("Who mended the lighthouse?", "What did Ada Lovelace say of the engine?", "ferry ledger", "Grace Hopper")
-STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None)
+STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None, 1)
 _spaces = count(1)
 
 
@@ -336,6 +337,24 @@ def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
         found = mem.recall("engine", namespace="n")
         assert "dense" in found.degraded
         assert found.hits
+
+
+def test_a_backup_that_is_restored_is_what_is_recalled_though_its_numbers_are_older(
+    other_url: str, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, other_url)
+        change(trio.writer, "n", ("few", 1))
+        trio.writer.remember("The barometer fell.", id="b", namespace="n")
+        trio.writer.backup(tmp_path / "before.semmem")
+        trio.writer.forget("b", namespace="n")
+        change(trio.writer, "n", ("few", 20))
+        trio.warm("n")
+        trio.writer.forget(namespace="n", everything=True)  # and nobody asks before it is there again
+        trio.writer.restore(tmp_path / "before.semmem")
+        for question in ("barometer", *QUESTIONS):
+            assert answer(trio.kept, question, namespace="n") == answer(trio.plain, question, namespace="n")
+        assert [hit.memory.id for hit in trio.kept.recall("barometer", namespace="n", recipe="lexical")] == ["b"]
 
 
 def test_settings_and_talk_of_a_namespace_in_memory_are_those_of_now(trio: Trio, space: str) -> None:

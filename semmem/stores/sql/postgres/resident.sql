@@ -1,9 +1,10 @@
 -- resident_state --
 -- What a recall may read is as it was when this row is as it was: writers count every change of it. The server's start
--- stands beside it, since one that was set back may give a number twice.
+-- stands beside it, since one that was set back may give a number twice; and the file of the table, which is another one
+-- behind a restore or a copy: these bring numbers of their own.
 SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL,
        extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
-       (SELECT value::text FROM meta WHERE key = 'embedder')
+       (SELECT value::text FROM meta WHERE key = 'embedder'), pg_relation_filenode('semmem.namespace')::bigint
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
