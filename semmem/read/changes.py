@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from semmem.model.errors import InvalidInput
 from semmem.model.life import Change, Changes
 from semmem.model.store import LifeStore
+from semmem.model.store.life import ChangeLog
 
 __all__ = ["NOW", "changes"]
 
@@ -35,7 +36,7 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
     found: list[Change] = []
     for namespace, log in logs.items():
         origin, number, id = places[namespace]
-        if _lost(origin, log.origin, number, id, log.swept):
+        if _lost(origin, log, number, id):
             raise InvalidInput(
                 f"Changes of the namespace {namespace!r} behind this cursor are not kept any longer "
                 f"(keep_changes_days), so a copy would have a gap: ask for changes since {NOW!r}, take a full export, "
@@ -50,9 +51,13 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
     return Changes(tuple(found), _cursor(places))
 
 
-def _lost(before: int | None, origin: int | None, number: int, id: str | None, swept: int) -> bool:
-    """Return whether something behind a place is not kept: it was swept, or the namespace was and has come again."""
-    return (before is not None and before != origin) or swept > number or (swept == number and id is not None)
+def _lost(before: int | None, log: ChangeLog, number: int, id: str | None) -> bool:
+    """Return whether something behind a place is not kept: it was swept, or the namespace was and has come again.
+
+    So it has where its last number is less than that of the place: an older backup was restored.
+    """
+    again = before is not None and (before != log.origin or number > log.number)
+    return again or log.swept > number or (log.swept == number and id is not None)
 
 
 def _cursor(places: Mapping[str, _Place]) -> str:

@@ -89,6 +89,22 @@ def test_a_cursor_from_before_what_is_kept_asks_for_a_full_export(mem: Semmem) -
     assert kinds(mem.changes(now)) == [("c", "written")]
 
 
+def test_a_cursor_from_before_an_older_backup_was_restored_asks_for_a_full_export(
+    store_url: str, tmp_path: Path
+) -> None:
+    with connected(store_url) as mem:
+        mem.remember("one", id="a")
+        kept = mem.changes().cursor
+        mem.backup(tmp_path / "before.semmem")
+        mem.remember("two", id="b")
+        mem.forget(everything=True)
+        gone = mem.changes().cursor
+        mem.restore(tmp_path / "before.semmem")
+        assert kinds(mem.changes(kept)) == []
+        with pytest.raises(semmem.InvalidInput, match=r"Changes of the namespace 'default' .* take a full export"):
+            mem.changes(gone)
+
+
 def test_a_follower_beside_writers_has_an_equal_copy_at_the_end(url: str) -> None:
     spaces, ids = ("one", "two"), [f"m{n}" for n in range(12)]
     done = threading.Event()
