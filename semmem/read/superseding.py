@@ -120,7 +120,7 @@ def _shown_by(one: Kept, found: Candidates) -> Kept:
     """Return a hit of several copies of one text shown by the newest of them, where one supersedes the others."""
     fused, folded = one
     newer = above(_name(fused.key), found.newer)
-    of = next((key for key in folded for name in newer[::-1] if _name(key) == name), None)
+    of = next((key for name in newer[::-1] for key in folded if _name(key) == name), None)
     if of is None:
         return one
     own = next((ranked for ranked in found.ranked if ranked.key == of), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -66,6 +67,20 @@ def in_order(found: Recall) -> None:
             assert hit.superseded_by is None
     scores = [hit.score for hit in found]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_of_copies_of_one_text_the_newest_is_shown_whatever_their_order() -> None:
+    text = "The code of the door is 4711."
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        for at, order in enumerate(itertools.permutations((0.9, 0.5, 0.1))):
+            where = f"n{at}"
+            for id, importance in zip(("old", "mid", "new"), order, strict=True):
+                mem.remember(text, id=id, importance=importance, namespace=where)
+            mem.link("mid", "supersedes", "old", namespace=where)
+            mem.link("new", "supersedes", "mid", namespace=where)
+            (hit,) = mem.recall("the code", namespace=where)
+            assert (hit.id, hit.superseded_by, sorted(hit.duplicates)) == ("new", None, ["mid", "old"])
+            assert hit.score == pytest.approx(sum(hit.components.values()), abs=1e-12)
 
 
 @pytest.mark.parametrize("recipe", [*RECIPES, "reranked"])
