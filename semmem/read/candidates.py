@@ -13,7 +13,7 @@ number rises with the match as well, and the threshold has to be found anew by t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -170,13 +170,15 @@ def gather(
     return replace(found, ranked=found.fuse())
 
 
-def total(found: Candidates) -> tuple[int, bool]:
+def total(found: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
     """Return how many memories any leg matched, and whether that is exact: no leg failed or was cut at its depth.
+
+    What is ``shown`` counts too: a memory that supersedes a match may stand there and match nothing itself.
 
     A leg may count beyond its depth, as the lexical one does. There a part counts as a memory, so where texts were
     split the total is an upper estimate and not exact.
     """
-    keys = {key for ranking in found.rankings.values() for key in ranking}
+    keys = {key for ranking in found.rankings.values() for key in ranking} | set(shown)
     counted = {leg: m for leg in found.rankings if (m := found.traces[leg].matched) is not None}
     beyond = 0
     if counted:

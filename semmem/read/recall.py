@@ -131,7 +131,7 @@ class Recaller:
         if len(kept) < limit + offset and (again := deeper(found)) is not None:
             found = self.candidates(found.question, scope, again, timings, vector)
             kept = cut(found, how)
-        matched, is_exact = total(found)
+        matched, is_exact = total(found, [fused.key for fused, _ in kept])
         if recipe.rerank is not None:
             found = self._reranked(found, how, text, timings)
             kept = cut(found, how)

@@ -24,9 +24,10 @@ __all__ = ["Recall"]
 class Recall(Sequence[Hit]):
     """The hits of one question, best first, and how they came about.
 
-    ``total`` counts the memories any leg matched (``total_is_exact`` when no leg was cut at its depth); ``degraded``
-    maps a leg that could not answer to the reason; ``regime`` is the question's; ``timings`` are seconds. ``settings``
-    are those of the namespace that changed the recipe.
+    ``total`` counts the memories any leg matched, and what stands there for superseding one of them
+    (``total_is_exact`` when no leg was cut at its depth); ``degraded`` maps a leg that could not answer to the reason;
+    ``regime`` is the question's; ``timings`` are seconds. ``settings`` are those of the namespace that changed the
+    recipe.
 
     ``confidence`` in [0, 1] says how sure it is that something here answers the question: a curve over the lexical
     leg's share of the best BM25 possible and the dense leg's cosine, fitted on questions that are answered and such

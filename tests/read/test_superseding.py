@@ -83,6 +83,16 @@ def test_of_copies_of_one_text_the_newest_is_shown_whatever_their_order() -> Non
             assert hit.score == pytest.approx(sum(hit.components.values()), abs=1e-12)
 
 
+def test_what_was_fetched_for_superseding_a_match_counts_in_the_total_of_every_page() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("The zebra is in the stable.", id="old")
+        mem.remember("It was sold.", id="new")
+        mem.link("new", "supersedes", "old")
+        pages = [mem.recall("zebra", limit=1, offset=at) for at in range(3)]
+    assert [[hit.id for hit in page] for page in pages] == [["new"], ["old"], []]
+    assert [(page.total, page.total_is_exact) for page in pages] == [(2, page.total_is_exact) for page in pages]
+
+
 @pytest.mark.parametrize("recipe", [*RECIPES, "reranked"])
 def test_of_a_dozen_superseded_facts_none_is_above_the_new_one(recipe: str, mem: semmem.Semmem) -> None:
     plan = semmem.recipe("default", rerank="composite", rerank_depth=5) if recipe == "reranked" else recipe
