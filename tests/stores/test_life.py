@@ -93,7 +93,7 @@ def texts(mem: Semmem, id: str) -> list[str]:
 
 def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semmem) -> None:
     mem.remember("The heron of Ada Lovelace stands in the reeds.", id="h", title="Heron", tags=["b"], session="s")
-    memory = mem.update("h", importance=0.8)
+    memory = mem.update("h", importance=0.8, changed_by="ada")
     mem.remember("An owl sleeps.", id="o")
     question = "where does the heron of Ada Lovelace stand?"
     before = [(hit.id, hit.score, hit.components) for hit in mem.recall(question)]
@@ -103,7 +103,7 @@ def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semme
     with pytest.raises(NotFound):
         mem.get("h")
     kept = mem.history("h")
-    assert [(one.version, one.forgotten_by) for one in kept] == [(1, None), (2, "clerk")]
+    assert [(one.version, one.changed_by, one.forgotten_by) for one in kept] == [(1, None, None), (2, "ada", "clerk")]
     assert all(isinstance(one.forgotten_at, datetime) for one in kept)
     assert mem.restore_memory("h") == memory
     assert mem.get("h") == memory
