@@ -102,19 +102,16 @@ class Memory:
         InvalidInput.
         """
         if timestamp is not None or memory_type is not None:
-            name = "timestamp" if timestamp is not None else "memory_type"
-            raise InvalidInput(f"{name} is not supported; leave it out.")
+            raise InvalidInput(f"{'memory_type' if timestamp is None else 'timestamp'} is not supported; leave it out.")
         owners = _owners(user_id, agent_id, run_id)
         if not owners:
             raise InvalidInput("At least one of 'user_id', 'agent_id', or 'run_id' must be provided.")
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        elif isinstance(messages, Mapping):
-            messages = [messages]
+        if isinstance(messages, str | Mapping):
+            messages = [{"role": "user", "content": messages} if isinstance(messages, str) else messages]
         elif not isinstance(messages, list | tuple):
-            raise InvalidInput(f"messages must be a string, a mapping or a list of these, not {messages!r:.100}.")
+            raise InvalidInput(f"messages must be a string, a mapping or a list of mappings, not {messages!r:.100}.")
         said = [turn for turn in map(_turn, messages) if turn is not None]
-        shared = {name: value for name, value in dict(metadata or {}).items() if name not in _OWNERS} | owners
+        shared = {name: value for name, value in _mapping("metadata", metadata).items() if name not in _OWNERS} | owners
         if expiration_date is not None:
             shared["expiration_date"] = _day(expiration_date)
         if infer and self._extract is not None:
@@ -204,11 +201,11 @@ class Memory:
 
         ``data`` is mem0's former name of ``text``. Raises MemoryMissing, InvalidInput.
         """
-        text = data if text is None else text
-        if text is None and metadata is None and expiration_date is _LEFT:
+        if (text := data if text is None else text) is None and metadata is None and expiration_date is _LEFT:
             raise InvalidInput("At least one of text, metadata, or expiration_date must be provided.")
         there = self._there(memory_id)
-        changes = {name: value for name, value in dict(metadata or {}).items() if name not in (*_OWNERS, "actor_id")}
+        fixed = (*_OWNERS, "actor_id")
+        changes = {name: value for name, value in _mapping("metadata", metadata).items() if name not in fixed}
         if expiration_date is not _LEFT:
             changes["expiration_date"] = None if expiration_date is None else _day(expiration_date)
         given: dict[str, Any] = {} if text is None else {"text": text}
@@ -238,8 +235,7 @@ class Memory:
             return []
         texts = [None, *(version.memory.text for version in versions)]
         rows = [_change(before, version.memory) for before, version in zip(texts, versions, strict=False)]
-        gone = versions[-1].forgotten_at
-        if gone is not None:
+        if (gone := versions[-1].forgotten_at) is not None:
             last = {"id": f"{rows[-1]['id']}-deleted", "old_memory": texts[-1], "new_memory": None, "event": "DELETE"}
             rows.append({**rows[-1], **last, "updated_at": _time(gone), "is_deleted": True})
         return rows
@@ -288,7 +284,7 @@ class Memory:
         wanted = next((one for one in (top_k, limit) if one is not None), 20)
         if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= _MOST:
             raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {wanted!r}.")
-        conditions = {**(filters or {}), **owners}
+        conditions = {**_mapping("filters", filters), **owners}
         conditions |= {name: _owner(conditions[name], name) for name in _OWNERS if _is_name(conditions.get(name))}
         if not any(name in conditions for name in _OWNERS):
             raise InvalidInput(
@@ -311,6 +307,12 @@ def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     return {name: _owner(value, name) for name, value in given if value is not None}
 
 
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be a mapping, not {value!r:.100}.")
+    return value or {}
+
+
 def _is_name(value: Any) -> bool:
     return value is not None and value != "*" and not isinstance(value, Mapping)
 
@@ -324,7 +326,7 @@ def _owner(value: Any, name: str) -> str:
 
 def _turn(message: Any) -> dict[str, Any] | None:
     """Return role, name and text of a message; None for one of the system, and for what says nothing."""
-    if not isinstance(message, Mapping) or message.get("role") in (None, "system"):
+    if _mapping("a message", message).get("role") in (None, "system"):
         return None
     try:
         text = plain_text(message.get("content"))
@@ -350,8 +352,7 @@ def _narrowed(conditions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of conditions that the store filters by: a run by its session, the rest by metadata."""
     metadata = contained(conditions)
     run = metadata.pop("run_id", None)
-    found: dict[str, Any] = {"metadata": metadata} if metadata else {}
-    return found | ({"sessions": [run]} if run is not None else {})
+    return ({"metadata": metadata} if metadata else {}) | ({"sessions": [run]} if run is not None else {})
 
 
 def _shown(one: Stored, conditions: Mapping[str, Any], show_expired: bool) -> bool:

@@ -177,6 +177,13 @@ def test_an_export_of_mem0_that_was_imported_is_found_by_its_owner(m: Memory, tm
         ("get_all", {"filters": {"user_id": "u", "OR": 3}}, "OR takes a list"),
         ("update", {"memory_id": "x"}, "At least one of text"),
         ("delete_all", {}, "At least one filter is required"),
+        (
+            "add",
+            {"messages": ["I live in Porto."], "user_id": "u"},
+            "a message must be a mapping, not 'I live in Porto.'",
+        ),
+        ("add", {"messages": "x", "user_id": "u", "metadata": "work"}, "metadata must be a mapping, not 'work'"),
+        ("search", {"query": "x", "user_id": "u", "filters": "work"}, "filters must be a mapping, not 'work'"),
     ],
 )
 def test_what_cannot_be_used_is_a_value_error_as_in_mem0(
