@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; of two facts, the newer one.")]
+One = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
+From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; with supersedes, of the newer one.")]
 Type = Annotated[
     str, typer.Argument(help="What it is to the other: supersedes, resolved-by, part-of, see-also or contradicts.")
 ]
@@ -52,7 +53,7 @@ def unlink(door: Door, id: From, type: Type, to: To) -> None:
     door.give({"unlinked": gone}, lambda: door.out.print(line, markup=False))
 
 
-def links(door: Door, id: From) -> None:
+def links(door: Door, id: One) -> None:
     """List the links from and to a memory."""
     with door.connect() as mem:
         found = mem.links(id, namespace=door.namespace)

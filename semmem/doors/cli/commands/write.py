@@ -240,7 +240,7 @@ def forget(
 
 
 def maintain(door: Door) -> None:
-    """Tidy the store: link late names, merge small segments, index vectors. Answers stay the same."""
+    """Tidy the store: sweep what is kept no longer, link late names, merge small segments, index vectors."""
     with door.connect() as mem:
         done = mem.maintain()
     said = {name: f"{name} {count:,}" for name, count in done.items() if count}
