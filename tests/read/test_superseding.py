@@ -93,6 +93,16 @@ def test_what_was_fetched_for_superseding_a_match_counts_in_the_total_of_every_p
     assert [(page.total, page.total_is_exact) for page in pages] == [(2, page.total_is_exact) for page in pages]
 
 
+def test_what_a_sensitive_memory_supersedes_is_marked_and_the_sensitive_one_is_not_returned(mem: semmem.Semmem) -> None:
+    mem.remember("The code of the boathouse is 4711.", id="before", namespace="hidden")
+    mem.remember("It has another code now.", id="after", namespace="hidden", sensitive=True)
+    mem.link("after", "supersedes", "before", namespace="hidden")
+    found = mem.recall("boathouse", namespace="hidden")
+    assert [(hit.id, hit.superseded_by) for hit in found] == [("before", "after")]
+    assert found.total == 1
+    assert "another code" not in str(found.as_dict())
+
+
 @pytest.mark.parametrize("recipe", [*RECIPES, "reranked"])
 def test_of_a_dozen_superseded_facts_none_is_above_the_new_one(recipe: str, mem: semmem.Semmem) -> None:
     plan = semmem.recipe("default", rerank="composite", rerank_depth=5) if recipe == "reranked" else recipe

@@ -48,7 +48,8 @@ ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_newer --
 -- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
--- supersedes nothing, and one that is gone or expired is not there.
+-- supersedes nothing, and one that is gone or expired is not there. A sensitive one, which is in no index, is told of too: what
+-- it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT k.id COLLATE "C", k.id COLLATE "C", 0 FROM unnest(%(ids)s::text[]) AS k(id)
     UNION
@@ -62,7 +63,8 @@ WITH RECURSIVE chain(old, id, depth) AS (
 )
 SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content,
        extract(epoch FROM m.created_at)::float8, extract(epoch FROM m.updated_at)::float8
-FROM chain c JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.parts = 0 AND m.part <= 1
+FROM chain c JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.part <= 1
+    AND (m.parts = 0 OR m.sensitive)
 WHERE c.depth > 0;
 
 -- link_neighbours --

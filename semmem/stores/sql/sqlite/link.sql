@@ -41,7 +41,8 @@ ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_newer --
 -- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
--- supersedes nothing, and one that is gone or expired is not there.
+-- supersedes nothing, and one that is gone or expired is not there. A sensitive one, which is in no index, is told of too: what
+-- it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT value, value, 0 FROM json_each(:ids)
     UNION
@@ -54,7 +55,8 @@ WITH RECURSIVE chain(old, id, depth) AS (
       AND (:at IS NULL OR m.created_at <= :at)
 )
 SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content, m.created_at, m.updated_at
-FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND m.parts = 0 AND m.part <= 1
+FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND m.part <= 1
+    AND (m.parts = 0 OR m.sensitive)
 WHERE c.depth > 0;
 
 -- link_neighbours --
