@@ -13,6 +13,8 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.store import Keep
 from semmem.model.types import Filters
+from semmem.stores.postgres import upkeep as postgres_upkeep
+from semmem.stores.sqlite import upkeep as sqlite_upkeep
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -195,6 +197,23 @@ def test_maintain_sweeps_what_nobody_took_back_in_time(mem: Semmem) -> None:
     assert texts(mem, "b") == ["Text b.", "Text b again."]  # versions of what is there are no forgotten ones
 
 
+def test_a_sweep_leaves_what_was_forgotten_again_later(mem: Semmem) -> None:
+    mem.remember("Her first life.", id="a")
+    mem.remember("A friend.", id="b")
+    mem.link("b", "see-also", "a")
+    mem.forget("a")
+    if mem.store.kind == "SQLite":
+        mem.store._run(lambda c: c.execute("UPDATE history SET forgotten_at = 1"))  # type: ignore[attr-defined]
+    else:
+        mem.store.run(lambda c: c.execute("UPDATE history SET forgotten_at = '2020-01-01'"))  # type: ignore[attr-defined]
+    mem.remember("Her second life.", id="a")
+    mem.forget("a")
+    assert mem.maintain()["forgotten"] == 1
+    assert texts(mem, "a") == ["Her second life."]
+    assert mem.restore_memory("a").text == "Her second life."
+    assert [one.key for one in mem.links("b")] == [("b", "see-also", "a")]
+
+
 def test_where_nothing_is_to_be_kept_forget_forgets_at_once(tmp_path: Path) -> None:
     with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_forgotten_days=0) as mem:
         mem.remember("Text.", id="a")
@@ -295,6 +314,22 @@ def test_what_has_expired_vanishes_at_once_and_is_swept(mem: Semmem) -> None:
     for id in ("a", "b"):
         with pytest.raises(NotFound):
             mem.history(id)
+
+
+def test_what_takes_the_place_of_something_expired_is_stored_however_much_has_expired(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (postgres_upkeep, sqlite_upkeep):
+        monkeypatch.setattr(module, "AT_ONCE", 2)
+    items = [{"id": name, "text": f"Heron {name}."} for name in "abcde"]
+    mem.remember_many([{**one, "ttl": "1h"} for one in items])
+    for name in "abcde":
+        let_expire(mem, name)
+    assert mem.remember("Heron e.", id="e", ttl="1h") == mem.get("e")
+    assert mem.remember("Another heron.", id="d").text == mem.get("d").text
+    assert mem.remember_many(items[:2]).remembered == 2
+    assert [one.id for one in mem.list()] == ["b", "a", "d", "e"]
+    assert mem.maintain()["expired"] == 1
 
 
 @pytest.mark.parametrize("recipe", ["default", "hybrid", "lexical"])

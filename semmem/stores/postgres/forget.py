@@ -53,20 +53,21 @@ _CLEARS_STATISTICS = 180_000
 def forget(
     connection: Any,
     namespace: str,
-    id: str | None,
+    id: str | Collection[str] | None,
     filters: Filters,
     *,
     dry_run: bool,
     soft: bool = False,
     by: str | None = None,
 ) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories.
+    """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
 
     Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
     ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
     forgotten softly before.
     """
-    parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
+    which = [id] if isinstance(id, str) else None if id is None else sorted(id)
+    parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     if dry_run:
         before = 0 if soft else int(connection.execute(_SQL["purge_count"], parameters).fetchone()[0])
         return before + int(connection.execute(_SQL["forget_count"], parameters).fetchone()[0])

@@ -106,21 +106,21 @@ class PostgresStore(Pooled):
         found = self.run(lambda c: write.payloads(c, names))
         if any(goes for _, goes in found.values()) and self._finish_drops(names):
             return self.payload_hashes(names)
-        return {name: payload for name, (payload, _) in found.items()}
+        return {name: payload for name, (payload, goes) in found.items() if not goes}  # else somebody else swept it
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
         rows = [row for _, found in self.named("memory_stored", names) for row in found]
         if any(goes for *_, goes in rows) and self._finish_drops(names):
             return self.stored_memories(names)
-        return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows}
+        return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows if not row[-1]}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
         """Go on with an interrupted drop, and sweep what expired, so that nobody is told that what goes is stored."""
         asked = {namespace for namespace, _ in names}
         for namespace, upto in (unfinished := [one for one in self.rows("drop_unfinished", {}) if one[0] in asked]):
             self.drop(namespace, upto)
-        return upkeep.sweep_expired(self, asked) > 0 or bool(unfinished)
+        return upkeep.sweep_expired(self, names) > 0 or bool(unfinished)
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
         """Fold a namespace whose pending memories have become many, and compact one with many fresh segments.

@@ -17,6 +17,7 @@ from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, nearest, postings
+from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Sweep(NamedTuple):
     ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
     them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
     ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
-    all statements are the fields of Keep, ``limit``, and for a step ``namespace``.
+    all statements are the fields of Keep, ``limit``, ``ids`` (None: all), and for a step ``namespace``.
     """
 
     name: str
@@ -62,22 +63,25 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what has vanished away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
-    ids = [id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()]
-    return sum(forget.forget(connection, namespace, id, Filters(), dry_run=False) for id in ids)
+    ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
+    return forget.forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
 
 
-def sweep_expired(store: PostgresStore, namespaces: Collection[str]) -> int:
-    """Take away what has vanished in some namespaces; return how much."""
-    asked = {"limit": AT_ONCE}
-    due = [namespace for (namespace,) in store.rows("sweep_expired_due", {}) if namespace in namespaces]
-    return sum(store.transaction(partial(_expired, namespace=n, parameters=asked)) for n in due)
+def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> int:
+    """Take away those of some memories, by (namespace, id), that have vanished; return how many."""
+    gone = 0
+    for namespace, ids in by_namespace(names).items():
+        asked = {"ids": ids, "limit": None}
+        gone += store.transaction(partial(_expired, namespace=namespace, parameters=asked))
+    return gone
 
 
 def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what was forgotten softly away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
     gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
-    forget.purge(connection, namespace, set(gone))
+    which = {"namespace": namespace, "ids": sorted(set(gone))}
+    forget.purge(connection, namespace, [id for (id,) in connection.execute(_SQL["sweep_forgotten_left"], which)])
     return len(gone)
 
 
@@ -90,11 +94,8 @@ def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Forget some memories that their namespace keeps no longer, with their versions."""
     where = {**parameters, "namespace": namespace}
-    ids = [id for (id,) in connection.execute(_SQL["sweep_kept"], where)]
-    for id in ids:
-        forget.forget(connection, namespace, id, Filters(), dry_run=False)
-    forget.purge(connection, namespace, set(ids))
-    return len(ids)
+    ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
+    return forget.forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
 
 
 SWEEPS: tuple[Sweep, ...] = (
@@ -113,7 +114,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     folded = joined = 0
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
-    swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE}) for sweep in SWEEPS}
+    swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}) for sweep in SWEEPS}
     for (namespace,) in store.rows("pending_namespaces", {}):
         while count := store.transaction(partial(postings.fold, namespace=namespace)):
             folded += count

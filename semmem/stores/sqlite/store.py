@@ -123,8 +123,9 @@ class SqliteStore(Filed):
         """Fetch the rows of a statement about some names, which end in whether their time is over: such are swept."""
         now = microsecond(datetime.now(UTC))
         rows = self._rows(statement, {"names": json.dumps([list(name) for name in names]), "now": now})
-        asked = {"now": now, "limit": upkeep.AT_ONCE}
         for namespace in {row[0] for row in rows if row[-1]}:
+            ids = json.dumps([row[1] for row in rows if row[-1] and row[0] == namespace])
+            asked = {"now": now, "limit": -1, "ids": ids}
             self._writing(partial(upkeep.expired, namespace=namespace, parameters=asked))
         return [row[:-1] for row in rows if not row[-1]]
 

@@ -5,6 +5,7 @@ Each step is a transaction of its own, so that it can be interrupted anywhere, a
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
-from semmem.stores.sqlite import write
 from semmem.stores.sqlite.write import forget, microsecond, purge
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Sweep(NamedTuple):
     ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
     them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
     ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
-    all statements are ``now``, ``limit``, the fields of Keep, each also as the time before which things are older
-    (``changes_before`` of ``changes_days``), in microseconds, and for a step ``namespace``.
+    all statements are ``now``, ``limit``, ``ids`` (None: all), the fields of Keep, each also as the time before which
+    things are older (``changes_before`` of ``changes_days``), in microseconds, and for a step ``namespace``.
     """
 
     name: str
@@ -59,15 +59,16 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what has vanished away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
-    ids = [id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()]
-    return sum(forget(connection, namespace, id, Filters(), dry_run=False) for id in ids)
+    ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
+    return forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
 
 
 def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Take some of what was forgotten softly away for good, with all that is kept of it."""
     where = {**parameters, "namespace": namespace}
     gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
-    purge(connection, namespace, set(gone))
+    which = {"namespace": namespace, "ids": json.dumps(sorted(set(gone)))}
+    purge(connection, namespace, [id for (id,) in connection.execute(_SQL["sweep_forgotten_left"], which).fetchall()])
     return len(gone)
 
 
@@ -82,11 +83,8 @@ def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Forget some memories that their namespace keeps no longer, with their versions."""
     where = {**parameters, "namespace": namespace}
-    ids = [id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()]
-    for id in ids:
-        write.forget(connection, namespace, id, Filters(), dry_run=False)
-    write.purge(connection, namespace, set(ids))
-    return len(ids)
+    ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
+    return forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
 
 
 SWEEPS: tuple[Sweep, ...] = (
@@ -105,7 +103,7 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     now = microsecond(datetime.now(UTC))
     kept = asdict(keep)
     before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in kept.items()}
-    parameters = {**kept, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE}
+    parameters = {**kept, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
     swept = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())

@@ -240,19 +240,20 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
 def forget(
     connection: sqlite3.Connection,
     namespace: str,
-    id: str | None,
+    id: str | Collection[str] | None,
     filters: Filters,
     *,
     dry_run: bool,
     soft: bool = False,
     by: str | None = None,
 ) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories.
+    """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
 
     ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
     forgotten softly before.
     """
-    parameters = {"namespace": namespace, "id": id, **filter_parameters(filters)}
+    which = None if id is None else json.dumps([id] if isinstance(id, str) else sorted(id))
+    parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
     fates = {i: "forgotten" for i, part, *_ in rows if part == 0}
     before = [] if soft else connection.execute(_SQL["purge_select"], parameters).fetchall()

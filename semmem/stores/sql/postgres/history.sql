@@ -75,7 +75,7 @@ WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND fo
 -- What was forgotten softly and is to go for good: the ids that are no memory's now.
 SELECT count(DISTINCT id) FROM history h
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
-  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
@@ -90,7 +90,7 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
 -- The ids of the same, and of memories that had such a life before.
 SELECT DISTINCT id FROM history
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
-  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
@@ -143,13 +143,20 @@ DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
       AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s)
 RETURNING id;
 
+-- sweep_forgotten_left --
+-- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
+SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
+    SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id);
+
 -- sweep_expired_due --
 -- Where something has vanished.
 SELECT DISTINCT namespace FROM memory WHERE expires_at <= now() ORDER BY 1;
 
 -- sweep_expired --
--- Some of it.
-SELECT DISTINCT id FROM memory WHERE namespace = %(namespace)s AND expires_at <= now() ORDER BY id LIMIT %(limit)s;
+-- Some of it, or of the memories that are asked for. Locked, so that one that is remembered anew meanwhile stays.
+SELECT id FROM memory WHERE namespace = %(namespace)s AND expires_at <= now()
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
+ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
 
 -- history_at --
 -- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.

@@ -278,7 +278,7 @@ ORDER BY namespace NULLS FIRST, place;
 -- How many would go: whole memories, and with their parts; nothing is locked.
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
 WHERE namespace = %(namespace)s
-  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
@@ -292,7 +292,7 @@ WHERE namespace = %(namespace)s
 -- Which memories go, locked in one order so that two forgets do not deadlock.
 SELECT id, part, ord FROM memory
 WHERE namespace = %(namespace)s
-  AND (%(id)s::text IS NULL OR id = %(id)s)
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)

@@ -111,7 +111,7 @@ ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excl
 SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
 
 -- sweep_kept --
--- Some that nobody has changed for so long; what is pinned stays.
+-- Some that nobody has changed for so long; what is pinned stays. Locked, so that one that is changed meanwhile stays too.
 SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
 WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned
-  AND m.created_at < now() - n.keep AND m.updated_at < now() - n.keep ORDER BY m.created_at, m.id LIMIT 200;
+  AND m.created_at < now() - n.keep AND m.updated_at < now() - n.keep ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;

@@ -51,4 +51,4 @@ SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY
 -- Some that nobody has changed for so long; what is pinned stays.
 SELECT m.id FROM memory AS m JOIN namespace AS n ON n.namespace = m.namespace
 WHERE m.namespace = :namespace AND m.part = 0 AND NOT m.pinned
-  AND m.created_at < :now - n.keep AND m.updated_at < :now - n.keep ORDER BY m.created_at, m.id LIMIT 200;
+  AND m.created_at < :now - n.keep AND m.updated_at < :now - n.keep ORDER BY m.created_at, m.id LIMIT :limit;

@@ -53,7 +53,7 @@ WHERE namespace = :namespace AND id = :id AND version < :version AND forgotten_a
 -- What was forgotten softly and is to go for good, and whether a memory has the id now.
 SELECT DISTINCT id, EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = h.id)
 FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
-  AND (:id IS NULL OR id = :id)
+  AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
   AND (:tags IS NULL OR NOT EXISTS (
@@ -110,13 +110,19 @@ DELETE FROM history WHERE (namespace, id, version) IN (
     WHERE namespace = :namespace AND forgotten_at < :forgotten_before LIMIT :limit)
 RETURNING id;
 
+-- sweep_forgotten_left --
+-- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
+SELECT value FROM json_each(:ids) WHERE NOT EXISTS (
+    SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = value);
+
 -- sweep_expired_due --
 -- Where something has vanished.
 SELECT DISTINCT namespace FROM memory WHERE expires_at <= :now ORDER BY 1;
 
 -- sweep_expired --
--- Some of it.
-SELECT DISTINCT id FROM memory WHERE namespace = :namespace AND expires_at <= :now ORDER BY id LIMIT :limit;
+-- Some of it, or of the memories that are asked for.
+SELECT DISTINCT id FROM memory WHERE namespace = :namespace AND expires_at <= :now
+  AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids))) ORDER BY id LIMIT :limit;
 
 -- history_at --
 -- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.

@@ -164,7 +164,7 @@ ORDER BY session, coalesce(position, 9223372036854775807), created_at, id, part 
 -- Which memories go.
 SELECT id, part, parts, row, length FROM memory AS m
 WHERE namespace = :namespace
-  AND (:id IS NULL OR id = :id)
+  AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
   AND (:tags IS NULL OR NOT EXISTS (
