@@ -179,6 +179,8 @@ def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semm
     mem.remember("text of a", id="a", namespace="small", title="Changed")
     mem.forget("b", namespace="small")
     mem.remember("text of d", id="d", namespace="small")
+    with pytest.raises(semmem.NamespaceFull, match=full):  # what was forgotten comes back where there is room
+        mem.restore_memory("b", namespace="small")
     assert mem.namespace_limits("small", most_memories=0, most_bytes=40).most_memories is None
     with pytest.raises(semmem.NamespaceFull, match="42 bytes of text, and at most 40 are allowed"):
         mem.update("d", namespace="small", text="text of d, gröss")

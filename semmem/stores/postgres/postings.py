@@ -165,7 +165,7 @@ def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates
     """Raise InvalidInput or NamespaceFull unless what was ``stored`` may stay; ``holds`` is of namespace_check."""
     language, *limits = holds.fetchone()
     check_language(namespace, language, stored[0][1].language)
-    check_limits(namespace, (*limits,), sum(fate == "written" for fate in fates.values()))
+    check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:

@@ -166,7 +166,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         limits = numbers[namespace][2]
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
-            check_limits(namespace, (*limits, *holds), sum(fate == "written" for fate in fates.values()))
+            check_limits(namespace, (*limits, *holds), sum(fate != "updated" for fate in fates.values()))
     return Written(
         frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, replaced=frozenset(replaced)
     )
