@@ -124,7 +124,7 @@ class Ingest:
             if expected_version is not None and before.version != expected_version:
                 raise Conflict(overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
-            hidden = before.sensitive if "sensitive" not in changes else draft.memory.sensitive
+            hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
             draft = screened(draft, self._screening, changes, hidden)
             self._check_vector(draft, None)
             plan = self.plan([draft], _UPDATING, stored={draft.name: there})

@@ -147,7 +147,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         valid_to=bounds["valid_to"],
         expires_at=bounds["expires_at"],
     )
-    given = frozenset(item) - {name for name in ("id", "created_at", "ttl") if values.get(name) is None}
+    given = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if values.get(name) is None}
     if "ttl" in given:
         given = given - {"ttl"} | {"expires_at"}
     payload = payload_of(memory, timed=created_at is not None)

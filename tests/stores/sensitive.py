@@ -39,6 +39,16 @@ def derived(mem: semmem.Semmem) -> dict[str, int]:
 class SensitiveConformance:
     """Subclass it, and give a fixture ``mem``: a Semmem over an empty store, with the embedder hashing."""
 
+    def test_a_memory_stays_sensitive_unless_false_is_said(self, mem: semmem.Semmem) -> None:
+        mem.remember(SECRET, id="w", sensitive=True)
+        assert mem.update("w", sensitive=None, title="Door").sensitive
+        mem.bring_in(
+            [{"id": "w", "text": SECRET, "tags": ["x"], "sensitive": None}], owned={"titles": "Door"}, replace=True
+        )
+        assert mem.get("w").sensitive
+        assert mem.recall("kolibri").hits == ()
+        assert not mem.update("w", sensitive=False).sensitive
+
     def test_nothing_is_derived_from_a_sensitive_text(self, mem: semmem.Semmem) -> None:
         mem.remember("Kolibri is a bird.", id="plain", title="Kolibri", author="Ana", session="s")
         before = derived(mem), mem.stats()
