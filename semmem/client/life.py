@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from semmem.client.connection import Connection
@@ -41,8 +42,9 @@ class Life(Connection):
         with ``hard`` or with its whole namespace.
         """
         where, name = string("namespace", namespace), string("id", id)
+        there = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
         forgotten = self._life().forgotten(where, name)
-        if self.store.get(where, [name]):
+        if there:
             again = "it has been remembered anew since it was forgotten" if forgotten else "it is not forgotten"
             raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
         if forgotten is None:
@@ -50,7 +52,7 @@ class Life(Connection):
                 f"Nothing is kept of a memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
             )
         embedder = None if self.store.vectors is None else self.store.vectors.embedder()
-        return masked(self._ingest.restore(restored(forgotten, embedder)))
+        return masked(self._ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
 
     def _version_at(self, namespace: str, id: str, as_of: Any) -> Memory:
         """Return the version of a memory that was valid at a time. Raises NotFound, InvalidInput."""

@@ -231,8 +231,8 @@ def check_validity(begins: datetime | None, ends: datetime | None) -> None:
 def _lasting(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         lasting = value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        lasting = timedelta(seconds=min(float(value), _LONGEST_TTL_S))
+    elif isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf:
+        lasting = timedelta(seconds=float(max(-1, min(value, _LONGEST_TTL_S))))
     elif isinstance(value, str) and value[-1:] in _UNITS_S and value[:-1].isascii() and value[:-1].isdecimal():
         lasting = timedelta(seconds=min(float(value[:-1][:12]) * _UNITS_S[value[-1]], _LONGEST_TTL_S))
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.life import Forgotten
 from semmem.model.types import Memory
 from semmem.write.items import KEYS, Draft, payload_of
@@ -46,13 +47,19 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None) -> Draft:
+def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None, now: datetime) -> Draft:
     """Return what is to be stored again of a memory that was forgotten softly.
 
     Its vector comes back where it is of the ``embedder`` that fills the store now and stands for the whole text;
-    otherwise the text is embedded anew. A vector that was given cannot be made anew.
+    otherwise the text is embedded anew. A vector that was given cannot be made anew. Raises NotFound for a memory that
+    would have vanished by ``now``.
     """
     memory = forgotten.memory
+    if memory.expires_at is not None and memory.expires_at <= now:
+        raise NotFound(
+            f"The memory {memory.id!r} in namespace {memory.namespace!r} has expired since it was forgotten, so it is "
+            "not brought back; its history shows what it was."
+        )
     payload = forgotten.payload or payload_of(memory, timed=True)
     vector = forgotten.vectors.get(0)
     draft = Draft(0, memory, payload, None, frozenset(("id",)), restores=True)

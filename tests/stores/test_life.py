@@ -276,6 +276,8 @@ def test_when_a_memory_holds_and_vanishes_is_stored_changed_and_taken_away(mem: 
         ({"expires_at": "2199-01-01", "ttl": 5}, "Give expires_at or ttl, not both"),
         ({"ttl": "a week"}, "ttl must be a number of seconds, or such as 30d, 12h or 45m"),
         ({"ttl": -1}, "ttl must be more than nothing"),
+        ({"ttl": -(10**400)}, "ttl must be more than nothing"),
+        ({"ttl": float("nan")}, "ttl must be a number of seconds"),
         ({"ttl": True}, "ttl must be a number of seconds"),
         ({"pinned": "yes"}, "pinned must be True or False"),
     ],
@@ -314,6 +316,24 @@ def test_what_has_expired_vanishes_at_once_and_is_swept(mem: Semmem) -> None:
     for id in ("a", "b"):
         with pytest.raises(NotFound):
             mem.history(id)
+
+
+def test_nothing_comes_back_that_has_expired_or_gives_way_to_what_has(mem: Semmem) -> None:
+    for name in ("a", "b"):
+        mem.remember("The same heron.", id=name)
+        mem.forget(name)
+    mem.remember("The same heron.", id="a", ttl="1h")
+    let_expire(mem, "a")
+    with pytest.raises(NotFound, match="Nothing is kept of a memory 'a'"):
+        mem.restore_memory("a")
+    mem.remember("A heron for an hour.", id="c", ttl="1h")
+    let_expire(mem, "c")
+    mem.forget("c")
+    with pytest.raises(NotFound, match="'c' in namespace 'default' has expired since it was forgotten"):
+        mem.restore_memory("c")
+    assert texts(mem, "c") == ["A heron for an hour."]
+    assert mem.restore_memory("b") == mem.get("b")
+    assert mem.stats().memories == 1
 
 
 def test_what_takes_the_place_of_something_expired_is_stored_however_much_has_expired(
