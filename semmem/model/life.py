@@ -120,6 +120,9 @@ def _iso(at: datetime | None) -> str | None:
 DEEPEST = 10
 """Links of ``supersedes`` that may stand in one chain."""
 
+_MOST_BYTES = 2_500
+"""Of namespace and both ids: an index entry of PostgreSQL holds 2,704 bytes, and the type is in it too."""
+
 MOST_LINKS = 20
 """Links of one memory, each way, over which the graph walks."""
 
@@ -207,13 +210,19 @@ def checked_link(
 ) -> Link:
     """Return a link to be made, from the memory ``id``.
 
-    Raises InvalidInput for an unknown type, a memory and itself, and a time that is none.
+    Raises InvalidInput for an unknown type, a memory and itself, ids that are too long together, and a time that is
+    none.
     """
     known = next((one for one in LINK_TYPES if one == string("type", type)), None)
     if known is None:
         raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
     if string("id", id) == string("to", to):
         raise InvalidInput(f"A memory is not linked to itself, and {id!r} is one; name two.")
+    if (size := sum(len(one.encode()) for one in (string("namespace", namespace), id, to))) > _MOST_BYTES:
+        raise InvalidInput(
+            f"namespace and both ids have {size} bytes together in UTF-8; memories with at most {_MOST_BYTES} can be "
+            "linked."
+        )
     who = None if made_by is None else string("made_by", made_by)
     try:
         when = datetime.fromisoformat(since) if isinstance(since, str) else since
@@ -221,4 +230,4 @@ def checked_link(
         raise InvalidInput(f"since must be a time in ISO 8601, not {since!r}.") from None
     if when is not None and when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    return Link(string("namespace", namespace), id, known, to, when, who)
+    return Link(namespace, id, known, to, when, who)
