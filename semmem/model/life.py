@@ -61,7 +61,7 @@ class Version:
     def diff(self, before: Version) -> str:
         """Return how it differs from another version: its fields, then its text as a unified diff; no end of line."""
         lines = [
-            f"{name}: {getattr(before.memory, name)!r} -> {getattr(self.memory, name)!r}"
+            f"{name}: {_shown(getattr(before.memory, name))} -> {_shown(getattr(self.memory, name))}"
             for name in _differ(before.memory, self.memory)
             if name != "text"
         ]
@@ -111,6 +111,10 @@ def versions_of(kept: Iterable[Kept]) -> list[Version]:
 def _differ(one: Memory, other: Memory) -> tuple[str, ...]:
     names = (f.name for f in dataclasses.fields(Memory) if f.name not in _PLACE)
     return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def _shown(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else repr(value)
 
 
 def _iso(at: datetime | None) -> str | None:

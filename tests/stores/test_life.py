@@ -50,7 +50,10 @@ def test_an_update_keeps_the_version_that_was_there_with_what_when_and_by_whom(m
     assert found[2].diff(found[1]) == "tags: ('people',) -> ('people', 'moved')\nimportance: 0.5 -> 0.9"
     assert mem.update("ana", importance=0.9).version == 3  # nothing changes
     assert len(mem.history("ana")) == 3
-    assert [one.version for one in mem.history("bo")] == [1]
+    mem.update("bo", valid_to="2031-01-31")
+    before, now = mem.history("bo")
+    assert now.diff(before) == "valid_to: None -> 2031-01-31T00:00:00+00:00"
+    assert [one.version for one in (before, now)] == [1, 2]
 
 
 def test_the_versions_of_a_long_text_are_whole_ones(mem: Semmem) -> None:
