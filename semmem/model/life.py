@@ -94,17 +94,15 @@ class Forgotten:
 
 def versions_of(kept: Iterable[Kept]) -> list[Version]:
     """Return the versions of one memory from what a store keeps of them, in the order given: the oldest first."""
+    lives = list(kept)
     found: list[Version] = []
-    before: Kept | None = None
-    kept = list(kept)
-    for one, after in zip(kept, [*kept, None][1:], strict=True):
+    for before, one, behind in zip([None, *lives], lives, [*lives[1:], None], strict=False):
         memory, ended_by, _, forgotten = one
-        updated = after is not None and after[3] == forgotten  # it was ended by an update, before all were forgotten
-        first = before is None or (before[3] is not None and forgotten is None)  # or remembered anew
+        first = before is None or (before[3] is not None and before[3] != forgotten)  # or remembered anew
         changed = () if before is None or first else _differ(before[0], memory)
         by = None if before is None or first else before[1]
-        found.append(Version(memory, changed, by, forgotten, None if forgotten is None or updated else ended_by))
-        before = one
+        last = behind is None or behind[3] != forgotten  # who ended an earlier one has changed it, not forgotten it
+        found.append(Version(memory, changed, by, forgotten, ended_by if forgotten is not None and last else None))
     return found
 
 

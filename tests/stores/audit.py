@@ -13,6 +13,10 @@ from semmem.stores.packed_postings import FORWARD, POSTING
 
 __all__ = ["check", "contents", "sql"]
 
+_THERE = ("written", "updated", "restored", "linked", "unlinked")
+_FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
+"""The last change of an id, and whether it is there; a link of what was forgotten softly can be taken away."""
+
 
 def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     """Run one statement on a connection of its own; ``where`` is a Semmem on postgresql:// or a conninfo."""
@@ -103,7 +107,7 @@ def _check_numbers(mem: Semmem | str) -> None:
              "m.namespace = c.namespace AND m.id = c.id AND m.part = 0 WHERE c.id <> '' "
              "ORDER BY c.namespace, c.id, c.number DESC"
     )  # fmt: skip
-    assert {(kind, there) for kind, there in fates} <= {("written", True), ("updated", True), ("forgotten", False)}
+    assert {(kind, there) for kind, there in fates} <= _FATES
     known = "SELECT count(*) FROM memory m WHERE part = 0 AND NOT EXISTS (SELECT FROM change c WHERE "
     assert sql(mem, known + "c.namespace = m.namespace AND c.id = m.id)") == [(0,)]
 
@@ -131,4 +135,4 @@ def _check_file(connection: Any) -> None:
         "AND m.part = 0 WHERE c.id <> '' AND c.number = (SELECT max(number) FROM change d WHERE "
         "d.namespace = c.namespace AND d.id = c.id)"
     ).fetchall()
-    assert set(fates) <= {("written", 1), ("updated", 1), ("forgotten", 0)}
+    assert set(fates) <= _FATES

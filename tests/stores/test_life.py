@@ -120,6 +120,16 @@ def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semme
         mem.restore_memory("h")
 
 
+def test_the_history_of_what_was_forgotten_says_who_changed_and_who_forgot_it(mem: Semmem) -> None:
+    mem.remember("The first life.", id="a")
+    mem.update("a", text="The first life, changed.", changed_by="Bo")
+    mem.forget("a", forgotten_by="Ada")
+    mem.remember("The second life.", id="a")
+    mem.forget("a", forgotten_by="Cy")
+    said = [(one.version, one.changed, one.changed_by, one.forgotten_by) for one in mem.history("a")]
+    assert said == [(1, (), None, None), (2, ("text",), "Bo", "Ada"), (3, (), None, "Cy")]
+
+
 def test_a_vector_that_was_given_comes_back(store_url: str) -> None:
     with semmem.connect(store_url, embedder="none") as mem:
         for name, vector in (("a", [1.0, 0.0]), ("b", [0.0, 1.0])):

@@ -1,0 +1,308 @@
+"""Everything that can become of memories, in any order, in every store, beside a model in plain dictionaries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.model.errors import SemmemError
+from semmem.model.store import Keep
+from semmem.model.types import LINK_TYPES, Memory
+from tests.stores.audit import check
+from tests.stores.life_model import Model
+
+TIMES = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2021, 2022, 2023)]
+ASKED = [datetime(2019, 6, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC), datetime(2022, 6, 1, tzinfo=UTC)]
+GIVEN = ("id", "namespace", "text", "session", "tags", "importance", "created_at", "valid_from", "valid_to")
+LATE = datetime(2120, 1, 1, tzinfo=UTC)
+
+namespaces = st.sampled_from(["one", "two"])
+numbers = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4])  # of an id; the first ones often
+people = st.sampled_from([None, "Ada", "Bo"])
+sessions = st.sampled_from([None, "s", "t"])
+times = st.sampled_from(TIMES)
+changes = st.fixed_dictionaries(
+    {},
+    optional={
+        "text": st.just(""),  # a new one
+        "session": sessions,
+        "tags": st.sampled_from([(), ("owl",), ("owl", "fox")]),
+        "importance": st.sampled_from([0.5, 0.9]),
+        "valid_from": st.none() | times,
+        "valid_to": st.none() | times | st.just(LATE),
+    },
+).filter(bool)
+
+
+class Life(RuleBasedStateMachine):
+    """Verbs on a store and on a model; after each the namespaces that it touched are compared, at the end all."""
+
+    mem: ClassVar[Semmem]
+    runs: ClassVar[count[int]] = count()
+
+    @initialize()
+    def begin(self) -> None:
+        self.model = Model()
+        self.run = next(self.runs)  # the namespaces of each run are its own
+        self.made: list[str] = []
+        self.texts = 0
+        self.touched: set[str] = set()
+
+    # ------------------------------------------------------------------ what a rule needs
+
+    def name(self, namespace: str) -> str:
+        found = f"{namespace}{self.run}"
+        self.touched.add(found)
+        return found
+
+    def id(self, number: int) -> str:
+        known = ["a", "b", "c", *self.made]
+        return known[number % len(known)]
+
+    def text(self) -> str:
+        """Return a text that shares no word with any other."""
+        self.texts += 1
+        drawn = hashlib.sha256(f"{self.run} {self.texts}".encode()).hexdigest()
+        return " ".join("w" + drawn[at : at + 8] for at in (0, 8, 16))
+
+    def both(self, real: Callable[[], Any], model: Callable[[], Any]) -> tuple[Any, Any]:
+        """Do the same to both; both return what they return, or raise errors of one class."""
+        done, expected = outcome(real), outcome(model)
+        if isinstance(done, SemmemError) or isinstance(expected, SemmemError):
+            assert type(done) is type(expected), (done, expected)
+            return None, None
+        return done, expected
+
+    def stored(self, done: Memory, expected: Memory) -> None:
+        """Compare what a write returned; the model takes over when it was written."""
+        if expected.updated_at is None:
+            assert done.updated_at is not None
+            assert done.updated_at > TIMES[-1]
+            expected = replace(expected, updated_at=done.updated_at)
+            self.model.place(done.namespace).memories[done.id] = expected
+        assert done == expected
+
+    # ------------------------------------------------------------------ the verbs
+
+    @rule(namespace=namespaces, number=numbers, session=sessions, at=times)
+    def remember(self, namespace: str, number: int, session: str | None, at: datetime) -> None:
+        where, id, text = self.name(namespace), self.id(number), self.text()
+        given = Memory(id, where, text, session=session, created_at=at)
+        self.remembered(given)
+
+    def remembered(self, given: Memory) -> None:
+        written: dict[str, Any] = {name: getattr(given, name) for name in GIVEN}
+        done, expected = self.both(lambda: self.mem.remember(**written), lambda: self.model.remember(given))
+        if done is not None:
+            self.stored(done, expected)
+
+    @rule(namespace=namespaces, at=times)
+    def remember_without_an_id(self, namespace: str, at: datetime) -> None:
+        where, text = self.name(namespace), self.text()
+        done = self.mem.remember(text, namespace=where, created_at=at)
+        assert done.id not in self.model.place(where).memories
+        self.made.append(done.id)
+        self.stored(done, self.model.remember(Memory(done.id, where, text, created_at=at)))
+
+    @rule(namespace=namespaces, number=numbers)
+    def remember_the_same_again(self, namespace: str, number: int) -> None:
+        where = self.name(namespace)
+        there = self.model.place(where).memories.get(self.id(number))
+        if there is not None:
+            self.remembered(there)
+
+    @rule(
+        namespace=namespaces, number=numbers, given=changes, off=st.sampled_from([None, None, 0, 0, -1, 1]), by=people
+    )
+    def update(self, namespace: str, number: int, given: dict[str, Any], off: int | None, by: str | None) -> None:
+        where, id = self.name(namespace), self.id(number)
+        given = {**given, "text": self.text()} if "text" in given else given
+        there = self.model.place(where).memories.get(id)
+        expected = None if off is None else (1 if there is None else there.version) + off
+        done, wanted = self.both(
+            lambda: self.mem.update(id, namespace=where, expected_version=expected, changed_by=by, **given),
+            lambda: self.model.update(where, id, given, expected, by, datetime(2026, 1, 1, tzinfo=UTC)),
+        )
+        if done is not None:
+            self.stored(done, wanted)
+
+    @rule(namespace=namespaces, number=numbers, by=people)
+    def forget(self, namespace: str, number: int, by: str | None) -> None:
+        self.forgotten(self.name(namespace), self.id(number), [], hard=False, by=by)
+
+    @rule(
+        namespace=namespaces, session=st.sampled_from(["s", "t"]), by=people, hard=st.sampled_from([False, False, True])
+    )
+    def forget_by_filter(self, namespace: str, session: str, by: str | None, hard: bool) -> None:
+        self.forgotten(self.name(namespace), None, [session], hard=hard, by=by)
+
+    @rule(namespace=namespaces, number=numbers, session=st.sampled_from(["s", "t"]))
+    def forget_an_id_that_matches(self, namespace: str, number: int, session: str) -> None:
+        self.forgotten(self.name(namespace), self.id(number), [session], hard=False, by=None)
+
+    @rule(namespace=namespaces, number=numbers)
+    def forget_for_good(self, namespace: str, number: int) -> None:
+        self.forgotten(self.name(namespace), self.id(number), [], hard=True, by=None)
+
+    def forgotten(self, where: str, id: str | None, named: list[str], *, hard: bool, by: str | None) -> None:
+        filters = {"sessions": named} if named else None
+        counted = outcome(lambda: self.mem.forget(id, namespace=where, filters=filters, hard=hard, dry_run=True))
+        done, expected = self.both(
+            lambda: self.mem.forget(id, namespace=where, filters=filters, hard=hard, forgotten_by=by),
+            lambda: self.model.forget(where, id, named, hard=hard, by=by),
+        )
+        assert done == expected
+        assert counted == done or isinstance(counted, SemmemError)
+
+    @rule(namespace=namespaces, number=numbers)
+    def restore(self, namespace: str, number: int) -> None:
+        where, id = self.name(namespace), self.id(number)
+        done, expected = self.both(
+            lambda: self.mem.restore_memory(id, namespace=where), lambda: self.model.restore_memory(where, id)
+        )
+        assert done == expected
+
+    @rule(namespace=namespaces, one=numbers, other=numbers, type=st.sampled_from(LINK_TYPES), by=people)
+    def link(self, namespace: str, one: int, other: int, type: str, by: str | None) -> None:
+        where, id, to = self.name(namespace), self.id(one), self.id(other)
+        done, expected = self.both(
+            lambda: self.mem.link(id, type, to, namespace=where, made_by=by),
+            lambda: self.model.link(where, id, type, to, by),
+        )
+        assert done is None or done.key == expected
+
+    @rule(namespace=namespaces, one=numbers, other=numbers, type=st.sampled_from(LINK_TYPES[:2]))
+    def unlink(self, namespace: str, one: int, other: int, type: str) -> None:
+        where, id, to = self.name(namespace), self.id(one), self.id(other)
+        done, expected = self.both(
+            lambda: self.mem.unlink(id, type, to, namespace=where), lambda: self.model.unlink(where, id, type, to)
+        )
+        assert done == expected
+
+    @rule(old=namespaces, new=st.sampled_from(["one", "two", "three"]), stay=st.booleans())
+    def move(self, old: str, new: str, stay: bool) -> None:
+        here, there = self.name(old), self.name(new)
+        verb = self.mem.copy_namespace if stay else self.mem.rename_namespace
+        done, expected = self.both(lambda: verb(here, there), lambda: self.model.move(here, there, stay=stay))
+        assert done == expected
+
+    @rule(namespace=st.sampled_from(["one", "two", "three", "three"]))
+    def drop(self, namespace: str) -> None:
+        where = self.name(namespace)
+        assert self.mem.drop_namespace(where, dry_run=True) == len(self.model.place(where).memories)
+        assert self.mem.drop_namespace(where) == self.model.drop(where)
+
+    @rule(days=st.sampled_from([30.0, 30.0, -1.0]))
+    def maintain(self, days: float) -> None:
+        for namespace in ("one", "two", "three"):
+            self.name(namespace)
+        swept = self.mem.store.maintain(Keep(forgotten_days=days)).get("forgotten", 0)
+        assert (swept > 0) == (days < 0 and self.model.sweep() > 0)
+
+    # ------------------------------------------------------------------ what is there
+
+    @invariant()
+    def the_touched_namespaces_are_as_the_model_has_them(self) -> None:
+        for where in sorted(self.touched):
+            self.compare(where)
+        self.touched.clear()
+        found = {one.name: one.memories for one in self.mem.namespaces() if one.name.endswith(f"e{self.run}")}
+        counts = {where: len(place.memories) for where, place in self.model.places.items()}
+        found |= {one.name: one.memories for one in self.mem.namespaces() if one.name in counts}
+        assert found == {where: held for where, held in counts.items() if held}
+
+    def compare(self, where: str) -> None:
+        assert list(self.mem.list(namespace=where)) == self.model.list(where)
+        for id in ("a", "b", "c", *self.made):
+            assert self.same(lambda id=id: self.mem.get(id, namespace=where), lambda id=id: self.model.get(where, id))
+            self.compare_history(where, id)
+            assert self.same(
+                lambda id=id: [(*one.key, one.made_by) for one in self.mem.links(id, namespace=where)],
+                lambda id=id: self.model.links(where, id),
+            )
+            there = self.model.place(where).memories.get(id)
+            written = [] if there is None or there.updated_at is None else [there.updated_at]
+            for at in (*ASKED, *written, LATE):
+                assert self.same(
+                    lambda id=id, at=at: self.mem.get(id, namespace=where, as_of=at),
+                    lambda id=id, at=at: self.model.as_of(where, id, at),
+                )
+
+    def compare_history(self, where: str, id: str) -> None:
+        done, expected = self.both(lambda: self.mem.history(id, namespace=where), lambda: self.model.history(where, id))
+        if done is not None:
+            found = [(v.memory, v.changed, v.changed_by, v.forgotten_at is not None, v.forgotten_by) for v in done]
+            assert found == expected
+
+    def same(self, real: Callable[[], Any], model: Callable[[], Any]) -> bool:
+        done, expected = self.both(real, model)
+        assert done == expected
+        return True
+
+    def teardown(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        try:
+            for namespace in ("one", "two", "three"):
+                self.compare_whole(self.name(namespace))
+            check(self.mem)
+        finally:
+            for where in list(self.model.places):
+                self.mem.drop_namespace(where)
+
+    def compare_whole(self, where: str) -> None:
+        """Compare everything, and what a recall finds: each text that is there, and none that was."""
+        self.compare(where)
+        there, gone = self.model.texts(where)
+        for text in [*there, *gone]:
+            ids = {hit.id for hit in self.mem.recall(text.split()[1], namespace=where, recipe="lexical")}
+            assert there[text] in ids if text in there else not ids
+
+
+def outcome(verb: Callable[[], Any]) -> Any:
+    """Return what a verb returns, or the error that it raises."""
+    try:
+        return verb()
+    except SemmemError as error:
+        return error
+
+
+def live(mem: Semmem, examples: int, steps: int) -> None:
+    """Let a store and the model live ``examples`` times through up to ``steps`` verbs."""
+    machine = type("LifeHere", (Life,), {"mem": mem, "runs": count()})
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],  # to make a failure smaller takes minutes
+    )
+    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("examples", "steps"), [(14, 15), pytest.param(120, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_what_becomes_of_memories_in_a_file_is_what_becomes_of_them_in_the_model(
+    tmp_path: Path, examples: int, steps: int
+) -> None:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none") as mem:
+        live(mem, examples, steps)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_becomes_of_memories_on_a_server_is_what_becomes_of_them_in_the_model(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        live(mem, 40, 30)
