@@ -89,6 +89,16 @@ def test_a_memory_is_updated_and_a_version_that_is_not_the_expected_one_is_told(
     assert call("update", "a")[0] == 2
 
 
+def test_an_empty_time_takes_the_time_of_a_memory_away(call: Call) -> None:
+    call("remember", "Tea.", "--id", "a", "--valid-to", "2031-01-01", "--ttl", "1d")
+    assert json.loads(call("get", "a", "--json")[1])["valid_to"] == "2031-01-01T00:00:00+00:00"
+    assert call("update", "a", "--valid-to", "", "--expires-at", "")[0] == 0
+    memory = json.loads(call("get", "a", "--json")[1])
+    assert (memory.get("valid_to"), memory.get("expires_at")) == (None, None)
+    code, _, err = call("update", "a", "--valid-to", "soon")
+    assert (code, "--valid-to must be a time in ISO 8601" in err) == (2, True)
+
+
 def test_all_of_a_namespace_is_all_of_it_whatever_the_times(call: Call) -> None:
     call("remember", "Late.", "--id", "late", "--created-at", "9999-12-31T23:59:59Z")
     call("remember", "Early.", "--id", "early", "--created-at", "0001-01-01T00:00:00Z")

@@ -169,7 +169,7 @@ def update(
     """Change the text of a memory, or the fields that are given; other fields stay.
 
     Its id stays, its time too unless --created-at is given; its version counts up. `semmem history` has the versions
-    before it.
+    before it. --valid-from, --valid-to and --expires-at take '' for no such time.
     """
     given = {
         "text": None if text is None else _read(text, None),
@@ -184,13 +184,13 @@ def update(
         "created_at": moment(created_at, "--created-at"),
         "vector": _vector(vector),
         "sensitive": sensitive,
-        "valid_from": moment(valid_from, "--valid-from"),
-        "valid_to": moment(valid_to, "--valid-to"),
-        "expires_at": moment(expires_at, "--expires-at"),
         "ttl": ttl,
         "pinned": pinned,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name, time in (("valid_from", valid_from), ("valid_to", valid_to), ("expires_at", expires_at)):
+        if time is not None:
+            changes[name] = moment(time or None, f"--{name.replace('_', '-')}")
     if not changes:
         from semmem.model.errors import InvalidInput
 
