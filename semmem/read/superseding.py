@@ -97,12 +97,13 @@ def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     if not found.newer:
         return kept
     listed = _with_fetched([_shown_by(one, found) for one in kept], found)
-    place: dict[Name, int] = {}
-    for at, (_, folded) in enumerate(listed):
-        place |= {_name(key): at for key in folded}
-    place |= {_name(fused.key): at for at, (fused, _) in enumerate(listed)}
+    folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
+    places: dict[Name, list[int]] = {}
+    for at, (fused, _) in enumerate(listed):  # several where parts are not folded: all of them come first
+        places.setdefault(_name(fused.key), []).append(at)
+    places = {**folded_at, **places}
     before = [
-        sorted({place[one] for one in above(_name(fused.key), found.newer) if one in place} - {at})
+        sorted({place for one in above(_name(fused.key), found.newer) for place in places.get(one, ())} - {at})
         for at, (fused, _) in enumerate(listed)
     ]
     order = _arranged(before)

@@ -18,6 +18,10 @@ RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
 
 
+def test_every_part_of_what_is_newer_stands_above_each_part_of_what_it_supersedes() -> None:
+    assert run([9_100_047], worlds=LINKED).contradictions == []
+
+
 def test_some_hundred_random_recalls_contradict_no_class() -> None:
     # and those that once did: a reserved place that folding brought within the cut, and scores that are all 0
     tally = run([*range(300), 7035, 11654, 12942, 14667, 17963, 22454])
