@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +15,7 @@ from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
+from semmem.legs.today import Today
 from semmem.model.errors import SemmemError
 from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
@@ -24,7 +26,7 @@ from semmem.stores.resident.store import resident
 from semmem.write.ingest import Ingest
 from semmem.write.relink import Upkeep
 
-__all__ = ["Connection", "extractor_of", "legs_of", "warm_up"]
+__all__ = ["Connection", "extractor_of", "legs_at", "legs_of", "warm_up"]
 
 
 class Connection:
@@ -84,6 +86,16 @@ def legs_of(store: Store, language: str) -> dict[str, Leg]:
     if store.graph is not None:
         legs["graph"] = Graph(store, store.graph, store.vectors, language)
     return legs
+
+
+def legs_at(store: Store, earlier: Collection[int], legs: Legs, language: str) -> Mapping[str, Leg]:
+    """Return the legs of a recall that asks for another time: two of ``legs`` search ``store`` as it was then."""
+    then: dict[str, Leg] = {"lexical": Lexical(store, language)}
+    if store.vectors is not None:
+        then["dense"] = Dense(store.vectors)
+    if isinstance(graph := legs["graph"], Graph):
+        then["graph"] = Today(graph, earlier)
+    return ChainMap(then, legs)
 
 
 def warm_up(mem: Connection) -> None:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from semmem.client.connection import Connection
+from semmem.client.connection import Connection, legs_at
 from semmem.model.errors import Conflict, NotFound
 from semmem.model.filters import at_time, shown_by, string
 from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
+from semmem.read.recall import Recaller
+from semmem.stores.past import past
 from semmem.write.versions import restored
 
 __all__ = ["Life"]
@@ -63,6 +65,13 @@ class Life(Connection):
                 f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
             )
         return found
+
+    def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Recaller:
+        """Return what answers one recall from the versions that were valid at a time. Raises InvalidInput."""
+        store, earlier = past(self.store, namespaces, at_time("as_of", as_of))
+        language = self._recaller.language
+        legs = legs_at(store, earlier, self._legs, language)
+        return Recaller(store, legs, self._encoder.found, language, self._encoder.renewed)
 
     def _life(self) -> LifeStore:
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""

@@ -226,6 +226,7 @@ class Semmem(Keeping, Use):
         fold_parts: bool = True,
         min_confidence: float = 0.0,
         token_budget: int | None = None,
+        as_of: datetime | date | str | None = None,
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
@@ -237,12 +238,15 @@ class Semmem(Keeping, Use):
         ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
         ``withheld`` says how many there were; see Recall for what confidence is and is not. With a ``token_budget`` the
         hits are those that fit into it, whole and in the order of rank, and ``left_out`` names the others; a third of
-        the bytes is taken for the number of tokens. Raises InvalidInput for an empty query.
+        the bytes is taken for the number of tokens. With ``as_of`` the versions that were valid at that time are what
+        is found, by words and vectors, ranked with the statistics of today; the graph leg does not see earlier
+        versions. What has been forgotten is not found. Raises InvalidInput for an empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
-        found = self._recaller.recall(
+        reader = self._recaller if as_of is None else self._recaller_at(namespaces, as_of)
+        found = reader.recall(
             query,
             namespaces,
             self.recipe if recipe is None else find_recipe(recipe),
@@ -257,6 +261,8 @@ class Semmem(Keeping, Use):
             token_budget=token_budget,
             tailor=recipe is None,
         )
+        if reader is not self._recaller:
+            reader.close()
         return self._noted(query, found)
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:

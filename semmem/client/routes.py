@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
 from semmem.client.memory import Semmem
@@ -69,6 +70,7 @@ def explain(
     fold_parts: bool = True,
     min_confidence: float = 0.0,
     token_budget: int | None = None,
+    as_of: datetime | date | str | None = None,
     of: str | None = None,
 ) -> Explanation:
     """Say why a memory is where it is in the answer to ``query``, or what would let it in.
@@ -79,7 +81,7 @@ def explain(
         found = mem.recall(
             query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
             sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
-            token_budget=token_budget,
+            token_budget=token_budget, as_of=as_of,
         )  # fmt: skip
     return found.explain(id, of)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.connection import Connection
-from semmem.model.filters import string
+from semmem.model.filters import at_time, string
 from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Judgement
@@ -46,6 +47,7 @@ class Use(Connection):
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         exclude: Sequence[str] = (),
         min_confidence: float = 0.0,
+        as_of: datetime | date | str | None = None,
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
@@ -55,18 +57,23 @@ class Use(Connection):
         The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
         namespace, author, times and text; no text in it can end the block. Memories are shown whole, best first; a long
         one that has no place whole is shown by the passage that was found. ``left_out`` names what had none. The other
-        arguments are those of ``recall``. Raises InvalidInput.
+        arguments are those of ``recall``; with ``as_of`` what is pinned now stands there as it was then. Raises
+        InvalidInput.
         """
         check_budget("token_budget", token_budget)
         found = self.recall(
             query, namespace=namespace, limit=limit, recipe=recipe, filters=filters, exclude=exclude,
-            min_confidence=min_confidence,
+            min_confidence=min_confidence, as_of=as_of,
         )  # fmt: skip
-        return composed(found, self._pinned(found.candidates.scope.namespaces), token_budget)
+        at = None if as_of is None else at_time("as_of", as_of)
+        return composed(found, self._pinned(found.candidates.scope.namespaces, at), token_budget)
 
-    def _pinned(self, namespaces: Sequence[str]) -> Sequence[Memory]:
+    def _pinned(self, namespaces: Sequence[str], at: datetime | None) -> Sequence[Memory]:
         """Return the pinned memories of some namespaces, whole, in order; none in a store that keeps no such thing."""
         names = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
+        if at is not None:
+            then = [life_of(self.store).version_at(*name, at) for name in names]
+            return [memory for memory in then if memory is not None and not memory.sensitive]
         whole = self.store.whole_memories(names) if names else {}
         return [whole[name][0] for name in names if name in whole]
 

@@ -28,6 +28,7 @@ GROUP = "semmem.legs"
 _TAKEN = frozenset(
     [
         "agreed",
+        "as_of",
         "conversation",
         "exact",
         "importance",

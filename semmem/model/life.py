@@ -16,9 +16,11 @@ from semmem.model.types import LINK_TYPES, LinkType, Memory
 
 __all__ = [
     "DEEPEST",
+    "MOST_EARLIER",
     "MOST_LINKS",
     "Change",
     "Changes",
+    "Earlier",
     "Forgotten",
     "Kept",
     "Link",
@@ -88,6 +90,25 @@ class Forgotten:
 
     memory: Memory
     payload: bytes | None
+    embedder: Mapping[str, Any] | None = None
+    vectors: Mapping[int, Any] = field(default_factory=dict)
+
+
+MOST_EARLIER = 20_000
+"""Earlier versions that one recall looks at in a namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier version as one recall looks at it: what the index held of its passages, together.
+
+    ``length`` is the number of its terms, ``entries`` one structured array (key, count, mention, subject, kind).
+    ``vectors`` are those of its passages, by part, and ``embedder`` says who made them.
+    """
+
+    memory: Memory
+    length: int
+    entries: Any
     embedder: Mapping[str, Any] | None = None
     vectors: Mapping[int, Any] = field(default_factory=dict)
 

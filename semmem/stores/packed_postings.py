@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "FIRST_EARLIER",
     "FORWARD",
     "POSTING",
     "WEIGHT_UNIT",
@@ -26,6 +27,7 @@ __all__ = [
     "invert",
     "join_groups",
     "mentions",
+    "merged",
     "pending_keys",
     "unpack_forwards",
     "unpack_postings",
@@ -41,6 +43,9 @@ POSTING = np.dtype(
 
 WEIGHT_UNIT = 100
 """Mention and subject weights are stored as hundredths in one byte."""
+
+FIRST_EARLIER = (1 << 32) - (1 << 16)
+"""The first of the numbers that no memory gets: for the earlier versions that one recall looks at."""
 
 _LARGEST = 65_535
 
@@ -77,6 +82,20 @@ def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
     out["count"] = np.minimum(column("counts", np.int64), _LARGEST)
     out["mention"] = np.rint(column("mentions", np.float64) * WEIGHT_UNIT)
     out["subject"] = np.rint(column("subjects", np.float64) * WEIGHT_UNIT)
+    return out
+
+
+def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the entries of several passages as those of one: keys ascending, counts added, the largest weights."""
+    every = np.concatenate(passages) if passages else np.zeros(0, dtype=FORWARD)
+    keys, first, owner = np.unique(every["key"], return_index=True, return_inverse=True)
+    out = every[first]
+    counts = np.bincount(owner, weights=every["count"], minlength=len(keys))
+    out["count"] = np.minimum(counts, _LARGEST)
+    for name in ("mention", "subject"):
+        most = np.zeros(len(keys), dtype=np.uint8)
+        np.maximum.at(most, owner, every[name])
+        out[name] = most
     return out
 
 
@@ -208,8 +227,8 @@ def invert(
 
 def check_ord(namespace: str, ord: int) -> None:
     """Raise StoreError for a number that a posting cannot hold: a namespace has given all of its numbers out."""
-    if ord >= 1 << 32:
+    if ord >= FIRST_EARLIER:
         raise StoreError(
-            f"The namespace {namespace!r} has given out all of its 4,294,967,295 numbers; export it, and import it "
+            f"The namespace {namespace!r} has given out all of its 4,294,901,760 numbers; export it, and import it "
             "into another one."
         )

@@ -48,6 +48,7 @@ def recall(call: Call) -> dict[str, Any]:
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
         **call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe", "min_confidence", "token_budget"),
+        **call.present("as_of"),
     )
     return {
         "hits": [_hit(hit) for hit in found],
@@ -194,6 +195,7 @@ TOOLS = (
             "recipe": RECIPE,
             "min_confidence": number("Return no hit where the confidence is below this.", minimum=0, maximum=1),
             "token_budget": integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1),
+            "as_of": {"type": "string", "description": "A time (ISO 8601): find the versions that were valid then."},
         },
         ("query",),
         {

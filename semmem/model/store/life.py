@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
-from semmem.model.life import Change, Forgotten, Link, Newer, Version
+from semmem.model.life import Change, Earlier, Forgotten, Link, Newer, Version
 from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType, Memory
 
@@ -67,6 +67,13 @@ class LifeStore(Protocol):
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
         """Return the version of a memory that was valid at a time, None where none was."""
+        ...
+
+    def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
+        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id.
+
+        Those of memories that are there now; none that is sensitive, or of which nothing was indexed.
+        """
         ...
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:

@@ -16,10 +16,11 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Change, Forgotten, Version, versions_of
+from semmem.model.life import Change, Earlier, Forgotten, Version, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
+from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
@@ -33,6 +34,7 @@ __all__ = ["PostgresLife", "keep", "kept_by", "take_back"]
 _SQL = statements("postgres")
 _INT4 = struct.Struct("!i")
 _TWO_INT4 = struct.Struct("!ii")
+_THREE_INT4 = struct.Struct("!iii")
 
 
 class PostgresLife(PostgresLinks):
@@ -48,6 +50,13 @@ class PostgresLife(PostgresLinks):
         rows = self._pool.rows("history_at", {"namespace": namespace, "id": id, "at": at})
         memory = memory_of(rows[0]) if rows else None
         return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
+
+    def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
+        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id."""
+        rows = self._pool.rows("history_earlier", {"namespace": namespace, "at": at, "limit": limit})
+        return [
+            Earlier(memory_of(row[:-3]), row[-3], unpacked_entries(row[-2]), *unpacked_vectors(row[-1])) for row in rows
+        ]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
@@ -136,6 +145,17 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
         at += 8 + size
         found[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
     return maker, found
+
+
+def unpacked_entries(packed: bytes) -> NDArray[Any]:
+    """Return the entries of a version, its passages together, as the statement history_keep packs them."""
+    found, at = [], 0
+    while at < len(packed):
+        _, _, size = _THREE_INT4.unpack_from(packed, at)
+        start = at + _THREE_INT4.size
+        at = start + size
+        found.append(np.frombuffer(packed[start:at], dtype=FORWARD))
+    return merged(found)
 
 
 def keep(connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str]) -> None:

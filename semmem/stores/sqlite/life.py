@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.life import Change, Forgotten, Version, versions_of
+from semmem.model.life import Change, Earlier, Forgotten, Version, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
@@ -18,7 +18,7 @@ from semmem.stores.sqlite.links import SqliteLinks
 from semmem.stores.sqlite.write import at_microsecond, memory_of, microsecond
 
 if TYPE_CHECKING:
-    pass
+    from numpy.typing import NDArray
 
 __all__ = ["SqliteLife"]
 
@@ -40,6 +40,12 @@ class SqliteLife(SqliteLinks):
         rows = self._file._rows("history_at", {"namespace": namespace, "id": id, **times})
         memory = memory_of(rows[0]) if rows else None
         return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
+
+    def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
+        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id."""
+        asked = {"namespace": namespace, "at": microsecond(at), "now": microsecond(datetime.now(UTC)), "limit": limit}
+        rows = self._file._rows("history_earlier", asked)
+        return [Earlier(memory_of(row[:-2]), row[-2], _entries(row[-1])) for row in rows]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return what was forgotten softly last under ``id``; None where nothing was."""
@@ -118,6 +124,19 @@ class SqliteLife(SqliteLinks):
             Judgement(name, recall_id, question, id, bool(useful), made_by, _time(at))
             for name, recall_id, question, id, useful, made_by, at in rows
         ]
+
+
+def _entries(packed: str) -> NDArray[Any]:
+    """Return the entries of a version from the tokens that the statement history_keep keeps of its passages."""
+    import numpy as np
+
+    from semmem.stores.packed_postings import FORWARD, merged
+
+    words = [word.partition("n")[2] for _, _, tokens in json.loads(packed) for word in tokens.split()]
+    found = np.zeros(len(words), dtype=FORWARD)
+    found["key"] = np.array([int(word, 16) for word in words], dtype=np.uint64).astype(np.int64)
+    found["count"] = 1
+    return merged([found])
 
 
 class _Missing(Exception):

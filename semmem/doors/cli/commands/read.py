@@ -87,6 +87,7 @@ def recall(
     token_budget: Annotated[
         int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
     ] = None,
+    as_of: AsOf = None,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
@@ -102,6 +103,7 @@ def recall(
             sort_by=sort_by.value,
             min_confidence=min_confidence,
             token_budget=token_budget,
+            as_of=moment(as_of, "--as-of"),
         )
         asked = namespace or [door.namespace]
         others = _others(mem, asked) if not found.total and not door.json else ""
@@ -113,11 +115,13 @@ def explain(
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
     limit: Limit = 10,
+    as_of: AsOf = None,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
-        found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe)
+        at = moment(as_of, "--as-of")
+        found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe, as_of=at)
         why = found.explain(id)
     door.give(why, lambda: door.out.print(str(why)))
 

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
+from semmem.doors.cli.commands.read import AsOf
+from semmem.doors.cli.context import (
+    After,
+    Authors,
+    Before,
+    Door,
+    Metadata,
+    Sessions,
+    Tags,
+    command,
+    filters,
+    moment,
+    not_empty,
+)
 from semmem.doors.cli.show import counted
 from semmem.text.control_characters import as_json
 
@@ -45,6 +58,7 @@ def context(
     min_confidence: Annotated[
         float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
     ] = 0.0,
+    as_of: AsOf = None,
 ) -> None:
     """Print the memories that answer a question as a block for the prompt of an agent."""
     with door.connect() as mem:
@@ -57,6 +71,7 @@ def context(
             filters=filters(sessions, authors, tags, metadata, created_after, created_before),
             exclude=tuple(exclude or ()),
             min_confidence=min_confidence,
+            as_of=moment(as_of, "--as-of"),
         )
     door.give(found, lambda: _show_context(door, found))
 

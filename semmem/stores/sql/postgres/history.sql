@@ -172,3 +172,18 @@ WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > now()))
 ORDER BY version DESC LIMIT 1;
+
+-- history_earlier --
+-- The versions that were valid at a time, of memories that have been changed since: as history_at has them, with what was
+-- indexed of them.
+SELECT v.namespace, v.id, 0 AS part, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
+       v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
+       0::bigint AS ord, v.length, v.entries, v.vectors
+FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
+      WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL
+        AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz
+      ORDER BY h.id, h.version DESC) AS v
+JOIN memory m ON m.namespace = v.namespace AND m.id = v.id AND m.part = 0
+WHERE NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
+  AND coalesce(m.valid_from, m.updated_at) > %(at)s::timestamptz AND (m.expires_at IS NULL OR m.expires_at > now())
+ORDER BY v.id LIMIT %(limit)s;

@@ -138,3 +138,18 @@ WHERE coalesce(valid_from, updated_at) <= :at
   AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > :now))
 ORDER BY version DESC LIMIT 1;
+
+-- history_earlier --
+-- The versions that were valid at a time, of memories that have been changed since: as history_at has them, with what was
+-- indexed of them.
+SELECT v.namespace, v.id, 0, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
+       v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
+       0, v.length, v.entries
+FROM (SELECT id, max(version) AS version FROM history
+      WHERE namespace = :namespace AND forgotten_at IS NULL AND coalesce(valid_from, updated_at) <= :at
+      GROUP BY id) AS k
+JOIN history AS v ON v.namespace = :namespace AND v.id = k.id AND v.version = k.version
+JOIN memory AS m ON m.namespace = :namespace AND m.id = k.id AND m.part = 0
+WHERE NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > :at)
+  AND coalesce(m.valid_from, m.updated_at) > :at AND (m.expires_at IS NULL OR m.expires_at > :now)
+ORDER BY v.id LIMIT :limit;
