@@ -76,7 +76,9 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
         with semmem.connect(store, embedder="none") as looked:
             filler = None if looked.store.vectors is None else looked.store.vectors.embedder()
             given = filler is not None and filler["name"].startswith("external:")
-        mem = semmem.connect(store, embedder=embedder if given else keeping(embedder, RUNS / "vectors"))
+        # what is read from memory has cosines of more digits than the database's: here one of them, at every recall
+        maker = embedder if given else keeping(embedder, RUNS / "vectors")
+        mem = semmem.connect(store, embedder=maker, resident_mb=0)
     try:
         yield mem
     finally:

@@ -197,6 +197,8 @@ OF_BEFORE = {
     "vaswani-recipes": "measured before results had a line; `make evidence` says what differs",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
+    "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
+    "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
 }
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
 

@@ -21,6 +21,7 @@ WIRING = {
     "semmem/client/memory.py",
     "semmem/client/admin.py",
     "semmem/client/connection.py",
+    "semmem/read/tracing.py",
     "eval/experiments/runner.py",
 }
 """What passes a write on and decides nothing about it."""

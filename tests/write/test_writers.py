@@ -30,7 +30,7 @@ TABLES = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'semmem' AND 
 @pytest.fixture
 def mem(store_url: str) -> Iterator[Semmem]:
     """A Semmem with the hashing embedder on an empty store."""
-    with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
+    with semmem.connect(store_url, embedder="hashing", pool_size=3, keep_forgotten_days=0) as mem:
         yield mem
 
 

@@ -217,7 +217,7 @@ def test_a_setting_of_another_version_is_left_out_and_told_by_recall_and_doctor(
 
 
 def test_every_recall_reads_the_settings_without_a_statement_of_its_own(store_url: str) -> None:
-    with semmem.connect(store_url, embedder="hashing") as mem:
+    with semmem.connect(store_url, embedder="hashing", resident_mb=0) as mem:
         mem.remember("The key hangs behind the radio.")
         counts = []
         for change in ({}, {"weights": {"graph": 0.5}}):

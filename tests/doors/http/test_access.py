@@ -68,6 +68,8 @@ def ask(http: httpx.Client, route: Route, namespace: str = "team") -> httpx.Resp
         "type": "see-also",
         "to": "other",
         "weights": {"lexical": 1},
+        "recall_id": "none",
+        "new": "other",
     }
     if route.form == "lines":
         headers = {"content-type": "application/x-ndjson"}
@@ -76,6 +78,7 @@ def ask(http: httpx.Client, route: Route, namespace: str = "team") -> httpx.Resp
         known = [name for name in body if name in str(route.calls.__annotations__) or route.name == "configure"]
         given = {name: body[name] for name in known if name == "weights" or route.name != "configure"}
         given.pop("weights", None) if route.name != "configure" else None
+        given.pop("name", None) if "{name}" in route.path else None
         return http.request(route.method, path, params={"namespace": namespace}, json=given)
     params = {"namespace": namespace, "query": "key"}
     return http.request(route.method, path, params=params)
@@ -90,10 +93,11 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
     if route.right == "write":
         with client(guarded, tokens["reads"]) as http:
             given = {"namespace": "team", "text": "x", "a": "a", "b": "b", "name": "a", "messages": [], "session": "s"}
-            given |= {"type": "see-also", "to": "other"}
+            given |= {"type": "see-also", "to": "other", "recall_id": "none", "new": "other"}
             names = {n: v for n, v in given.items() if n in route.calls.__annotations__}
             names = {"weights": {}} if route.name == "configure" else names
             names.pop("namespace", None) if route.name == "update" else None
+            names.pop("name", None) if "{name}" in route.path else None
             path = route.path.replace("{id}", "key")
             lines = {"content-type": "application/x-ndjson"}
             refused = (
