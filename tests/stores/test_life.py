@@ -163,6 +163,18 @@ def test_an_id_that_is_used_anew_counts_on_and_keeps_both_lives(mem: Semmem) -> 
         mem.history("a")
 
 
+def test_a_dry_run_counts_what_a_hard_forget_by_filter_takes_of_earlier_lives(mem: Semmem) -> None:
+    for session in ("s", "t"):
+        mem.remember("The key is red.", id="a", session=session)
+        mem.remember("The key is blue.", id="b", session="s")
+        if session == "s":
+            mem.forget("a")
+    asked = {"filters": {"sessions": "s"}, "hard": True}
+    assert mem.forget(**asked, dry_run=True) == 2  # b, and the life of a that was in the session s
+    assert mem.forget(**asked) == 2
+    assert [one.id for one in mem.list()] == ["a"]
+
+
 def test_hard_keeps_nothing_and_takes_what_was_forgotten_before(mem: Semmem) -> None:
     for name in ("a", "b", "c"):
         mem.remember(f"Text {name}.", id=name, session="s")

@@ -257,9 +257,9 @@ def forget(
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
     fates = {i: "forgotten" for i, part, *_ in rows if part == 0}
     before = [] if soft else connection.execute(_SQL["purge_select"], parameters).fetchall()
-    earlier = {id for id, _ in before}
+    earlier = {id for (id,) in before}
     if dry_run:
-        return len(fates) + sum(not there for _, there in before)
+        return len(fates.keys() | earlier)
     if soft:
         for one in fates:
             _keep(connection, namespace, one, by, forgotten=True)

@@ -72,7 +72,7 @@ UPDATE history SET forgotten_at = NULL
 WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND forgotten_at = %(forgotten_at)s;
 
 -- purge_count --
--- What was forgotten softly and is to go for good: the ids that are no memory's now.
+-- What was forgotten softly and is to go for good: the ids of which no memory matches, which is counted by itself.
 SELECT count(DISTINCT id) FROM history h
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
@@ -84,7 +84,16 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
   AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
   AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id);
+  AND NOT EXISTS (
+      SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id AND m.part = 0
+        AND (%(sessions)s::text[] IS NULL OR m.session = ANY(%(sessions)s))
+        AND (%(authors)s::text[] IS NULL OR m.author = ANY(%(authors)s))
+        AND (%(tags)s::text[] IS NULL OR m.tags @> %(tags)s)
+        AND (%(metadata)s::jsonb IS NULL OR m.metadata @> %(metadata)s)
+        AND (%(after)s::timestamptz IS NULL OR m.created_at >= %(after)s)
+        AND (%(before)s::timestamptz IS NULL OR m.created_at < %(before)s)
+        AND (%(titles)s::text[] IS NULL OR m.title = ANY(%(titles)s))
+        AND (%(sensitive)s::boolean IS NULL OR m.sensitive = %(sensitive)s));
 
 -- purge_select --
 -- The ids of the same, and of memories that had such a life before.

@@ -50,9 +50,8 @@ UPDATE history SET forgotten_at = NULL
 WHERE namespace = :namespace AND id = :id AND version < :version AND forgotten_at = :forgotten_at;
 
 -- purge_select --
--- What was forgotten softly and is to go for good, and whether a memory has the id now.
-SELECT DISTINCT id, EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = h.id)
-FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
+-- What was forgotten softly and is to go for good.
+SELECT DISTINCT id FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
