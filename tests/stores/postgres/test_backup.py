@@ -27,7 +27,6 @@ from tests.stores.audit import check, sql
 from tests.stores.filled import asked, held, rows, tables
 
 NEWEST = migrations("postgres")[-1][0]
-ALL = {"created_before": "9999-01-01"}
 
 
 @pytest.fixture
@@ -132,7 +131,7 @@ def test_a_backup_holds_one_moment_while_others_write(filled: Semmem, empty: Sem
 def test_the_same_store_can_be_filled_again_after_it_was_cleared(filled: Semmem, file: Path) -> None:
     before, answers = rows(url(filled)), asked(url(filled))
     for namespace in ("one", "zwei ☂"):
-        filled.forget(namespace=namespace, filters=ALL)
+        filled.forget(namespace=namespace, everything=True)
     assert filled.stats().memories == 0
     filled.restore(file)
     assert rows(url(filled)) == before
@@ -186,7 +185,7 @@ def test_any_flipped_bit_is_found_or_does_no_harm(filled: Semmem, empty: Semmem,
             continue
         assert rows(url(empty)) == rows(url(filled)), at  # such as the time of a member, which nobody reads
         for namespace in ("one", "zwei ☂"):
-            empty.forget(namespace=namespace, filters=ALL)
+            empty.forget(namespace=namespace, everything=True)
     assert found > 20
 
 
@@ -306,8 +305,8 @@ def test_rows_that_no_store_can_hold_are_told_in_one_sentence(empty: Semmem, fil
         return archived(out, *((name, one) for name, one in raw.items() if name != "semmem-backup"))
 
     empty.restore(wrong(lambda table: table))
-    empty.forget(namespace="one", filters=ALL)
-    empty.forget(namespace="zwei ☂", filters=ALL)
+    empty.forget(namespace="one", everything=True)
+    empty.forget(namespace="zwei ☂", everything=True)
     changes: list[Callable[[bytes], bytes]] = [
         lambda table: table.replace(b"{", b"!"),
         lambda table: table[:-2] + table[19:-2] + table[-2:],
@@ -417,7 +416,7 @@ def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
     assert all(file.name.startswith(f"before-schema-{NEWEST + 1}-") for file in found)
     with semmem.connect(other_url, embedder="none") as mem:
         for namespace in hashes:
-            mem.forget(namespace=namespace, filters=ALL)
+            mem.forget(namespace=namespace, everything=True)
         assert mem.restore(found[-1]).schema == NEWEST
         assert mem.hashes() == hashes
 
@@ -452,11 +451,11 @@ def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
         (found,) = (server.data / "backups").iterdir()
         assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
         for namespace in mem.hashes():
-            mem.forget(namespace=namespace, filters=ALL)
+            mem.forget(namespace=namespace, everything=True)
         mem.restore(found)
         assert mem.hashes() == held(filled_url)
         for namespace in mem.hashes():
-            mem.forget(namespace=namespace, filters=ALL)
+            mem.forget(namespace=namespace, everything=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -468,3 +467,18 @@ def test_an_empty_store_is_migrated_without_a_backup(
     with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
         assert mem.stats().memories == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_may_still_be_taken_back_is_overwritten_by_no_backup_and_no_copy(
+    filled: Semmem, empty: Semmem, tmp_path: Path
+) -> None:
+    filled.backup(tmp_path / "b")
+    empty.remember("The key is red.", id="key")
+    empty.forget("key")
+    with pytest.raises(InvalidInput, match="keeps 1 forgotten memories that can still be taken back"):
+        empty.restore(tmp_path / "b")
+    with pytest.raises(InvalidInput, match=r"not empty \(1 forgotten memories"):
+        semmem.copy(url(filled), url(empty))
+    assert empty.restore_memory("key").text == "The key is red."
+    empty.forget("key", hard=True)
+    assert empty.restore(tmp_path / "b").memories > 0

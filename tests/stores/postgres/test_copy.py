@@ -199,7 +199,7 @@ def test_a_store_that_holds_anything_else_is_refused(filled: str, other_url: str
         with pytest.raises(InvalidInput, match=r"not empty \(1 memories\); copy into an empty store"):
             semmem.copy(filled, other_url)
         assert rows(other_url) == before
-        mem.forget("mine")
+        mem.forget("mine", hard=True)
     semmem.copy(filled, other_url)
     assert rows(other_url) == rows(filled)
     with semmem.connect(other_url, embedder="hashing") as mem:

@@ -150,6 +150,11 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
                     "--url embedded:NEW_FOLDER, or forget what is in it first."
                 )
+            if kept := connection.execute(_SQL["move_kept"]).fetchone()[0]:
+                raise InvalidInput(
+                    f"The store keeps {kept:,} forgotten memories that can still be taken back; restore into an empty "
+                    "one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
+                )
             if manifest["schema"] < newest:
                 connection.execute(_SQL["move_drop"])
                 migrate.create(connection)

@@ -139,9 +139,10 @@ class _Copy:
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
         memories = self._two.execute(_SQL["move_size"]).fetchone()[0]
+        kept = self._two.execute(_SQL["move_kept"]).fetchone()[0]
         if note.get("source") == self._note["source"] and note.get("finished") is None:
             self._again = True
-        elif memories and note.get("source") == self._note["source"]:
+        elif (memories or kept) and note.get("source") == self._note["source"]:
             digests = {table.name: postgres_tables.digest(self._two, table).told() for table in tables}
             if _together(digests) != note["finished"]:
                 raise InvalidInput(
@@ -149,9 +150,10 @@ class _Copy:
                     "changes; copy into an empty store."
                 )
             self._again = True
-        elif memories:
+        elif memories or kept:
             whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
-            raise InvalidInput(f"The target is {whose} ({memories:,} memories); copy into an empty store.")
+            what = f"{memories:,} memories" if memories else f"{kept:,} forgotten memories that can be taken back"
+            raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
         with self._two.transaction():
             if not self._again:
                 postgres_tables.clear(self._two, tables)

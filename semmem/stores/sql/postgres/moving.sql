@@ -55,6 +55,10 @@ SELECT pg_advisory_unlock(hashtextextended('semmem copy', 0));
 -- Whether the store is empty, and what is told.
 SELECT count(*) FROM semmem.memory WHERE part = 0;
 
+-- move_kept --
+-- Memories that were forgotten and may be taken back: they are no memories, and yet nobody's to overwrite.
+SELECT count(DISTINCT (namespace, id)) FROM semmem.history WHERE forgotten_at IS NOT NULL;
+
 -- move_ords --
 -- To tell what came and went since a snapshot: of each memory its number and namespace, hashed.
 SELECT coalesce(string_agg(int8send(hashtextextended(namespace, ord)), ''::bytea), ''::bytea) FROM semmem.memory
