@@ -41,7 +41,7 @@ def mem(request: pytest.FixtureRequest, module_store: Callable[[], str]) -> Iter
     """A store of either kind, with the dozen facts linked, in a namespace of many other memories."""
     url = module_store() if request.param == "postgres" else "sqlite::memory:"
     embedder = "hashing" if request.param == "postgres" else "none"
-    with semmem.connect(url, embedder=embedder, pool_size=4) as mem:
+    with semmem.connect(url, embedder=embedder, pool_size=4, resident_mb=0) as mem:  # one path at every recall
         items: list[dict[str, Any]] = []
         for at, (old, new) in enumerate(FACTS):
             items += [{"id": f"old{at:02}", "text": old}, {"id": f"new{at:02}", "text": new}]

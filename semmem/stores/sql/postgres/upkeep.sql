@@ -1,9 +1,13 @@
 -- upkeep_orphans --
 -- What hangs on a memory that is neither there nor kept for its way back: links, likeness, vectors.
-SELECT (SELECT count(*) FROM link l WHERE EXISTS (
-            SELECT FROM unnest(ARRAY[l.from_id, l.to_id]) AS e(id) WHERE NOT EXISTS (
-                SELECT FROM memory m WHERE m.namespace = l.namespace AND m.id = e.id)
-            AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = l.namespace AND h.id = e.id)))
+SELECT (SELECT count(*) FROM link l
+        LEFT JOIN memory f ON f.namespace = l.namespace AND f.id = l.from_id AND f.part = 0
+        LEFT JOIN memory t ON t.namespace = l.namespace AND t.id = l.to_id AND t.part = 0
+        LEFT JOIN (SELECT namespace, id FROM history GROUP BY namespace, id) AS hf
+            ON hf.namespace = l.namespace AND hf.id = l.from_id
+        LEFT JOIN (SELECT namespace, id FROM history GROUP BY namespace, id) AS ht
+            ON ht.namespace = l.namespace AND ht.id = l.to_id
+        WHERE (f.id IS NULL AND hf.id IS NULL) OR (t.id IS NULL AND ht.id IS NULL))
      + (SELECT count(*) FROM likeness l WHERE NOT EXISTS (
             SELECT FROM memory m WHERE m.namespace = l.namespace AND m.ord = l.ord))
      + (SELECT count(*) FROM embedding v WHERE NOT EXISTS (
