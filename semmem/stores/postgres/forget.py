@@ -69,8 +69,8 @@ def forget(
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     if dry_run:
-        before = 0 if soft else int(connection.execute(_SQL["purge_count"], parameters).fetchone()[0])
-        return before + int(connection.execute(_SQL["forget_count"], parameters).fetchone()[0])
+        counted = _SQL["forget_count" if soft else "purge_count"]
+        return int(connection.execute(counted, parameters).fetchone()[0])
     selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
     ords = [ord for _, _, ord in selected]
     ids = {id for id, part, _ in selected if part == 0}

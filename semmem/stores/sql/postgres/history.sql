@@ -72,9 +72,9 @@ UPDATE history SET forgotten_at = NULL
 WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND forgotten_at = %(forgotten_at)s;
 
 -- purge_count --
--- What was forgotten softly and is to go for good: the ids of which no memory matches, which is counted by itself.
-SELECT count(DISTINCT id) FROM history h
-WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+-- How many would go for good: memories, and what was forgotten softly; an id that is both counts once.
+SELECT count(*) FROM (
+SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
@@ -84,19 +84,20 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
   AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
   AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND NOT EXISTS (
-      SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id AND m.part = 0
-        AND (%(sessions)s::text[] IS NULL OR m.session = ANY(%(sessions)s))
-        AND (%(authors)s::text[] IS NULL OR m.author = ANY(%(authors)s))
-        AND (%(tags)s::text[] IS NULL OR m.tags @> %(tags)s)
-        AND (%(metadata)s::jsonb IS NULL OR m.metadata @> %(metadata)s)
-        AND (%(after)s::timestamptz IS NULL OR m.created_at >= %(after)s)
-        AND (%(before)s::timestamptz IS NULL OR m.created_at < %(before)s)
-        AND (%(titles)s::text[] IS NULL OR m.title = ANY(%(titles)s))
-        AND (%(sensitive)s::boolean IS NULL OR m.sensitive = %(sensitive)s));
+UNION
+SELECT id FROM history WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+  AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
+  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)) AS gone;
 
 -- purge_select --
--- The ids of the same, and of memories that had such a life before.
+-- The ids that were forgotten softly; a memory may have one of them now.
 SELECT DISTINCT id FROM history
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
