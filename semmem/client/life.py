@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,6 @@ from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
 from semmem.read.recall import Recaller
-from semmem.stores.past import past
 from semmem.write.versions import restored
 
 __all__ = ["Life"]
@@ -33,7 +33,7 @@ class Life(Connection):
         where, shown = string("namespace", namespace), shown_by(reveal)
         found = self._life().history(where, string("id", id))
         if not found:
-            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
+            raise self._unknown(id, namespace)
         return [replace(one, memory=shown(one.memory)) for one in found]
 
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
@@ -66,12 +66,22 @@ class Life(Connection):
             )
         return found
 
-    def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Recaller:
-        """Return what answers one recall from the versions that were valid at a time. Raises InvalidInput."""
+    @contextmanager
+    def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Iterator[Recaller]:
+        """Give what answers one recall: of now, or from the versions that were valid at a time. Raises InvalidInput."""
+        if as_of is None:
+            yield self._recaller
+            return
+        from semmem.stores.past import past
+
         store, earlier = past(self.store, namespaces, at_time("as_of", as_of))
         language = self._recaller.language
         legs = legs_at(store, earlier, self._legs, language)
-        return Recaller(store, legs, self._encoder.found, language, self._encoder.renewed)
+        reader = Recaller(store, legs, self._encoder.found, language, self._encoder.renewed)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
     def _life(self) -> LifeStore:
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""
@@ -106,4 +116,7 @@ class Life(Connection):
 
     def _known(self, id: str, namespace: str) -> None:
         if not self.store.payload_hashes([(namespace, id)]):
-            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
+            raise self._unknown(id, namespace)
+
+    def _unknown(self, id: str, namespace: str) -> NotFound:
+        return NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")

@@ -245,24 +245,22 @@ class Semmem(Keeping, Use):
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
-        reader = self._recaller if as_of is None else self._recaller_at(namespaces, as_of)
-        found = reader.recall(
-            query,
-            namespaces,
-            self.recipe if recipe is None else find_recipe(recipe),
-            limit=limit,
-            offset=offset,
-            filters=checked_filters(filters),
-            exclude=strings("exclude", exclude),
-            sort_by=sort_by,
-            vector=vector,
-            fold_parts=fold_parts,
-            min_confidence=min_confidence,
-            token_budget=token_budget,
-            tailor=recipe is None,
-        )
-        if reader is not self._recaller:
-            reader.close()
+        with self._recaller_at(namespaces, as_of) as reader:
+            found = reader.recall(
+                query,
+                namespaces,
+                self.recipe if recipe is None else find_recipe(recipe),
+                limit=limit,
+                offset=offset,
+                filters=checked_filters(filters),
+                exclude=strings("exclude", exclude),
+                sort_by=sort_by,
+                vector=vector,
+                fold_parts=fold_parts,
+                min_confidence=min_confidence,
+                token_budget=token_budget,
+                tailor=recipe is None,
+            )
         return self._noted(query, found)
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
@@ -287,7 +285,7 @@ class Semmem(Keeping, Use):
             return shown(self._version_at(string("namespace", namespace), string("id", id), as_of))
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
-            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
+            raise self._unknown(id, namespace)
         return shown(found[0])
 
     def list(

@@ -57,11 +57,15 @@ class _Versions:
 
         self.of = {n: {FIRST_EARLIER + at: one for at, one in enumerate(rows)} for n, rows in found.items()}
         self.named = {(n, one.memory.id): ord for n, rows in self.of.items() for ord, one in rows.items()}
+        self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
 
     def among(self, namespaces: Sequence[str]) -> dict[int, Earlier]:
         """Return those of ``namespaces`` by ord, as a call about these knows it, ascending."""
-        each = ((placed(ord, at), one) for at, n in enumerate(namespaces) for ord, one in self.of.get(n, {}).items())
-        return dict(each)
+        asked = tuple(namespaces)
+        if asked not in self._among:
+            each = ((placed(ord, at), one) for at, n in enumerate(asked) for ord, one in self.of.get(n, {}).items())
+            self._among[asked] = dict(each)
+        return self._among[asked]
 
     def ords(self, namespaces: Sequence[str]) -> frozenset[int]:
         """Return their ords."""
