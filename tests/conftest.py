@@ -71,6 +71,16 @@ def store_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
     yield from _database(server)
 
 
+@pytest.fixture
+def embedded_url(server: EmbeddedServer) -> Iterator[str]:
+    """The ``embedded://`` URL of the shared server, whose own database is empty, and empty again for the next test."""
+    drop = "DROP SCHEMA IF EXISTS semmem CASCADE"
+    with psycopg.connect(server.ensure_running(), autocommit=True, options="-c client_min_messages=error") as database:
+        database.execute(drop)
+        yield f"embedded://{server.data}"
+        database.execute(drop)
+
+
 @pytest.fixture(scope="module")
 def module_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
     """The URL of a store that the tests of one module share."""

@@ -18,12 +18,12 @@ def log_of(server: EmbeddedServer) -> int:
     return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 
 
-def test_maintain_leaves_little_of_the_log(server: EmbeddedServer) -> None:
+def test_maintain_leaves_little_of_the_log(server: EmbeddedServer, embedded_url: str) -> None:
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         assert connection.execute("SHOW wal_segment_size").fetchone() == ("4MB",)
         for _ in range(8):
             connection.execute(_WRITE)
     assert log_of(server) >= 32 << 20
-    with semmem.connect(f"embedded://{server.data}", embedder="none", pool_size=2) as mem:
+    with semmem.connect(embedded_url, embedder="none", pool_size=2) as mem:
         mem.maintain()
     assert log_of(server) <= 16 << 20

@@ -440,13 +440,12 @@ def test_no_migration_without_the_backup_unless_it_is_switched_off(
 
 
 def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
-    server: EmbeddedServer, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedServer, embedded_url: str, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedded = f"embedded://{server.data}"
-    semmem.connect(embedded, embedder="none", home=tmp_path).close()
+    semmem.connect(embedded_url, embedder="none", home=tmp_path).close()
     of_this_schema(filled_url, server.ensure_running())
     upgrade(monkeypatch)
-    with semmem.connect(embedded, embedder="none", home=tmp_path) as mem:
+    with semmem.connect(embedded_url, embedder="none", home=tmp_path) as mem:
         assert mem.hashes() == held(filled_url)
         (found,) = (server.data / "backups").iterdir()
         assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700

@@ -7,8 +7,10 @@ URL, and ``PROGRAM down FOLDER``; without it, ``shared/engines/citus/cluster`` b
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,12 +36,13 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def nodes() -> Iterator[str]:
     """The URL of a store on a coordinator and two workers."""
-    folder = tmp_path_factory.mktemp("citus") / "nodes"
-    for parent in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
-        parent.chmod(0o755)  # the servers run as a user of their own
-    up = subprocess.run([sys.executable, CLUSTER, "up", folder], capture_output=True, text=True, check=True)
+    above = Path(tempfile.mkdtemp(prefix="semmem-citus-"))
+    above.chmod(0o755)  # the servers run as a user of their own, who may not look into the folders of pytest
+    folder = above / "nodes"
+    up = subprocess.run([sys.executable, CLUSTER, "up", folder], capture_output=True, text=True, check=False)
+    assert up.returncode == 0, up.stderr
     url = up.stdout.split()[-1]
     try:
         migrate(url)
@@ -47,6 +50,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
     finally:
         subprocess.run([sys.executable, CLUSTER, "down", folder], capture_output=True, check=True)
+        shutil.rmtree(above)
 
 
 def distribute(url: str) -> None:
