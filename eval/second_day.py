@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import semmem
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["main"]

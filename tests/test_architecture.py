@@ -36,7 +36,7 @@ NO_IO = (
     ),
     *("text/passages", "concepts/aliases", "concepts/rules", "rank_cap/classes"),
     *("rank_cap/bounds", "rank_cap/witness", "rank_cap/report", "legs/graph_walk"),
-    *("rank_cap/given", "rank_cap/places", "rank_cap/score_bounds", "rank_cap/score_classes", "read/steps"),
+    *("rank_cap/reserved_places", "rank_cap/places", "rank_cap/score_bounds", "rank_cap/score_classes", "read/steps"),
 )
 IO = {
     *("os", "io", "pathlib", "subprocess", "socket", "psycopg", "sqlite3", "httpx", "logging", "time", "random"),

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import Any, Literal, Unpack
 
 from semmem.client.admin import Keeping
-from semmem.client.use import Use
+from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import checked_filters, shown_by, string, strings

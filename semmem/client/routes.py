@@ -16,10 +16,10 @@ from semmem.client.memory import Semmem
 from semmem.client.probe.stages import Probe
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import string
-from semmem.model.plain import plain
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Limits
+from semmem.model.serialization import plain
 from semmem.model.types import SortBy
 from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach

@@ -15,7 +15,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from semmem.doors.conditions import contained, holds
+from semmem.doors.metadata_filters import contained, holds
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Memory as Stored

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from semmem.model.errors import BadItem, InvalidInput
-from semmem.model.plain import instant
+from semmem.model.serialization import instant
 from semmem.model.types import Memory
 
 __all__ = [

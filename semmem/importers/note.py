@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from semmem.model.errors import MissingExtra
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 
 __all__ = ["BadFrontMatter", "heading", "inline_tags", "linked", "names", "pieces", "read", "split", "tags", "unclosed"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.keywords import FilterValues
-from semmem.model.plain import instant
+from semmem.model.serialization import instant
 from semmem.model.types import Filters, Memory, masked
 
 __all__ = ["Within", "at_time", "checked_filters", "contains", "matches", "shown_by", "string", "strings", "within"]

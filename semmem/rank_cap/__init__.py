@@ -18,9 +18,9 @@ from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written, exact_floor
 from semmem.rank_cap.classes import leg_reach, noted, rank_scaled
-from semmem.rank_cap.given import Given
 from semmem.rank_cap.places import ASSUMPTIONS, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
+from semmem.rank_cap.reserved_places import Given
 from semmem.rank_cap.score_classes import score_reach
 
 __all__ = ["reach", "reach_in", "reach_of"]

@@ -35,8 +35,8 @@ from typing import Literal
 
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
-from semmem.rank_cap.given import Given, noise
 from semmem.rank_cap.report import LegReach, ReachClass
+from semmem.rank_cap.reserved_places import Given, noise
 from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
 
 __all__ = ["leg_reach", "noted", "rank_scaled"]

@@ -24,8 +24,8 @@ from typing import Literal
 
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
-from semmem.rank_cap.given import Given, noise
 from semmem.rank_cap.report import LegReach, ReachClass
+from semmem.rank_cap.reserved_places import Given, noise
 from semmem.rank_cap.score_bounds import (
     MEEK,
     Rival,

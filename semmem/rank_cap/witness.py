@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from semmem.rank_cap.bounds import Base, Contest
-from semmem.rank_cap.given import Given, Reserved
 from semmem.rank_cap.report import ReachClass, Witness
+from semmem.rank_cap.reserved_places import Given, Reserved
 from semmem.rank_cap.score_bounds import MEEK, NOTHING, ScoreContest
 
 __all__ = [

@@ -15,7 +15,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.plain import instant
+from semmem.model.serialization import instant
 from semmem.model.types import MASK, Memory
 
 __all__ = [

@@ -14,7 +14,7 @@ import pytest
 
 from semmem.doors import wire
 from semmem.model import errors
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.model.types import Memory, Page
 
 ALL = [getattr(errors, name) for name in errors.__all__]

@@ -12,7 +12,7 @@ import semmem
 from semmem.config import Settings
 from semmem.model.filters import checked_filters
 from semmem.model.keywords import FilterValues, Item, RecipeChanges, SettingValues
-from semmem.model.plain import instant
+from semmem.model.serialization import instant
 from semmem.write.items import KEYS
 
 

@@ -17,7 +17,7 @@ import typer
 
 from semmem.doors import wire
 from semmem.model.errors import InvalidInput
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def filters(
 def moment(text: str | None, option: str) -> datetime | None:
     """Return an ISO 8601 time; one without a zone is taken as UTC."""
     from semmem.model.errors import InvalidInput
-    from semmem.model.plain import instant
+    from semmem.model.serialization import instant
 
     if text is None:
         return None

@@ -17,7 +17,7 @@ from semmem.client.routes import Route
 from semmem.doors.graph_files import as_plain
 from semmem.doors.http.limits import Workers
 from semmem.doors.http.problems import as_bytes, problem
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.model.types import Memory
 
 if TYPE_CHECKING:

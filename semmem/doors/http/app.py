@@ -42,7 +42,7 @@ from semmem.model.errors import (
     SemmemError,
     StoreClosed,
 )
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.read.overrides import dotted
 from semmem.write.screening import noted_of
 

@@ -21,7 +21,7 @@ from semmem.doors.http.limits import Limits, TooLarge, Workers
 from semmem.doors.http.problems import as_bytes, problem
 from semmem.doors.http.replays import id_for
 from semmem.model.errors import LimitExceeded
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 
 __all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
 

@@ -22,7 +22,6 @@ from langgraph.store.base import (
     TTLConfig,
 )  # fmt: skip
 
-from semmem.doors.conditions import contained, holds
 from semmem.doors.langgraph.embedding import CallersEmbedder
 from semmem.doors.langgraph.items import (
     RECORD,
@@ -35,6 +34,7 @@ from semmem.doors.langgraph.items import (
     searched_item,
     within,
 )  # fmt: skip
+from semmem.doors.metadata_filters import contained, holds
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.recipe import Recipe
 from semmem.model.types import Memory

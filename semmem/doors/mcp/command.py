@@ -86,7 +86,7 @@ def mcp(
         "only": only_namespace,
     }
     if compat is not None:
-        from semmem.doors.mcp.server_memory import RESOURCES, TOOLS
+        from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
 
         scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
     if not http:

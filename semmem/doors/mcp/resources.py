@@ -10,7 +10,7 @@ from typing import Any
 from semmem.doors.mcp.reading import PREFIX, memory_at
 from semmem.doors.mcp.tools import Call, as_values
 from semmem.model.errors import AccessDenied, NotFound
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 
 __all__ = ["MEMORIES", "STATS", "Resources"]
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from semmem.doors import wire
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 from semmem.write.screening import noting
 
 if TYPE_CHECKING:

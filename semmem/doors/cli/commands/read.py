@@ -246,7 +246,7 @@ def _plain_cells(*cells: str) -> list[Any]:
 
 
 def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) -> None:
-    from semmem.model.plain import plain
+    from semmem.model.serialization import plain
 
     for name, value in plain(counts).items():
         shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value

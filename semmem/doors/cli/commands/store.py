@@ -13,7 +13,7 @@ from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.files import to_read, to_write
 from semmem.doors.cli.show import counted
-from semmem.model.plain import plain
+from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
     from semmem.model.reports import BackupReport, CopyReport, Rebuilt

@@ -335,7 +335,7 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
     from semmem.doors.cli.commands.import_export import numbered
     from semmem.doors.cli.progress import counting
     from semmem.model.errors import BadItem, Conflict, InvalidInput
-    from semmem.model.plain import plain
+    from semmem.model.serialization import plain
 
     total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from semmem.doors.conditions import contained, holds
+from semmem.doors.metadata_filters import contained, holds
 from semmem.model.errors import InvalidInput
 
 VALUES = {"kind": "note", "page": 3, "tags": ["a", "b"], "deep": {"x": 1, "y": 2}, "nothing": None}

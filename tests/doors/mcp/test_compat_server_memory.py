@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 import semmem
-from semmem.doors.mcp.server_memory import RESOURCES, TOOLS
+from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
 from semmem.importers import reader
 from tests.doors.mcp.clients import in_memory, over_stdio
 

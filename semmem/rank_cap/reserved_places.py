@@ -1,4 +1,4 @@
-"""What is given about the legs when a class is worked out: sizes, importances, and the places of a reserve."""
+"""What is known before a class is worked out: sizes of lists, importances, and the places of a reserve."""
 
 from __future__ import annotations
 
