@@ -22,6 +22,7 @@ _RIGHTS: dict[str, Right] = {
     "links": "read",
     "list": "read",
     "recall": "read",
+    "context": "read",
     "stats": "read",
     "remember": "write",
     "remember_many": "write",

@@ -1,4 +1,4 @@
-"""The tools that only read: memory_recall, memory_get, memory_list, memory_explain; and search and fetch."""
+"""The tools that only read: memory_recall and memory_context, memory_get and so on; and search and fetch."""
 
 from __future__ import annotations
 
@@ -81,6 +81,24 @@ def _hit(hit: Hit) -> dict[str, Any]:
     if hit.duplicates:
         values["duplicates"] = list(hit.duplicates)
     return values
+
+
+def context(call: Call) -> dict[str, Any]:
+    """Answer memory_context."""
+    named = call.arguments.get("namespace")
+    found = call.memory.context(
+        call.arguments["query"],
+        namespace=call.scope.namespaces if named is None else named,
+        **call.present("token_budget", "limit", "filters", "exclude", "recipe", "min_confidence", "as_of"),
+    )
+    values = found.as_dict()
+    shown = [(one, True) for one in found.pinned] + [(hit.memory, False) for hit in found.hits]
+    return {
+        **{name: value for name, value in values.items() if name not in ("hits", "pinned")},
+        "shown": [
+            {"id": one.id, "namespace": one.namespace, "pinned": pinned, "uri": uri_of(one)} for one, pinned in shown
+        ],
+    }
 
 
 def get(call: Call) -> dict[str, Any]:
@@ -176,6 +194,11 @@ def _url(source: str | None, uri: str) -> str:
 
 _CONNECTED: dict[str, Schema] = {name: {"type": "string"} for name in ("id", "title", "text", "url")}
 
+_SHOWN: dict[str, Schema] = {
+    **{name: {"type": "string"} for name in ("id", "namespace", "uri")},
+    "pinned": {"type": "boolean"},
+}
+
 TOOLS = (
     Tool(
         "memory_recall",
@@ -208,6 +231,40 @@ TOOLS = (
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "regime": {"type": "string"},
             "recipe": {"type": "string"},
+            "recall_id": {
+                "type": ["string", "null"],
+                "description": "Names this recall for memory_feedback, where recalls are logged.",
+            },
+        },
+    ),
+    Tool(
+        "memory_context",
+        "Compose a context",
+        "Return what is pinned and what answers a question as one block of text for a prompt, within a budget of "
+        "tokens, marked as data. Use it at the beginning of a task, or to brief another agent; memory_recall gives "
+        "the hits one by one, with their scores.",
+        context,
+        {
+            "query": QUERY,
+            "namespace": NAMESPACES,
+            "token_budget": integer("About how many tokens the block may have.", minimum=1, default=2000),
+            "limit": {**LIMIT, "default": 20},
+            "filters": FILTERS,
+            "exclude": array({"type": "string"}, "Ids to leave out."),
+            "recipe": RECIPE,
+            "min_confidence": number("Show no hit where the confidence is below this.", minimum=0, maximum=1),
+            "as_of": string("A time (ISO 8601): show the versions that were valid then."),
+        },
+        ("query",),
+        {
+            "text": string("The block; empty where nothing is shown."),
+            "shown": array(structure(_SHOWN, tuple(_SHOWN)), "The memories in the block, in its order."),
+            "left_out": array({"type": "object"}, "What had no place in token_budget; memory_get has it."),
+            "tokens": integer("About how many tokens the block has."),
+            "token_budget": {"type": "integer"},
+            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
+            "withheld": integer("Hits not shown, for the confidence is below min_confidence."),
+            "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "recall_id": {
                 "type": ["string", "null"],
                 "description": "Names this recall for memory_feedback, where recalls are logged.",

@@ -37,14 +37,15 @@ __all__ = ["TOOLS", "Handlers", "server_of"]
 
 _log = logging.getLogger(__name__)
 
-TOOLS: tuple[Tool, ...] = (*writing.TOOLS[:1], *reading.TOOLS[:3], *writing.TOOLS[1:], *reading.TOOLS[3:])
+TOOLS: tuple[Tool, ...] = (*writing.TOOLS[:1], *reading.TOOLS[:4], *writing.TOOLS[1:], *reading.TOOLS[4:])
 """The tools in the order in which they are listed."""
 
 _INSTRUCTIONS = """\
 A memory that outlives this conversation. What is stored here, you and other agents find again, in later sessions too.
 
 - Recall first: before you answer or begin a task that may have a history, call memory_recall with the question in
-  plain words. It looks in this project and in the personal namespace "{personal}" at once.
+  plain words. It looks in this project and in the personal namespace "{personal}" at once. memory_context gives the
+  same as one block within a budget of tokens, with what is pinned.
 - Remember what will be worth knowing later, when it turns up: decisions and their reasons, preferences, names, how
   things are done here, problems and their solutions. One thing a call of memory_remember, in sentences that stand by
   themselves. No secrets, and nothing that the files of the project say already.

@@ -305,9 +305,11 @@ def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(
 def test_what_was_forgotten_is_taken_back_unless_it_was_forgotten_hard(call: Call) -> None:
     call("remember", "Tea.", "--id", "a")
     assert call("restore-memory", "a")[0] == 5
-    call("forget", "a", "--yes")
+    call("forget", "a", "--yes", "--by", "clerk")
     assert stored(call) == {}
-    assert "forgotten 20" in call("history", "a")[1]
+    said = call("history", "a")[1]
+    assert "forgotten 20" in said
+    assert "by clerk" in said
     code, out, _ = call("restore-memory", "a")
     assert (code, out.strip()) == (0, "a in namespace default is back.")
     assert stored(call) == {"a": "Tea."}

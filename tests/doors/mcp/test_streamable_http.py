@@ -156,6 +156,7 @@ async def test_a_key_works_in_its_namespaces_alone_and_only_reads_where_it_may_o
                 "memory_get": {"id": "lamps", "namespace": "lab"},
                 "memory_list": {"namespace": "lab"},
                 "memory_recall": {"query": "lamps", "namespace": ["team", "lab"]},
+                "memory_context": {"query": "lamps", "namespace": "lab"},
                 "memory_explain": {"query": "lamps", "id": "lamps", "namespace": "lab"},
                 "fetch": {"id": "semmem://memory/lab/lamps"},
             }

@@ -57,6 +57,7 @@ async def test_every_tool_says_what_it_takes_gives_and_does(url: str, mode: str)
     assert hints == {
         "memory_remember": (False, False, False),
         "memory_recall": reads,
+        "memory_context": reads,
         "memory_get": reads,
         "memory_history": reads,
         "memory_list": reads,
@@ -134,6 +135,8 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_recall", {"query": "x", "recipe": "no"}, "UnknownRecipe", -32602, "There is no recipe"),
         ("memory_recall", {"query": "x", "filters": {"a": 1}}, "InvalidInput", -32602, "'a' is not a filter; use"),
         ("memory_recall", {"query": "x", "namespace": []}, "InvalidInput", -32602, "namespace must be a name"),
+        ("memory_context", {"query": " "}, "InvalidInput", -32602, "The query is empty;"),
+        ("memory_context", {"query": "x", "token_budget": 0}, "InvalidInput", -32602, "token_budget must be a whole"),
         ("memory_list", {"limit": 1001}, "InvalidInput", -32602, "limit must be from 1 to 1000, not 1001;"),
         ("memory_list", {"cursor": "?"}, "InvalidInput", -32602, "cursor"),
         ("memory_remember", {"text": ""}, "InvalidInput", -32602, "The text is empty"),
@@ -170,6 +173,27 @@ async def test_what_cannot_be_done_is_an_error_of_the_tool_that_says_what_to_do(
         assert sentence in error["message"]
         (left,) = (await ask(client, "memory_list"))["memories"]
         assert left["version"] == 1
+
+
+async def test_a_context_has_what_is_pinned_and_what_answers_within_its_budget(url: str) -> None:
+    async with in_memory(url) as client:
+        await ask(
+            client, "memory_remember", text="Ada wants short answers.", id="ada", namespace="personal", pinned=True
+        )
+        await ask(client, "memory_remember", text="The Kestrel is our logger.", id="kestrel")
+        told = await ask(client, "memory_context", query="what is the Kestrel?")
+        assert [(one["id"], one["namespace"], one["pinned"]) for one in told["shown"]] == [
+            ("ada", "personal", True), ("kestrel", "default", False),
+        ]  # fmt: skip
+        assert told["text"].startswith("<semmem-memories>\n")
+        assert "The Kestrel is our logger." in told["text"]
+        assert told["tokens"] <= told["token_budget"] == 2000
+        assert told["scope"]["recalled"] == ["default", "personal"]
+        assert (await ask(client, "memory_get", id=told["shown"][0]["uri"].rpartition("/")[2]))["memory"]["id"] == "ada"
+        less = await ask(client, "memory_context", query="what is the Kestrel?", token_budget=90)
+        assert (less["text"], less["shown"], len(less["left_out"])) == ("", [], 2)
+        alone = await ask(client, "memory_context", query="what is the Kestrel?", namespace="default")
+        assert [one["id"] for one in alone["shown"]] == ["kestrel"]
 
 
 @BOTH

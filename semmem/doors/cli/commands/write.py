@@ -216,6 +216,7 @@ def forget(
         bool, typer.Option(help="For good: keep nothing of it, and rewrite the files, so that none of its bytes stay.")
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="The whole namespace, for good.")] = False,
+    by: Annotated[str | None, typer.Option(callback=not_empty, help="Who forgets it; the history says so.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Forget; without this, only count.")] = False,
 ) -> None:
     """Forget one memory, or all that the filters match. Counts only, unless --yes is given.
@@ -232,8 +233,9 @@ def forget(
         raise InvalidInput("--all is the whole namespace; leave it out to forget by id or filters.")
     with door.connect() as mem:
         count = mem.forget(
-            id, namespace=door.namespace, filters=narrow, everything=everything, hard=hard, dry_run=not yes
-        )
+            id, namespace=door.namespace, filters=narrow, everything=everything, hard=hard, dry_run=not yes,
+            forgotten_by=by,
+        )  # fmt: skip
     what = counted(count, "memory")
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {door.namespace}; do it with --yes."
     door.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: door.out.print(line))
