@@ -58,6 +58,11 @@ class Settings(BaseSettings):
     )
     llm_cache: Path | None = Field(None, description="llm: SQLite file that keeps answers; none: in memory.")
     llm_timeout_s: float = Field(30.0, gt=0, le=600, description="llm: seconds one attempt may take in all.")
+    on_contradiction: Literal["report", "supersede", "ignore"] = Field(
+        "report",
+        description="What a memory does that says that something changed: report links it to what it contradicts, "
+        "supersede also puts it above that, ignore looks for nothing.",
+    )
     key: SecretStr | None = Field(
         None, description="The key of the server, where the URL is an http:// one; never shown."
     )
@@ -268,7 +273,8 @@ NAME = "semmem.toml"
 
 ANYWHERE = frozenset(
     {
-        "embedder", "extractor", "idle_stop_s", "language", "llm_model", "llm_timeout_s", "pool_size", "recipe",
+        "embedder", "extractor", "idle_stop_s", "language", "llm_model", "llm_timeout_s",
+        "on_contradiction", "pool_size", "recipe",
         "start_timeout_s",
     }
 )  # fmt: skip

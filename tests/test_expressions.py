@@ -19,7 +19,7 @@ import pytest
 
 import semmem
 from semmem.client.probe import prober
-from semmem.concepts import aliases, claims, names
+from semmem.concepts import aliases, claims, likeness, names
 from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
@@ -123,20 +123,22 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
-    "semmem.concepts.claims._CUE": (changed, CLAIMS),
-    "semmem.concepts.claims._FROM_TO": (changed, CLAIMS),
-    "semmem.concepts.claims._IN_PLACE_OF": (changed, CLAIMS),
-    "semmem.concepts.claims._NAMED": (changed, CLAIMS),
-    "semmem.concepts.claims._NOT": (changed, CLAIMS),
-    "semmem.concepts.claims._NUMBERED": (changed, CLAIMS),
-    "semmem.concepts.claims._PLACE": (changed, CLAIMS),
-    "semmem.concepts.claims._RENAMES": (changed, CLAIMS),
-    "semmem.concepts.claims._REPLACED_WITH": (changed, CLAIMS),
-    "semmem.concepts.claims._REPLACES": (changed, CLAIMS),
-    "semmem.concepts.claims._VALUE": (changed, CLAIMS),
-    "semmem.concepts.claims._WAS_RENAMED": (changed, CLAIMS),
-    "semmem.concepts.claims._WAS_REPLACED": (changed, CLAIMS),
-    "semmem.concepts.claims._WORD": (changed, CLAIMS),
+    "semmem.concepts.claim_words.CUE": (changed, CLAIMS),
+    "semmem.concepts.claim_words._FROM_TO": (changed, CLAIMS),
+    "semmem.concepts.claim_words._IN_PLACE_OF": (changed, CLAIMS),
+    "semmem.concepts.claim_words.MAY_HOLD_VALUE": (changed, CLAIMS),
+    "semmem.concepts.claim_words.NAMED": (changed, CLAIMS),
+    "semmem.concepts.claim_words.NOT": (changed, CLAIMS),
+    "semmem.concepts.claim_words.NUMBERED": (changed, CLAIMS),
+    "semmem.concepts.claim_words.PLACE": (changed, CLAIMS),
+    "semmem.concepts.claim_words._RENAMES": (changed, CLAIMS),
+    "semmem.concepts.claim_words._REPLACED_WITH": (changed, CLAIMS),
+    "semmem.concepts.claim_words._REPLACES": (changed, CLAIMS),
+    "semmem.concepts.claim_words.VALUE": (changed, CLAIMS),
+    "semmem.concepts.claim_words._WAS_RENAMED": (changed, CLAIMS),
+    "semmem.concepts.claim_words._WAS_REPLACED": (changed, CLAIMS),
+    "semmem.concepts.claim_words.WORD": (changed, CLAIMS),
+    "semmem.concepts.likeness._DIGIT": (likeness.outlines, CLAIMS),
     "semmem.text.credentials._CALLED": (secrets.credentials, SECRETS),
     "semmem.text.credentials._FORMATS": (secrets.credentials, SECRETS),
     "semmem.text.credentials._HEX": (secrets.credentials, SECRETS),

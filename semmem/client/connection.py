@@ -52,7 +52,8 @@ class Connection:
         chosen = extractor_of(extractor or usual, settings)
         self._upkeep = Upkeep(store, chosen, language)
         of = self._encoder
-        self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language, settings.credentials)
+        policies = settings.credentials, settings.on_contradiction
+        self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language, *policies)
         self._reader = resident(store, settings.resident_mb << 20)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
         self._recaller = Recaller(self._reader, self._legs, of.found, language, of.renewed, explained_by=store)

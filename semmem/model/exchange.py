@@ -18,31 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from semmem.model.life import Similar
+
 __all__ = [
-    "BEHIND",
-    "LAST",
-    "MOST_TURNS",
-    "PLACE",
-    "UNINDEXED",
-    "Extraction",
-    "Forwards",
-    "Head",
-    "Kind",
-    "Kinds",
-    "Ords",
-    "Postings",
-    "Question",
-    "Ranking",
-    "Row",
-    "Scope",
-    "Stored",
-    "Trace",
-    "Turn",
-    "Written",
-    "apart",
-    "local",
-    "placed",
-]
+    "BEHIND", "LAST", "MOST_TURNS", "PLACE", "UNINDEXED", "Extraction", "Forwards", "Head", "Kind", "Kinds",
+    "Ords", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Trace", "Turn", "Written", "apart",
+    "local", "placed",
+]  # fmt: skip
 
 Ords: TypeAlias = "Collection[int] | NDArray[np.int64]"
 """Numbers of memories or parts."""
@@ -97,7 +79,8 @@ class Row:
     identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
     records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
     one; it is kept in the history, as changed by ``changed_by``. ``restores``: a whole that was forgotten softly is
-    taken out of the history again.
+    taken out of the history again. ``likeness`` are the keys of a whole by which what is like it
+    is found. One that ``merges`` is not stored where a memory says the same already.
     """
 
     memory: Memory
@@ -113,6 +96,8 @@ class Row:
     language: str = "english"  # of its stems
     changed_by: str | None = None
     restores: bool = False
+    likeness: tuple[int, ...] = ()
+    merges: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -158,7 +143,8 @@ class Written:
     another version than the one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and
     ``changes`` the number under which the arrivals of each namespace were noted. ``degraded`` maps work that is left to
     ``maintain`` to the reason. ``memories`` has some as they are stored, where the store knows them without another
-    look.
+    look. ``corroborated`` has, for what was not stored because a memory said it before, the id of that one, and
+    ``similar`` the memories that have keys in common with one that was written.
     """
 
     new: frozenset[tuple[str, str]]
@@ -169,6 +155,8 @@ class Written:
     replaced: frozenset[tuple[str, str]] = frozenset()
     degraded: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[tuple[str, str], Memory] = field(default_factory=dict)
+    corroborated: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    similar: Mapping[tuple[str, str], Sequence[Similar]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class SettingValues(TypedDict, total=False):
     llm_cache: str | PathLike[str] | None
     llm_timeout_s: float
     key: Any
+    on_contradiction: str
     pool_size: int
     resident_mb: int
     idle_stop_s: float

@@ -18,6 +18,7 @@ __all__ = [
     "DEEPEST",
     "MOST_EARLIER",
     "MOST_LINKS",
+    "MOST_SIMILAR",
     "Change",
     "Changes",
     "Earlier",
@@ -25,6 +26,7 @@ __all__ = [
     "Kept",
     "Link",
     "Newer",
+    "Similar",
     "Version",
     "checked_link",
     "versions_of",
@@ -34,6 +36,9 @@ _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]
 """A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""
+
+MOST_SIMILAR = 20
+"""So many memories, the newest, are looked at for one key, and for one memory those with most keys in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,19 @@ class Changes(Sequence[Change]):
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {"changes": [one.as_dict() for one in self.items], "cursor": self.cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A memory that has ``keys`` in common with another one, which it may repeat or contradict."""
+
+    keys: tuple[int, ...]
+    id: str
+    ord: int
+    text: str
+    title: str | None
+    author: str | None
+    created_at: datetime
 
 
 def checked_link(

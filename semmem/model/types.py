@@ -59,6 +59,9 @@ class Memory:
     ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. What it says
     holds from ``valid_from`` (None: when this version was written) until ``valid_to``; it vanishes at ``expires_at``.
     A ``pinned`` one always stands in the context of an agent.
+    ``seen_count`` is how often it was remembered, and ``last_seen`` when it was remembered again, None where it was
+    not. ``contradicts`` are the ids of memories that say what this one says to have changed, as it was found when it
+    was written: remember and update fill it, ``links`` knows them ever after.
     """
 
     id: str
@@ -81,6 +84,9 @@ class Memory:
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     pinned: bool = False
+    seen_count: int = 1
+    last_seen: datetime | None = None
+    contradicts: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; times as ISO 8601."""
@@ -267,6 +273,9 @@ class IngestReport:
     """The result of ``remember_many``: ``read`` items are remembered, unchanged or rejected.
 
     ``rejected`` are the first ``MOST_REJECTED`` of those that were, ``more_rejected`` says how many more there are.
+    ``corroborated`` of the unchanged had been said before, by the same author in the same session: the first memory
+    counts them. ``contradictions`` is how many links were made from a memory to one whose content it says to have
+    changed.
     """
 
     remembered: int = 0
@@ -275,6 +284,8 @@ class IngestReport:
     seconds: float = 0.0
     degraded: Mapping[str, str] = field(default_factory=dict)
     more_rejected: int = 0
+    corroborated: int = 0
+    contradictions: int = 0
 
     def __post_init__(self) -> None:
         bound_rejected(self)
@@ -288,6 +299,8 @@ class IngestReport:
             seconds,
             {**self.degraded, **batch.degraded},
             self.more_rejected,
+            self.corroborated + batch.corroborated,
+            self.contradictions + batch.contradictions,
         )
 
     @property

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -29,9 +29,20 @@ from semmem.model.exchange import UNINDEXED, Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
-from semmem.text.passages import content_key, embedded_text, encoded_text, other_names, split
-from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver
-from semmem.write.plan import REMEMBERING, Plan, Policy, Refused, batches, check_batches, no_longer, planned
+from semmem.text.passages import content_key, embedded_text
+from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, id_of, parts_of
+from semmem.write.likeness import Likeness, OnContradiction, merged, merges
+from semmem.write.plan import (
+    REMEMBERING,
+    Outcome,
+    Plan,
+    Policy,
+    Refused,
+    batches,
+    check_batches,
+    no_longer,
+    planned,
+)  # fmt: skip
 from semmem.write.relink import Knowledge, Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken
@@ -47,18 +58,6 @@ _PAUSE_S = 0.2
 OnError = Literal["abort", "skip"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one batch; ``names`` are those of its good items, made ones too."""
-
-    remembered: int = 0
-    unchanged: int = 0
-    replaced: int = 0
-    rejected: tuple[Rejected, ...] = ()
-    degraded: Mapping[str, str] = field(default_factory=dict)
-    names: frozenset[tuple[str, str]] = frozenset()
-
-
 class Ingest:
     """Wires a store, an extractor and an embedder (a function that finds it when first needed, or returns a reason)."""
 
@@ -71,8 +70,10 @@ class Ingest:
         filled: Callable[[], None] = lambda: None,
         language: str = "english",
         screening: Screening = "off",
+        on_contradiction: OnContradiction = "report",
     ) -> None:
         self._store = store
+        self._likeness = Likeness(store, on_contradiction)
         self._upkeep = Upkeep(store, extractor, language)
         self._embedder = embedder
         self._renewed = renewed
@@ -98,10 +99,12 @@ class Ingest:
                 rows, knowledge, _, written = self._written(plan.new, "abort")
             except Conflict as error:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
-            self._upkeep.written(rows, written, knowledge)
-            warn_of(plan.new)
-            if draft.name in written.memories:
-                return written.memories[draft.name]
+            if draft.name in written.corroborated:
+                first = draft.memory.namespace, written.corroborated[draft.name]
+                if first in self._likeness.again({first: 1}):
+                    return self._as_stored(replace(draft.memory, id=first[1]))
+                return self.remember(item)  # it was forgotten meanwhile
+            return self._after(plan.new[0], rows, knowledge, written)
         return self._as_stored(draft.memory)
 
     def update(
@@ -140,9 +143,16 @@ class Ingest:
                     raise Conflict(f"Others change {id!r} all the time; do it again.", names=error.names) from error
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
-            self._upkeep.written(rows, written, knowledge)
-            warn_of(changed)
-            return written.memories.get(draft.name) or self._as_stored(plan.changed[0].memory)
+            return self._after(changed[0], rows, knowledge, written)
+
+    def _after(self, draft: Draft, rows: Sequence[Row], knowledge: Knowledge, written: Written) -> Memory:
+        """Do what follows the commit of one memory, and return it as it is stored, with what it contradicts."""
+        self._upkeep.written(rows, written, knowledge)
+        warn_of([draft])
+        like = self._likeness.written(rows, written)
+        memory = written.memories.get(draft.name) or self._as_stored(draft.memory)
+        against = like.contradicts.get(draft.name, ())
+        return replace(memory, contradicts=against) if against else memory
 
     def restore(self, draft: Draft) -> Memory:
         """Remember again what was forgotten softly; see semmem.write.versions.restored."""
@@ -208,9 +218,10 @@ class Ingest:
                 draft = screened(drafted(at, item, namespace), self._screening)
                 recorded = self._check_vector(draft, recorded)
             except (InvalidInput, EmbedderMismatch) as error:
-                refuse(Refused(at, ("", _id_of(item) or ""), error.message, BadItem))
+                refuse(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
                 continue
             drafts.append(draft)
+        drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
         plan = self.plan(drafts, policy, met)
         for refused in sorted(plan.refused, key=lambda one: one.at):
             refuse(refused)
@@ -223,15 +234,19 @@ class Ingest:
                 raise
             raise Conflict(f"Item {late[0].at}: {no_longer(late[0], policy).reason}", names=error.names) from error
         degraded |= self._upkeep.written(rows, written, knowledge)
+        like = self._likeness.written(rows, written)
+        degraded |= like.degraded
+        corroborated = self._likeness.counted(again, written.corroborated)
         warn_of(fresh.values())
         for name in written.conflicts:
             refused = no_longer(fresh[name], policy)
             for at in (refused.at, *plan.repeats.pop(name, ())):
                 refuse(replace(refused, at=at))
         rejected.sort(key=lambda row: row.position)
-        unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values()))
+        unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
         names = frozenset(draft.name for draft in drafts)
-        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names)
+        found = (corroborated, like.count)
+        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
 
     def plan(
         self,
@@ -326,7 +341,7 @@ class Ingest:
             if draft.memory.sensitive:
                 pieces.append((draft, draft.memory, 0, UNINDEXED))
                 continue
-            parts = self._split(draft, embedder)
+            parts = parts_of(draft, embedder, MAX_CHARS)
             if len(parts) == 1:
                 pieces.append((draft, draft.memory, 0, 0))
                 continue
@@ -344,6 +359,7 @@ class Ingest:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
             made |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
+        likeness = self._likeness.keys(drafts)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
@@ -352,28 +368,12 @@ class Ingest:
             vector, maker = made.get(i, (None, None))
             before = draft.replaces.version if draft.replaces is not None and part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
-            rows.append(Row(memory, part, parts_, *made_of, changed_by=draft.changed_by, restores=draft.restores))
+            alike = likeness.get(draft.name, ()) if part == 0 else ()
+            single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
+            how = (draft.changed_by, draft.restores)
+            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
-
-    def _split(self, draft: Draft, embedder: Embedder | None) -> list[str]:
-        """Return the parts of a text, each of which is embedded behind the title within the embedder's limit.
-
-        A vector that is at hand stands for the whole of a text, so such a text is not split.
-        """
-        text = draft.memory.text
-        if at_hand(draft) is not None:
-            return [text]
-        most = embedder.max_tokens if embedder is not None else None
-        if embedder is None or most is None:
-            return split(text, max_chars=MAX_CHARS)
-        names = (*draft.memory.tags, *other_names(draft.memory.metadata))
-        title = encoded_text(draft.memory.title, "", None, names)
-        short = len(text) <= MAX_CHARS and len(text) + len(title) <= most - 2
-        if short and text.isascii() and title.isascii():  # no token is less than a letter
-            return [text]
-        room = max(most // 2, most - embedder.count_tokens(title)) if title else most
-        return split(text, max_chars=MAX_CHARS, max_tokens=room, count_tokens=embedder.count_tokens)
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
         """Return the embedder for texts without a vector, or why there is none."""
@@ -386,8 +386,3 @@ class Ingest:
         if isinstance(found, str):
             return None, found
         return found, None
-
-
-def _id_of(item: Any) -> str | None:
-    id = item.get("id") if isinstance(item, Mapping) else None
-    return str(id) if id is not None else None

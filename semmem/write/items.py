@@ -15,8 +15,10 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.protocols import Embedder
 from semmem.model.serialization import instant
 from semmem.model.types import MASK, Memory
+from semmem.text.passages import encoded_text, other_names, split
 
 __all__ = [
     "KEYS",
@@ -26,6 +28,8 @@ __all__ = [
     "check_validity",
     "drafted",
     "giver",
+    "id_of",
+    "parts_of",
     "payload_of",
     "timed_of",
     "uuid7",
@@ -328,3 +332,29 @@ def giver(vector: Any) -> dict[str, Any]:
 def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
     """Return the vector that need not be made, given or kept, and who made it."""
     return draft.kept if draft.vector is None else (draft.vector, giver(draft.vector))
+
+
+def id_of(item: Any) -> str | None:
+    """Return the id that an item names, which may be no item."""
+    id = item.get("id") if isinstance(item, Mapping) else None
+    return str(id) if id is not None else None
+
+
+def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[str]:
+    """Return the parts of a text, each of which is embedded behind the title within the embedder's limit.
+
+    A vector that is at hand stands for the whole of a text, so such a text is not split.
+    """
+    text = draft.memory.text
+    if at_hand(draft) is not None:
+        return [text]
+    most = embedder.max_tokens if embedder is not None else None
+    if embedder is None or most is None:
+        return split(text, max_chars=most_chars)
+    names = (*draft.memory.tags, *other_names(draft.memory.metadata))
+    title = encoded_text(draft.memory.title, "", None, names)
+    short = len(text) <= most_chars and len(text) + len(title) <= most - 2
+    if short and text.isascii() and title.isascii():  # no token is less than a letter
+        return [text]
+    room = max(most // 2, most - embedder.count_tokens(title)) if title else most
+    return split(text, max_chars=most_chars, max_tokens=room, count_tokens=embedder.count_tokens)

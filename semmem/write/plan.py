@@ -11,10 +11,20 @@ from typing import Any
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
-from semmem.model.types import Memory
+from semmem.model.types import Memory, Rejected
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
-__all__ = ["REMEMBERING", "Plan", "Policy", "Refused", "batches", "check_batches", "no_longer", "planned"]
+__all__ = [
+    "REMEMBERING",
+    "Outcome",
+    "Plan",
+    "Policy",
+    "Refused",
+    "batches",
+    "check_batches",
+    "no_longer",
+    "planned",
+]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
            "sensitive", "valid_from", "valid_to", "expires_at", "pinned")  # fmt: skip
@@ -63,6 +73,20 @@ class Plan:
     unchanged: list[Draft] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     repeats: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one batch; ``names`` are those of its good items, made ones too."""
+
+    remembered: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    degraded: Mapping[str, str] = field(default_factory=dict)
+    names: frozenset[tuple[str, str]] = frozenset()
+    corroborated: int = 0
+    contradictions: int = 0
 
 
 def planned(

@@ -32,6 +32,7 @@ class NoStore(Unasked):
     capabilities = frozenset(("lexical", "dense", "graph"))
     vectors = Unasked()
     graph = Unasked()
+    life = Unasked()
 
 
 def ingest() -> Ingest:

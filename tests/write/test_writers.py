@@ -76,13 +76,6 @@ def test_remembering_other_content_under_the_same_id_names_update_and_changes_no
     check(mem)
 
 
-def test_the_same_text_without_an_id_is_stored_as_often_as_it_is_remembered(mem: Semmem) -> None:
-    ids = {mem.remember("The same words.").id for _ in range(3)}
-    report = mem.remember_many([{"text": "The same words."}] * 4)
-    assert len(ids) == 3
-    assert (report.remembered, mem.stats().memories) == (4, 7)
-
-
 def test_importing_a_file_twice_is_the_same_as_once(mem: Semmem) -> None:
     given = items(FOLD_AT + 20)
     assert mem.remember_many(given, batch_size=50).remembered == len(given)
@@ -305,7 +298,7 @@ def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
     monkeypatch.setattr(postings, "FOLD_AT", 8)
     for batch in range(12 * COMPACT_AT):  # rows of 8 and of 1 memory by turns, so that the newest is always a small one
         common = 8 if batch % 2 == 0 else 1
-        mem.remember_many([{"text": "tea" if n < common else "rum"} for n in range(8)])
+        mem.remember_many([{"text": "tea" if n < common else "rum", "id": f"{batch}-{n}"} for n in range(8)])
     # At most COMPACT_AT - 1 newer rows, and older ones that more than double: 216 memories in 48 segments hold "tea".
     rows = sql(mem, "SELECT key, count(*) FROM posting GROUP BY key ORDER BY 2 DESC")
     assert rows[0][1] <= COMPACT_AT - 1 + 7

@@ -122,3 +122,16 @@ class LifeStore(Protocol):
     def judgements(self, namespace: str) -> Sequence[Judgement]:
         """Return what was said of memories of a namespace that are there, oldest first."""
         ...
+
+    # ------------------------------------------------------------------ what is like what
+
+    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        ...
+
+    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
+        """Store the keys of memories, by ord, where they are not; return what has keys in common with each.
+
+        Of each key the newest MOST_SIMILAR, and of these for each memory as many, those with most keys in common first.
+        """
+        ...

@@ -64,7 +64,9 @@ _NO_LIMIT = 2**62
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, _ = rest
+    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, _ = (
+        rest
+    )
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -86,6 +88,8 @@ def memory_of(row: Any) -> Memory:
         valid_to=valid_to,
         expires_at=expires_at,
         pinned=pinned,
+        seen_count=seen_count,
+        last_seen=last_seen,
     )
 
 
@@ -106,6 +110,7 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
         columns["metadata"].append(Jsonb(dict(memory.metadata)))
         columns["content"].append(row.content)
         columns["payload"].append(row.payload)
+        columns["merges"].append(row.merges)
     return columns
 
 

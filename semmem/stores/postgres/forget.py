@@ -150,7 +150,9 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
         about.update(entries["key"][entries["subject"] > 0].tolist())
     with pipelined(connection):
         gone = connection.execute(_SQL["drop_forward"], which)
-        for statement in ("forget_embedding", "forget_shadow", "relationship_forget", "forget_memory"):
+        for statement in (
+            "forget_embedding", "forget_shadow", "relationship_forget", "forget_memory",
+        ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     indexed, length = gone.fetchone()
     _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
@@ -236,7 +238,9 @@ def delete_rows(
                 connection.execute(_SQL[statement], {**which, **kept})
         waiting = connection.execute(_SQL["forget_pending"], which)
         found = connection.execute(_SQL["forget_forward"], which, binary=True)
-        for statement in ("forget_embedding", "forget_shadow", "forget_memory", "relationship_forget"):
+        for statement in (
+            "forget_embedding", "forget_shadow", "likeness_forget", "forget_memory", "relationship_forget",
+        ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     pending = {ord for (ord,) in waiting.fetchall()}
     forwards: list[tuple[int, int, bytes]] = found.fetchall()

@@ -1,19 +1,23 @@
-"""Links between memories in PostgreSQL. They go by ids: an update gives a memory another ord.
+"""Links between memories in PostgreSQL, and what is so like another that it may be linked.
 
-``link`` takes an open connection inside a transaction. The row of the namespace is locked first, as by every writer of
-it: of two that would close a circle, the second one sees the link of the first.
+Links go by ids: an update gives a memory another ord. The functions take an open connection inside a transaction.
+``link`` locks the row of the namespace first, as every writer of it: of two that would close a circle, the second one
+sees the link of the first.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from psycopg.errors import SerializationFailure
 
-from semmem.model.exchange import Head, Ords, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer
+from semmem.model.exchange import Head, Ords, Row, placed
+from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, Link, Newer, Similar
 from semmem.model.types import LinkType
 from semmem.stores.link_rules import allowed
 from semmem.stores.postgres.postings import count_change
@@ -22,7 +26,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from semmem.stores.postgres.connection import Pooled
 
-__all__ = ["PostgresLinks", "link"]
+__all__ = ["PostgresLinks", "ask_similar", "check_merged", "corroborate", "firsts", "link", "similar", "similar_of"]
 
 _SQL = statements("postgres")
 _NOTHING = {"memories": 0, "length": 0}
@@ -94,6 +98,14 @@ class PostgresLinks:
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}
         return [(ord, other, type) for ord, other, type in self._pool.rows("link_neighbours", which)]
 
+    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        return self._pool.transaction(partial(corroborate, namespace=namespace, times=times))
+
+    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
+        """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
+        return self._pool.transaction(partial(similar, namespace=namespace, keys=keys))
+
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
@@ -106,3 +118,66 @@ class PostgresLinks:
             for name, rows in zip(some, found, strict=True)
             for old, hidden, ord, *rest in rows
         ]
+
+
+def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """Return the id of the memory that said first what was not stored because of it."""
+    found = {}
+    for namespace in sorted({row.memory.namespace for row in rows}):
+        ours = [row for row in rows if row.memory.namespace == namespace]
+        for id, first in connection.execute(_SQL["memory_firsts"], _said(namespace, ours)).fetchall():
+            found[namespace, id] = first
+    return found
+
+
+def check_merged(connection: Any, rows: Sequence[Row]) -> None:
+    """Raise SerializationFailure, upon which all is done again, where somebody has stored the same meanwhile."""
+    if firsts(connection, rows):
+        raise SerializationFailure("Somebody else has remembered the same just now.")
+
+
+def _said(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "ids": [row.name[1] for row in rows],
+        "contents": [row.content for row in rows],
+        "payloads": [row.payload for row in rows],
+    }
+
+
+def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+    """Count for each id how often it was remembered again, in the order in which everybody locks; see LifeStore."""
+    asked = {"namespace": namespace, "ids": sorted(times)}
+    connection.execute(_SQL["replace_select"], asked)
+    counted = {**asked, "times": [times[id] for id in sorted(times)]}
+    return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], counted).fetchall())
+
+
+def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
+    """Store the keys of memories, by ord, and return what has keys in common with each; see LifeStore."""
+    return {
+        ord: rows for _, found in ask_similar(connection, {namespace: keys}) for ord, rows in similar_of(found).items()
+    }
+
+
+def ask_similar(connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]]) -> list[tuple[str, Any]]:
+    """Send the keys of each namespace's memories, and ask for what has some in common; return the cursors."""
+    sent = []
+    for namespace, each in sorted(keys.items()):
+        sizes = [len(some) for some in each.values()]
+        columns = {
+            "namespace": namespace,
+            "keys": np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)),
+            "ords": np.repeat(np.fromiter(each, np.int64, len(each)), sizes),
+        }
+        connection.execute(_SQL["likeness_add"], columns)
+        sent.append((namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR})))
+    return sent
+
+
+def similar_of(cursor: Any) -> dict[int, list[Similar]]:
+    """Return what ``likeness_find`` found, by ord."""
+    found: dict[int, list[Similar]] = defaultdict(list)
+    for ord, keys, id, other, *rest in cursor.fetchall():
+        found[ord].append(Similar(tuple(keys), id, other, *rest))
+    return found

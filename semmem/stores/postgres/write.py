@@ -23,6 +23,7 @@ from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
 from semmem.stores.postgres.life import keep, take_back
+from semmem.stores.postgres.links import ask_similar, check_merged, firsts, similar_of
 from semmem.stores.postgres.postings import checked, clear_postings, index_few, index_many, note, note_aliases
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -53,7 +54,9 @@ def write(
     fresh = [r for r in wholes if r.name not in stale]
     ords = place.insert(fresh)
     new = {(namespace, id) for namespace, id, _ in ords}
-    unchanged, conflicts = _compare(connection, [r for r in fresh if r.name not in new])
+    left = [r for r in fresh if r.name not in new]
+    corroborated = firsts(connection, [r for r in left if r.merges])
+    unchanged, conflicts = _compare(connection, [r for r in left if r.name not in corroborated])
     conflicts |= stale
     if conflicts and on_conflict == "abort":
         first = min(conflicts)
@@ -67,6 +70,11 @@ def write(
     for row in ordered:
         if row.name in new and (row.extraction is not None or row.memory.sensitive):
             each[row.memory.namespace].append((ords[(*row.name, row.part)], row))
+    keys: dict[str, dict[int, Sequence[int]]] = defaultdict(dict)
+    for row in wholes:
+        if row.likeness and row.name in new:
+            keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
+    asked = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     changes: dict[str, int] = {}
     memories: dict[tuple[str, str], Memory] = {}
     for namespace, stored in each.items():
@@ -88,8 +96,15 @@ def write(
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if gone := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
             note_aliases(connection, namespace, gone)
+    if backlog is None:  # the lock of each namespace is held from its count on
+        check_merged(connection, [r for r in fresh if r.merges and r.name in new])
+        asked = ask_similar(connection, keys)
+    named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
+    alike = {named[n, ord]: rows for n, found in asked for ord, rows in similar_of(found).items()}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
-    return Written(*fates_, ords, changes, frozenset(replaced), memories=memories)
+    return Written(
+        *fates_, ords, changes, frozenset(replaced), memories=memories, corroborated=corroborated, similar=alike
+    )
 
 
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Head, Ords, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer
+from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar
 from semmem.model.types import LinkType
 from semmem.stores.link_rules import allowed
 from semmem.stores.sql_files import statements
+from semmem.stores.sqlite import likeness
 from semmem.stores.sqlite.write import at_microsecond, count_change, microsecond
 
 if TYPE_CHECKING:
@@ -82,6 +83,14 @@ class SqliteLinks:
         now = microsecond(datetime.now(UTC))
         which = {"namespace": namespace, "ords": [int(ord) for ord in ords], "limit": MOST_LINKS, "now": now}
         return [(ord, other, type) for ord, other, type in self._file._rows("link_neighbours", which)]
+
+    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        return self._file._writing(lambda c: likeness.corroborate(c, namespace, times))
+
+    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
+        """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
+        return self._file._writing(lambda c: likeness.similar(c, namespace, keys))
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None

@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from semmem.model.errors import Conflict
@@ -20,6 +20,8 @@ from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import check_ord
 from semmem.stores.sql_files import check_limits, statements
+from semmem.stores.sqlite.likeness import first_of, similar
+from semmem.stores.sqlite.times import at_microsecond, microsecond
 from semmem.text.tokens import author_key, check_language
 
 __all__ = [
@@ -38,8 +40,6 @@ __all__ = [
 ]
 
 _SQL = statements("sqlite")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _MOST_REPEATS = 65_535
 _ORD_BITS = 40
 _PURGES = (
@@ -53,20 +53,10 @@ _BOUNDS = ("valid_from", "valid_to", "expires_at")
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
 
 
-def microsecond(at: datetime) -> int:
-    """Return a time as whole microseconds since 1970 in UTC, so that numbers sort as times do."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def at_microsecond(number: int) -> datetime:
-    """Return the time of ``microsecond`` in UTC."""
-    return _EPOCH + number * _MICROSECOND
-
-
 def memory_of(row: Any) -> Memory:
     """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, *bounds, pinned, _ = rest
+    created_at, updated_at, version, sensitive, *bounds, pinned, seen_count, last_seen, _ = rest
     valid_from, valid_to, expires_at = (None if at is None else at_microsecond(at) for at in bounds)
     return Memory(
         id=f"{id}#{part}" if part else id,
@@ -89,6 +79,8 @@ def memory_of(row: Any) -> Memory:
         valid_to=valid_to,
         expires_at=expires_at,
         pinned=bool(pinned),
+        seen_count=seen_count,
+        last_seen=None if last_seen is None else at_microsecond(last_seen),
     )
 
 
@@ -120,8 +112,12 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     replaced: set[tuple[str, str]] = set()
     went: Counter[str] = Counter()
     shorter: Counter[str] = Counter()
+    corroborated: dict[tuple[str, str], str] = {}
     numbers = _numbers(connection, rows)
     for name, row in wholes.items():
+        if row.merges and (said := first_of(connection, row)) is not None:
+            corroborated[name] = said
+            continue
         if row.replaces is not None:
             gone = _take_out(connection, row)
             if gone is None:
@@ -167,9 +163,14 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
             check_limits(namespace, (*limits, *holds), sum(fate != "updated" for fate in fates.values()))
-    return Written(
-        frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts), ords, replaced=frozenset(replaced)
-    )
+    keys: dict[str, dict[int, Sequence[int]]] = {}
+    for n, id in new:
+        if found := wholes[n, id].likeness:
+            keys.setdefault(n, {})[ords[n, id, 0]] = found
+    named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
+    alike = {named[n, ord]: some for n, each in keys.items() for ord, some in similar(connection, n, each).items()}
+    fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
+    return Written(*fates_, ords, replaced=frozenset(replaced), corroborated=corroborated, similar=alike)
 
 
 def _row(number: int, ord: int) -> int:
@@ -233,6 +234,7 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
     """Remove rows, each (parts, row, length), and what was derived from them; return how many, and their length."""
     indexed = [(row, length) for parts, row, length in rows if parts == 0]
     connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
+    connection.executemany(_SQL["likeness_forget"], [{"row": row} for _, row, _ in rows])
     connection.executemany(_SQL["forget_memory"], [{"row": row} for _, row, _ in rows])
     return len(indexed), sum(length for _, length in indexed)
 

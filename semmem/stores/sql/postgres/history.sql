@@ -1,11 +1,12 @@
 -- history_list --
 -- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord, changed_by, changed_at, forgotten_at
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
+       0::bigint AS ord, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord, NULL, NULL, NULL
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
 ORDER BY version;
 
@@ -57,7 +58,8 @@ WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 -- history_forgotten --
 -- What was forgotten softly last under an id, with its vectors; locked for who takes it back.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord, payload, vectors
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
+       0::bigint AS ord, payload, vectors
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL
 ORDER BY version DESC LIMIT 1;
 

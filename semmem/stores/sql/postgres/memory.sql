@@ -1,7 +1,7 @@
 -- memory_insert --
 -- Of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order. Without a number
 -- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
--- versions count on.
+-- versions count on. What merges and was said before is not stored once more.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
                     expires_at, pinned, content, payload)
@@ -16,9 +16,14 @@ FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
             %(updated_at)s::timestamptz[], %(version)s::int[], %(sensitive)s::boolean[],
             %(valid_from)s::timestamptz[], %(valid_to)s::timestamptz[], %(expires_at)s::timestamptz[], %(pinned)s::boolean[],
-            %(content)s::bytea[], %(payload)s::bytea[])
+            %(content)s::bytea[], %(payload)s::bytea[], %(merges)s::boolean[])
      AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, content, payload)
+          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, content, payload, merges)
+WHERE NOT (r.merges AND EXISTS (
+    SELECT FROM memory o
+    WHERE o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
+      AND NOT o.sensitive AND (o.expires_at IS NULL OR o.expires_at > now())
+      AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)))
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
@@ -36,7 +41,7 @@ SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace
 -- What a batch is compared with, before anything is read or embedded; and whether a drop is still to take it.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.ord, m.payload,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
@@ -55,7 +60,7 @@ ORDER BY id, part FOR UPDATE;
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
   AND (expires_at IS NULL OR expires_at > now());
 
@@ -63,7 +68,7 @@ FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.ord,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
@@ -71,7 +76,7 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- memory_by_ords --
 -- What is indexed, for the hits.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
@@ -96,7 +101,7 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory
 WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))

@@ -1,11 +1,11 @@
 -- history_list --
 -- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0, changed_by, changed_at, forgotten_at
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = :namespace AND id = :id
 UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord, NULL, NULL, NULL
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version;
 
@@ -36,7 +36,7 @@ UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id 
 -- history_forgotten --
 -- What was forgotten softly last under an id.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0, payload
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, payload
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --

@@ -22,7 +22,7 @@ SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 
 -- What a batch is compared with, before anything is read; and whether its time is over.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.ord, m.payload, coalesce(m.expires_at <= :now, 0)
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, coalesce(m.expires_at <= :now, 0)
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- replace_select --
@@ -32,7 +32,7 @@ SELECT version, part, parts, row, length FROM memory WHERE namespace = :namespac
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0
   AND (expires_at IS NULL OR expires_at > :now);
 
@@ -40,7 +40,7 @@ FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(
 -- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.ord,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord,
        (SELECT json_group_array(characters) FROM (
            SELECT length(p.text) AS characters FROM memory AS p
            WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
@@ -49,7 +49,7 @@ FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND 
 -- memory_by_ords --
 -- What is indexed, for the hits: a row is the number of its namespace and its ord.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
@@ -72,7 +72,7 @@ WHERE row IN (
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory AS m
 WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
@@ -190,7 +190,7 @@ UPDATE memory SET length = :length WHERE row = :row;
 -- indexed_after --
 -- Everything that is indexed, a batch at a time.
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
 FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
 ORDER BY row LIMIT :limit;

@@ -1,0 +1,43 @@
+-- memory_firsts --
+-- Of what was not stored because it had been said before: which memory said it first.
+SELECT DISTINCT ON (r.id) r.id, o.id
+FROM unnest(%(ids)s::text[], %(contents)s::bytea[], %(payloads)s::bytea[]) AS r(id, content, payload)
+JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
+    AND NOT o.sensitive AND (o.expires_at IS NULL OR o.expires_at > now())
+    AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
+WHERE r.id <> o.id
+ORDER BY r.id, o.created_at, o.id;
+
+-- memory_corroborate --
+-- What was said again counts how often, and when last. Its version and the time of its last change stay.
+UPDATE memory m SET seen_count = m.seen_count + r.times, last_seen = greatest(now(), m.last_seen)
+FROM unnest(%(ids)s::text[], %(times)s::int[]) AS r(id, times)
+WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0
+RETURNING m.id;
+
+-- likeness_add --
+-- The keys of some memories.
+INSERT INTO likeness (namespace, key, ord)
+SELECT %(namespace)s, r.key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
+ON CONFLICT (namespace, key, ord) DO NOTHING;
+
+-- likeness_find --
+-- Of each memory those that have keys in common with it: of each key the newest few, and of these those with most keys in
+-- common. Index look-ups, of a bounded number, whatever the size of the namespace.
+SELECT q.ord, q.keys, m.id, m.ord, m.text, m.title, m.author, m.created_at
+FROM (
+    SELECT k.ord, c.ord AS other, array_agg(k.key) AS keys,
+           row_number() OVER (PARTITION BY k.ord ORDER BY count(*) DESC, c.ord DESC) AS place
+    FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS k(key, ord)
+    CROSS JOIN LATERAL (
+        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord <> k.ord
+        ORDER BY l.ord DESC LIMIT %(newest)s) AS c
+    GROUP BY k.ord, c.ord) AS q
+JOIN memory m ON m.namespace = %(namespace)s AND m.ord = q.other AND NOT m.sensitive
+    AND (m.expires_at IS NULL OR m.expires_at > now())
+WHERE q.place <= %(newest)s
+ORDER BY q.ord, q.place;
+
+-- likeness_forget --
+-- Those of memories that go.
+DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);

@@ -1,0 +1,31 @@
+-- memory_first --
+-- Which memory said the same first.
+SELECT id FROM memory
+WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
+  AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at, id LIMIT 1;
+
+-- memory_corroborate --
+-- What was said again counts how often, and when last. Its version and the time of its last change stay.
+UPDATE memory SET seen_count = seen_count + :times, last_seen = max(:now, coalesce(last_seen, 0))
+WHERE namespace = :namespace AND id = :id AND part = 0
+RETURNING id;
+
+-- likeness_add --
+-- The keys of some memories.
+INSERT INTO likeness (namespace, key, ord) VALUES (:namespace, :key, :ord)
+ON CONFLICT (namespace, key, ord) DO NOTHING;
+
+-- likeness_find --
+-- What has one key, the newest few.
+SELECT ord FROM likeness WHERE namespace = :namespace AND key = :key AND ord <> :ord ORDER BY ord DESC LIMIT :newest;
+
+-- likeness_memories --
+-- What has keys in common with another one.
+SELECT ord, id, text, title, author, created_at FROM memory
+WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
+  AND NOT sensitive AND (expires_at IS NULL OR expires_at > :now);
+
+-- likeness_forget --
+-- Those of a memory that goes, by its row.
+DELETE FROM likeness WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);

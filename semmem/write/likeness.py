@@ -1,0 +1,216 @@
+"""What is like what is written: said before, nearly the same, or changed. Repeats are counted, the others linked.
+
+A memory is stored first and compared afterwards, with what has a key in common (``concepts.likeness``). What is done
+after the commit never raises: what could not be linked is made up for by ``maintain``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
+from semmem.model.errors import SemmemError
+from semmem.model.exchange import Row, Written
+from semmem.model.life import Link, Similar
+from semmem.model.store import LifeStore, Store
+from semmem.model.types import LinkType, Memory
+from semmem.write.items import Draft
+
+__all__ = ["MADE_BY", "Likeness", "Likenesses", "OnContradiction", "merged", "merges"]
+
+OnContradiction: TypeAlias = Literal["report", "supersede", "ignore"]
+MADE_BY = "semmem"
+"""Who made the links of this module: an update of a memory makes those of it anew."""
+Name: TypeAlias = tuple[str, str]
+
+
+def merges(draft: Draft) -> bool:
+    """Return whether ``draft`` is said again, and no second memory, where its content is stored already.
+
+    An id, a position, a time or a vector of its own says that it is another one.
+    """
+    other = draft.named or draft.timed or draft.memory.position is not None or draft.vector is not None
+    return not (other or draft.memory.sensitive or draft.restores)
+
+
+def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:
+    """Return a batch without what it says twice, and how often more it says something, by the name of the first."""
+    kept: list[Draft] = []
+    again: Counter[Name] = Counter()
+    firsts: dict[tuple[str, bytes], Name] = {}
+    for draft in drafts:
+        if not merges(draft) or (first := firsts.setdefault((draft.memory.namespace, draft.payload), draft.name)) == (
+            draft.name
+        ):
+            kept.append(draft)
+        else:
+            again[first] += 1
+    return kept, dict(again)
+
+
+@dataclass(frozen=True, slots=True)
+class Likenesses:
+    """What was found of a batch: the ids that each memory contradicts, and why something was not linked, if so."""
+
+    contradicts: Mapping[Name, tuple[str, ...]] = field(default_factory=dict)
+    degraded: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many contradictions."""
+        return sum(map(len, self.contradicts.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text to be compared, and where it stands in time among all: the time it has, then the order of writing."""
+
+    id: str
+    text: str
+    title: str | None
+    author: str | None
+    at: tuple[float, int, int]
+
+
+class Likeness:
+    """Compares what was written with what is like it, as a policy says.
+
+    ``report`` links a change to what it changed (contradicts) and a near-duplicate (see-also); ``supersede`` also lets
+    the newer one supersede the older; ``ignore`` looks for nothing.
+    """
+
+    def __init__(self, store: Store, policy: OnContradiction) -> None:
+        self._store = store
+        self._policy = policy
+
+    @property
+    def _life(self) -> LifeStore | None:
+        return self._store.life
+
+    @property
+    def _looks(self) -> bool:
+        """Whether anything is looked for."""
+        return self._policy != "ignore" and self._life is not None
+
+    @property
+    def counts(self) -> bool:
+        """Whether what is said again is counted: in a store that keeps what becomes of memories."""
+        return self._life is not None
+
+    def keys(self, drafts: Sequence[Draft]) -> dict[Name, tuple[int, ...]]:
+        """Return the keys by which each memory is found by what is like it."""
+        if not self._looks:
+            return {}
+        told = [draft for draft in drafts if not draft.memory.sensitive]
+        return {draft.name: keys for draft, keys in zip(told, keys_of([d.memory for d in told]), strict=True)}
+
+    def again(self, times: Mapping[Name, int]) -> frozenset[Name]:
+        """Count what was said again; return the names that are stored."""
+        each: dict[str, dict[str, int]] = defaultdict(dict)
+        for (namespace, id), count in times.items():
+            each[namespace][id] = count
+        if self._life is None:
+            return frozenset()
+        return frozenset((n, id) for n, some in each.items() for id in self._life.corroborate(n, some))
+
+    def counted(self, again: Mapping[Name, int], said: Mapping[Name, str]) -> int:
+        """Count what a batch says again of itself, and ``said``, what was there; return how many it was.
+
+        The batch is committed, so nothing is raised.
+        """
+        times: Counter[Name] = Counter()
+        for name, first in said.items():
+            times[name[0], first] += 1
+        for name, count in again.items():
+            times[name[0], said.get(name, name[1])] += count
+        if times:
+            with suppress(SemmemError):
+                self.again(times)
+        return times.total()
+
+    def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
+        """Link what was written just now to what it repeats and to what it contradicts; see the module."""
+        if not rows or not self._looks or self._life is None:
+            return Likenesses()
+        try:
+            for namespace, id in sorted(written.replaced):
+                for link in self._life.links(namespace, [id]):
+                    if link.made_by == MADE_BY:
+                        self._life.unlink(namespace, link.from_id, link.type, link.to_id)
+            if not written.similar:
+                return Likenesses()
+            placed = {row.name: at for at, row in enumerate(rows) if row.part == 0}
+            of = {row.name: row.memory for row in rows if row.part == 0}
+            contradicts: dict[Name, tuple[str, ...]] = {}
+            for namespace in sorted({namespace for namespace, _ in written.similar}):
+                pairs = []
+                for name, others in sorted(written.similar.items()):
+                    if name[0] == namespace:
+                        text = _text(of[name], written.ords[(*name, 0)], placed[name])
+                        pairs += [(text, _other(one, placed.get((namespace, one.id), -1)), one) for one in others]
+                links = _compared(namespace, pairs, self._policy)
+                self._life.link(namespace, links, skip=True)
+                for link in links:
+                    if link.type == "contradicts":
+                        of_one = contradicts.get((namespace, link.from_id), ())
+                        contradicts[namespace, link.from_id] = (*of_one, link.to_id)
+            return Likenesses(contradicts)
+        except SemmemError as error:  # the memories are committed
+            return Likenesses({}, {"links": f"What they contradict is left to `semmem maintain`: {error.message}"})
+
+
+def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
+    """Return the keys of each memory, ascending: of what it says, and of the sketch of its text."""
+    bands = sketches([memory.text for memory in memories])
+    return [
+        tuple(sorted({*claim_keys(outlines(memory.text, memory.author)), *some}))
+        for memory, some in zip(memories, bands, strict=True)
+    ]
+
+
+def _text(memory: Memory, ord: int, place: int) -> _Text:
+    assert memory.created_at is not None
+    return _Text(memory.id, memory.text, memory.title, memory.author, (memory.created_at.timestamp(), place, ord))
+
+
+def _other(one: Similar, place: int) -> _Text:
+    return _Text(one.id, one.text, one.title, one.author, (one.created_at.timestamp(), place, one.ord))
+
+
+def _compared(namespace: str, pairs: Sequence[tuple[_Text, _Text, Similar]], policy: OnContradiction) -> list[Link]:
+    """Return the links between texts of one namespace that have keys in common, each once."""
+    said: dict[str, list[Outline]] = {}
+    found: dict[tuple[str, LinkType, str], Link] = {}
+
+    def outlined(one: _Text) -> list[Outline]:
+        if one.id not in said:
+            said[one.id] = outlines(one.text, one.author)
+        return said[one.id]
+
+    def add(newer: _Text, type: LinkType, older: _Text) -> None:
+        found[newer.id, type, older.id] = Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
+
+    met: set[frozenset[str]] = set()
+    for one, other, _ in pairs:
+        both = frozenset((one.id, other.id))
+        if len(both) < 2 or both in met or (one.title and other.title and one.title != other.title):
+            continue  # what has another title is about something else
+        met.add(both)
+        older, newer = sorted((one, other), key=lambda text: text.at)
+        change = changed(outlined(older), outlined(newer), older_author=older.author, newer_author=newer.author)
+        if change is not None:
+            add(newer, "contradicts", older)
+            if policy == "supersede":
+                add(newer, "supersedes", older)
+        elif _of_one_length(older.text, newer.text) and resemblance(older.text, newer.text) >= ALIKE:
+            add(newer, "see-also", older)
+    return list(found.values())
+
+
+def _of_one_length(one: str, other: str) -> bool:
+    """Return whether two texts can be nearly the same: the shorter one is more than half as long."""
+    return 2 * min(len(one), len(other)) > max(len(one), len(other))

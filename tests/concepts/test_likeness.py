@@ -1,0 +1,71 @@
+"""By what alike texts are found: keys of what is said of whom, and a sketch of the text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semmem.concepts.claims import change
+from semmem.concepts.likeness import ALIKE, changed, claim_keys, outlines, resemblance, sketches
+
+HERE = Path(__file__).parent
+PAIRS = [
+    json.loads(line)
+    for name in ("changes.jsonl", "changes_by_others.jsonl")
+    for line in (HERE / name).read_text(encoding="utf-8").splitlines()
+]
+TEXT = "One two three four five six seven eight nine ten eleven twelve."
+
+
+def test_every_change_is_found_by_a_key_and_the_quick_look_says_what_the_long_one_does() -> None:
+    for pair in PAIRS:
+        long = change(pair["older"], pair["newer"], older_author="Kim", newer_author="Kim")
+        old, new = outlines(pair["older"], "Kim"), outlines(pair["newer"], "Kim")
+        assert changed(old, new, older_author="Kim", newer_author="Kim") == long
+        assert long is None or claim_keys(old) & claim_keys(new)
+
+
+def test_a_question_and_a_call_say_nothing() -> None:
+    assert claim_keys(outlines("Does Ana live in Lisbon? Thanks, Ana!")) == set()
+
+
+def test_the_keys_of_a_text_are_few_whatever_its_length() -> None:
+    text = " ".join(f"The {a}ter of the {b}per is in the {a}{b} hall of Lisbon." for a in "abcdefg" for b in "mnopq")
+    assert len(claim_keys(outlines(text))) == 40
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [
+        (TEXT, TEXT.upper(), 1.0),
+        (TEXT, TEXT.replace("twelve", "twenty"), 9 / 11),
+        (TEXT, TEXT.replace("six", "sixty"), 7 / 13),
+        ("One two three four.", "One two three four.", 0.0),
+        (TEXT, "Nothing of all that is in here, truly.", 0.0),
+    ],
+)
+def test_the_resemblance_of_two_texts_is_their_share_of_common_runs(one: str, other: str, share: float) -> None:
+    assert resemblance(one, other) == pytest.approx(share)
+
+
+def test_texts_that_are_alike_have_a_band_in_common_and_others_none() -> None:
+    first, same, near, other = (
+        set(keys) for keys in sketches([TEXT, TEXT.lower(), TEXT + " Thirteen.", "A b c d e f g h i j k l m."])
+    )
+    assert first == same
+    assert resemblance(TEXT, TEXT + " Thirteen.") >= ALIKE
+    assert first & near
+    assert not first & other
+    assert sketches(["Too short to tell.", ""]) == [[], []]
+
+
+@given(st.lists(st.text(max_size=80), max_size=5))
+def test_any_texts_can_be_read(texts: list[str]) -> None:
+    assert [len(keys) for keys in sketches(texts)] == [8 * bool(sketches([text])[0]) for text in texts]
+    for text in texts:
+        assert all(-(2**63) <= key < 2**63 for key in claim_keys(outlines(text, "Ana")))
+        assert 0 <= resemblance(text, text) <= 1
