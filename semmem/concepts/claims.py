@@ -200,7 +200,7 @@ def _key(kind: Kind, written: str) -> str:
     if kind == "day":
         return text.removesuffix("s")
     if kind == "time":
-        return re.sub(r"[\s.]|^(?:at|by|until|from)", "", text)
+        return re.sub(r"[\s.]|^(?:at|by|until|from)", "", text).removeprefix("0")
     if kind == "version":
         return text.removeprefix("v")
     if kind == "date" and not text[:4].isdigit():
