@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
-from semmem.model.life import Change, Earlier, Forgotten, Link, Newer, Version
+from semmem.model.life import Change, Earlier, Forgotten, Link, Newer, Similar, Version
 from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType, Memory
 
