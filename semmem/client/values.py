@@ -115,9 +115,9 @@ def plan_of(given: Any, base: Recipe) -> Any:
 
 def memory(value: Any) -> Memory:
     """Return a memory."""
-    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at")
+    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at", "last_seen")
     times = {name: datetime.fromisoformat(one) for name in names if (one := value[name])}
-    return Memory(**{**value, **times, "tags": tuple(value["tags"])})
+    return Memory(**{**value, **times, "tags": tuple(value["tags"]), "contradicts": tuple(value["contradicts"])})
 
 
 def page(value: Any) -> Page:

@@ -126,6 +126,15 @@ def change_between(older: Iterable[Claim], newer: Iterable[Claim]) -> Change | N
     return None
 
 
+def _only_named(sentence: str, place: int) -> bool:
+    """Return whether a number right behind a word belongs to it, as there is no verb that says something of it."""
+    before = sentence[:place]
+    if not before[-2:-1].isalpha() or not before.endswith(" "):
+        return False
+    words = [word.lower() for word in WORD.findall(sentence)]
+    return before.split()[-1].lower() not in EMPTY and VERBS.isdisjoint(words)
+
+
 def _claim(sentence: str, author: str | None) -> Claim:
     values: dict[str, tuple[Value, ...]] = {}
     rest = sentence
@@ -133,6 +142,8 @@ def _claim(sentence: str, author: str | None) -> Claim:
         kind: Kind = match.lastgroup  # type: ignore[assignment]  # every alternative has a name
         if kind == "number" and NUMBERED.search(sentence, 0, match.start()) and NAMED.match(sentence, match.end()):
             continue  # "Room 12 has": the number belongs to the name of the subject
+        if kind == "number" and _only_named(sentence, match.start()):
+            continue  # "Chapter 3", "Boats, page 4": nothing is said of it
         values[kind] = (*values.get(kind, ()), Value(kind, match.group().strip(), _key(kind, match.group())))
         rest = rest[: match.start()] + " " * (match.end() - match.start()) + rest[match.end() :]
     frame: set[str] = set()

@@ -16,6 +16,7 @@ from semmem.model.types import LINK_TYPES, LinkType, Memory
 
 __all__ = [
     "DEEPEST",
+    "MADE_BY",
     "MOST_EARLIER",
     "MOST_LINKS",
     "MOST_SIMILAR",
@@ -37,6 +38,8 @@ _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]
 """A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""
 
+MADE_BY = "semmem"
+"""Who made the links that semmem makes by itself: the walk of the graph leg passes them over."""
 MOST_SIMILAR = 20
 """So many memories, the newest, are looked at for one key, and for one memory those with most keys in common."""
 

@@ -1,7 +1,8 @@
 """What is like what is written: said before, nearly the same, or changed. Repeats are counted, the others linked.
 
 A memory is stored first and compared afterwards, with what has a key in common (``concepts.likeness``). What is done
-after the commit never raises: what could not be linked is made up for by ``maintain``.
+after the commit never raises: what could not be linked is reported, and stays without those links until the memory is
+updated. A sensitive memory and a turn of a conversation are compared with nothing.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ from typing import Literal, TypeAlias
 from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
-from semmem.model.life import Link, Similar
+from semmem.model.life import MADE_BY, Link, Similar
 from semmem.model.store import LifeStore, Store
 from semmem.model.types import LinkType, Memory
 from semmem.write.items import Draft
 
-__all__ = ["MADE_BY", "Likeness", "Likenesses", "OnContradiction", "merged", "merges"]
+__all__ = ["Likeness", "Likenesses", "OnContradiction", "merged", "merges"]
 
 OnContradiction: TypeAlias = Literal["report", "supersede", "ignore"]
-MADE_BY = "semmem"
-"""Who made the links of this module: an update of a memory makes those of it anew."""
 Name: TypeAlias = tuple[str, str]
 
 
@@ -105,7 +104,7 @@ class Likeness:
         """Return the keys by which each memory is found by what is like it."""
         if not self._looks:
             return {}
-        told = [draft for draft in drafts if not draft.memory.sensitive]
+        told = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
         return {draft.name: keys for draft, keys in zip(told, keys_of([d.memory for d in told]), strict=True)}
 
     def again(self, times: Mapping[Name, int]) -> frozenset[Name]:
@@ -160,7 +159,9 @@ class Likeness:
                         contradicts[namespace, link.from_id] = (*of_one, link.to_id)
             return Likenesses(contradicts)
         except SemmemError as error:  # the memories are committed
-            return Likenesses({}, {"links": f"What they contradict is left to `semmem maintain`: {error.message}"})
+            return Likenesses(
+                {}, {"links": f"They are stored, but not linked to what they contradict: {error.message}"}
+            )
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
@@ -170,6 +171,11 @@ def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
         tuple(sorted({*claim_keys(outlines(memory.text, memory.author)), *some}))
         for memory, some in zip(memories, bands, strict=True)
     ]
+
+
+def _a_turn(memory: Memory) -> bool:
+    """Return whether a memory is a turn of a conversation: in a chat the rules are wrong too often, see ADR 0035."""
+    return memory.session is not None and memory.position is not None
 
 
 def _text(memory: Memory, ord: int, place: int) -> _Text:

@@ -83,3 +83,9 @@ def test_what_is_taken_from_a_sentence() -> None:
 def test_any_text_can_be_read(text: str) -> None:
     claims(text)
     assert change(text, text) is None
+
+
+@pytest.mark.parametrize("text", ["Note {}.", "Gulls and tides, page {}.", "Message {} about tea", "Chapter {}"])
+def test_a_number_that_only_names_something_is_no_value(text: str) -> None:
+    assert change(text.format(3), text.format(4)) is None
+    assert change("The port is 3.", "The port is 4.") is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.life import DEEPEST, Link
+from semmem.model.life import DEEPEST, MADE_BY, Link
 from semmem.model.types import LINK_TYPES
 from semmem.stores.link_rules import allowed
 
@@ -244,3 +244,18 @@ def test_links_go_out_and_come_in_with_their_memories_and_those_that_lead_nowher
                 "odd: 7 is no link.",
                 "m00 see-also m02: m02 is not there, or the link is not allowed.",
             ]
+
+
+def test_a_link_that_semmem_made_is_no_edge_of_the_walk_until_a_person_makes_it(mem: semmem.Semmem, space: str) -> None:
+    life = mem.store.life
+    assert life is not None
+    ords = [mem.store.ords_of(space, id)[0] for id in ("m00", "m01", "m02")]
+    life.link(space, [Link(space, "m01", "contradicts", "m00", made_by=MADE_BY)])
+    mem.link("m02", "part-of", "m01", namespace=space)
+    theirs = [(ords[1], ords[2], "part-of"), (ords[2], ords[1], "part-of")]
+    assert sorted(life.linked(space, ords)) == sorted(theirs)
+    assert mem.link("m01", "contradicts", "m00", namespace=space, made_by="ana").made_by == "ana"
+    both = [*theirs, (ords[0], ords[1], "contradicts"), (ords[1], ords[0], "contradicts")]
+    assert sorted(life.linked(space, ords)) == sorted(both)
+    life.link(space, [Link(space, "m01", "contradicts", "m00", made_by=MADE_BY)])
+    assert [one.made_by for one in mem.links("m00", namespace=space)] == ["ana"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.model.errors import InvalidInput
-from semmem.write.likeness import MADE_BY
+from semmem.model.errors import InvalidInput, StoreError
+from semmem.model.life import MADE_BY
 
 LONG = "The deploy of the planner runs every Tuesday at nine from the main branch and takes four minutes in all."
 
@@ -198,6 +198,29 @@ def test_a_sensitive_memory_is_compared_with_nothing(mem: semmem.Semmem, space: 
     assert mem.remember("The lamp in hall 4 is now blue.", sensitive=True, namespace=space).contradicts == ()
 
 
+def test_a_turn_of_a_conversation_is_compared_with_nothing(mem: semmem.Semmem, space: str) -> None:
+    turn = {"session": "s1", "author": "Ana", "namespace": space}
+    mem.remember("Ana lives in Lisbon.", position=1, **turn)
+    assert mem.remember("Ana moved to Porto.", position=2, **turn).contradicts == ()
+    note = mem.remember("Ana lives in Ghent now.", namespace=space)
+    assert (note.contradicts, links(mem, note.id, space)) == ((), set())
+    second = mem.remember("Ana moved to Delft.", session="s1", namespace=space)
+    assert second.contradicts == (note.id,)
+    report = mem.remember_messages(
+        [{"role": "user", "content": "The port is 5432."}, {"role": "user", "content": "The port is now 6543."}],
+        session="s2",
+        namespace=space,
+    )
+    assert (report.remembered, report.contradictions) == (2, 0)
+
+
+def test_a_note_that_becomes_a_turn_loses_its_links(mem: semmem.Semmem, space: str) -> None:
+    mem.remember("Ana lives in Lisbon.", namespace=space)
+    new = mem.remember("Ana moved to Porto.", namespace=space)
+    mem.update(new.id, session="s1", position=1, namespace=space)
+    assert links(mem, new.id, space) == set()
+
+
 @pytest.mark.parametrize(
     ("policy", "types"), [("report", {"contradicts"}), ("supersede", {"contradicts", "supersedes"}), ("ignore", set())]
 )
@@ -216,6 +239,19 @@ def test_a_policy_decides_what_is_linked(
 def test_a_policy_that_does_not_exist_is_refused_in_one_sentence(open_mem: Callable[..., semmem.Semmem]) -> None:
     with pytest.raises(InvalidInput, match=r"on_contradiction .*report"):
         open_mem(on_contradiction="quarrel")
+
+
+def test_what_cannot_be_linked_is_stored_and_told(
+    mem: semmem.Semmem, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: Any, **__: Any) -> None:
+        raise StoreError("The store is away.")
+
+    mem.remember("Ana lives in Lisbon.", namespace=space)
+    monkeypatch.setattr(type(mem.store.life), "link", link)
+    report = mem.remember_many([{"text": "Ana moved to Porto."}], namespace=space)
+    assert (report.remembered, report.contradictions) == (1, 0)
+    assert report.degraded == {"links": "Stored, but not linked to what they contradict: The store is away."}
 
 
 def test_what_is_forgotten_is_compared_with_nothing_more(mem: semmem.Semmem, space: str) -> None:

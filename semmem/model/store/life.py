@@ -52,7 +52,10 @@ class LifeStore(Protocol):
         ...
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
+        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each.
+
+        Links that semmem made by itself (MADE_BY) are left out.
+        """
         ...
 
     def newer(

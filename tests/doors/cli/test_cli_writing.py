@@ -316,3 +316,10 @@ def test_what_was_forgotten_is_taken_back_unless_it_was_forgotten_hard(call: Cal
     call("forget", "a", "--yes", "--hard")
     code, _, err = call("restore-memory", "a")
     assert (code, "Nothing is kept of a memory 'a'" in err) == (4, True)
+
+
+def test_what_is_said_again_and_what_it_contradicts_is_told(call: Call) -> None:
+    assert call("remember", "Ana lives in Lisbon.", "--id", "old")[0] == 0
+    _, out, _ = call("remember", "Ana moved to Porto.")
+    assert "It contradicts old; `semmem links` shows both." in out
+    assert call("remember", "Ana moved to Porto.")[1].strip().endswith("in namespace default again, 2 times so far.")

@@ -367,7 +367,11 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
 
 
 def _show_memory(door: Door, memory: Memory) -> None:
-    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}.")
+    known = f" again, {memory.seen_count} times so far" if memory.last_seen else ""
+    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}{known}.")
+    if memory.contradicts:
+        older = ", ".join(memory.contradicts)
+        door.out.print(f"It contradicts {older}; `semmem links` shows both.", markup=False, soft_wrap=True)
 
 
 def _show_report(door: Door, report: IngestReport, rejected: list[dict[str, Any]]) -> None:

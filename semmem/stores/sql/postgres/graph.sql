@@ -120,7 +120,7 @@ SELECT encode(sha256(
                  FROM link l
                  JOIN memory f ON f.namespace = %(namespace)s AND f.id = l.from_id AND f.part = 0
                  JOIN memory t ON t.namespace = %(namespace)s AND t.id = l.to_id AND t.part = 0
-                 WHERE l.namespace = %(namespace)s), ''::bytea)), 'hex');
+                 WHERE l.namespace = %(namespace)s AND l.made_by IS DISTINCT FROM 'semmem'), ''::bytea)), 'hex');
 
 -- concepts_pending --
 -- Of memories that are in no posting yet, in the same snapshot as concepts.

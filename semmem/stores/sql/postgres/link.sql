@@ -23,12 +23,14 @@ SELECT l.from_id, l.to_id FROM older o
 JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- What is linked already stays as it is. Returns what is new.
+-- What is linked already stays as it is, but that a link which semmem made is from now on of who else makes it. Returns what
+-- is new or has another maker.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 SELECT %(namespace)s, r.from_id, r.type, r.to_id, coalesce(r.since, now()), r.made_by
 FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since)s::timestamptz[], %(made_by)s::text[])
      AS r(from_id, type, to_id, since, made_by)
-ON CONFLICT (namespace, from_id, type, to_id) DO NOTHING
+ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE SET made_by = excluded.made_by
+    WHERE link.made_by = 'semmem' AND excluded.made_by IS DISTINCT FROM 'semmem'
 RETURNING from_id, to_id;
 
 -- link_remove --
@@ -68,13 +70,16 @@ FROM chain c JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.
 WHERE c.depth > 0;
 
 -- link_neighbours --
--- Edges of the walk: the memories that a few are linked with, either way. Of each a bounded number.
+-- Edges of the walk: the memories that a few are linked with, either way, but for the links that semmem made. Of each a
+-- bounded number.
 SELECT m.ord, o.ord, q.type FROM memory m
 CROSS JOIN LATERAL (
     (SELECT l.to_id AS id, l.type FROM link l WHERE l.namespace = %(namespace)s AND l.from_id = m.id
+       AND l.made_by IS DISTINCT FROM 'semmem'
      ORDER BY l.type, l.to_id LIMIT %(limit)s)
     UNION
     (SELECT l.from_id, l.type FROM link l WHERE l.namespace = %(namespace)s AND l.to_id = m.id
+       AND l.made_by IS DISTINCT FROM 'semmem'
      ORDER BY l.type, l.from_id LIMIT %(limit)s)) AS q
 JOIN memory o ON o.namespace = %(namespace)s AND o.id = q.id AND o.parts = 0 AND o.part <= 1 AND NOT o.sensitive
     AND (o.expires_at IS NULL OR o.expires_at > now())

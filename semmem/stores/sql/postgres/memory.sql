@@ -122,8 +122,9 @@ SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), '':
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
         FROM namespace_setting WHERE namespace = %(namespace)s),
        (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
-       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 200 AND NOT bool_or(type = 'supersedes') THEN 1 ELSE 2 END
-        FROM (SELECT type FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
+       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
+                    ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
+        FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
 FROM memory
 WHERE namespace = %(namespace)s AND parts = 0
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
@@ -157,14 +158,15 @@ WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 
 
 -- memory_size --
 -- How many memories are indexed: no count, but what writers have counted. The namespace's own settings and its language
--- come along, so that every recall knows them and none asks for them; and whether memories are linked (1), perhaps
--- superseded (2): of the first links, so that many of other types cost nothing.
+-- come along, so that every recall knows them and none asks for them; and whether memories are linked by somebody
+-- (1), perhaps superseded (2): of the first links, so that many of other types cost nothing.
 SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint,
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
         FROM namespace_setting WHERE namespace = %(namespace)s),
        (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
-       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) < 200 AND NOT bool_or(type = 'supersedes') THEN 1 ELSE 2 END
-        FROM (SELECT type FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l);
+       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
+                    ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
+        FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l);
 
 -- memory_neighbours --
 -- Previous and next of the same session: by position where it is given, those without one after them, then by time.

@@ -20,10 +20,12 @@ SELECT l.from_id, l.to_id FROM older AS o
 JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- What is linked already stays as it is, and changes no row.
+-- What is linked already stays as it is and changes no row, but that a link which semmem made is from now on of who else
+-- makes it.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 VALUES (:namespace, :from_id, :type, :to_id, :since, :made_by)
-ON CONFLICT (namespace, from_id, type, to_id) DO NOTHING;
+ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE SET made_by = excluded.made_by
+    WHERE link.made_by IS 'semmem' AND excluded.made_by IS NOT 'semmem';
 
 -- link_remove --
 -- One of them.
@@ -60,14 +62,17 @@ FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND
 WHERE c.depth > 0;
 
 -- link_neighbours --
--- Edges of the walk: the memories that a few are linked with, either way. Of each a bounded number.
+-- Edges of the walk: the memories that a few are linked with, either way, but for the links that semmem made. Of each a
+-- bounded number.
 WITH some(ord, id) AS (
     SELECT ord, id FROM memory WHERE row IN (
         SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
 ), tie(ord, id, type) AS (
     SELECT s.ord, l.to_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.from_id = s.id
+    WHERE l.made_by IS NOT 'semmem'
     UNION
     SELECT s.ord, l.from_id, l.type FROM some AS s JOIN link AS l ON l.namespace = :namespace AND l.to_id = s.id
+    WHERE l.made_by IS NOT 'semmem'
 ), numbered AS (SELECT *, row_number() OVER (PARTITION BY ord ORDER BY type, id) AS place FROM tie)
 SELECT t.ord, o.ord, t.type FROM numbered AS t
 JOIN memory AS o ON o.namespace = :namespace AND o.id = t.id AND o.parts = 0 AND o.part <= 1 AND NOT o.sensitive

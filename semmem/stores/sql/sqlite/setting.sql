@@ -14,11 +14,11 @@ DELETE FROM namespace_setting WHERE namespace = :namespace AND name = :name;
 
 -- settings_together --
 -- Of the namespaces of one recall, as one JSON array; NULL where there are none. And in which of them memories are linked
--- (1), perhaps superseded (2): of the first links, so that many of other types cost nothing.
+-- by somebody (1), perhaps superseded (2): of the first links, so that many of other types cost nothing.
 SELECT nullif(json_group_array(json_array(namespace, name, json(value))), '[]'),
        (SELECT json_group_array(json_array(n.value, (
-            SELECT CASE WHEN count(*) < 200 AND NOT sum(type = 'supersedes') THEN 1 ELSE 2 END
-            FROM (SELECT type FROM link WHERE namespace = n.value LIMIT 200))))
+            SELECT CASE WHEN count(*) = 200 OR max(type = 'supersedes') THEN 2 ELSE max(made_by IS NOT 'semmem') END
+            FROM (SELECT type, made_by FROM link WHERE namespace = n.value LIMIT 200))))
         FROM json_each(:namespaces) AS n WHERE EXISTS (SELECT 1 FROM link WHERE namespace = n.value))
 FROM (SELECT * FROM namespace_setting WHERE namespace IN (SELECT value FROM json_each(:namespaces))
       ORDER BY namespace, name);
