@@ -159,9 +159,7 @@ class Likeness:
                         contradicts[namespace, link.from_id] = (*of_one, link.to_id)
             return Likenesses(contradicts)
         except SemmemError as error:  # the memories are committed
-            return Likenesses(
-                {}, {"links": f"They are stored, but not linked to what they contradict: {error.message}"}
-            )
+            return Likenesses({}, {"links": f"Stored, but not linked to what they contradict: {error.message}"})
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:

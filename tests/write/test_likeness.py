@@ -251,7 +251,7 @@ def test_what_cannot_be_linked_is_stored_and_told(
     monkeypatch.setattr(type(mem.store.life), "link", link)
     report = mem.remember_many([{"text": "Ana moved to Porto."}], namespace=space)
     assert (report.remembered, report.contradictions) == (1, 0)
-    assert report.degraded == {"links": "Stored, but not linked to what they contradict: The store is away."}
+    assert report.degraded["links"] == "Stored, but not linked to what they contradict: The store is away."
 
 
 def test_what_is_forgotten_is_compared_with_nothing_more(mem: semmem.Semmem, space: str) -> None:

@@ -33,8 +33,8 @@ def test_a_report_names_the_first_rows_that_were_refused_and_counts_the_others(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("semmem.model.types.MOST_REJECTED", 3)
-    lines: list[Any] = [{"text": "a"}, *({"text": ""} for _ in range(8))]
     for path in ("/v1/memories", "/v1/bring-in"):
+        lines: list[Any] = [{"text": path}, *({"text": ""} for _ in range(8))]
         report = post(http, *lines, path=path, on_error="skip", batch_size=2).json()
         assert [one["position"] for one in report["rejected"]] == [1, 2, 3]
         assert (report["remembered"], report["more_rejected"]) == (1, 5)
