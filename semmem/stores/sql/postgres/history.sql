@@ -174,11 +174,13 @@ ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
 -- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
 SELECT * FROM (
     SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0::bigint AS ord
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
+           NULL::timestamptz AS last_seen, 0::bigint AS ord
     FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL
     UNION ALL
     SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
+           last_seen, ord
     FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0) AS v
 WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
@@ -190,7 +192,7 @@ ORDER BY version DESC LIMIT 1;
 -- indexed of them.
 SELECT v.namespace, v.id, 0 AS part, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
        v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
-       0::bigint AS ord, v.length, v.entries, v.vectors
+       v.seen_count, NULL::timestamptz AS last_seen, 0::bigint AS ord, v.length, v.entries, v.vectors
 FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
       WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz

@@ -127,11 +127,12 @@ SELECT DISTINCT id FROM memory WHERE namespace = :namespace AND expires_at <= :n
 -- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
 SELECT * FROM (
     SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, 0
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0
     FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NULL
     UNION ALL
     SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, ord
+           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
+           last_seen, ord
     FROM memory WHERE namespace = :namespace AND id = :id AND part = 0) AS v
 WHERE coalesce(valid_from, updated_at) <= :at
   AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
@@ -143,7 +144,7 @@ ORDER BY version DESC LIMIT 1;
 -- indexed of them.
 SELECT v.namespace, v.id, 0, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
        v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
-       0, v.length, v.entries
+       v.seen_count, NULL, 0, v.length, v.entries
 FROM (SELECT id, max(version) AS version FROM history
       WHERE namespace = :namespace AND forgotten_at IS NULL AND coalesce(valid_from, updated_at) <= :at
       GROUP BY id) AS k
