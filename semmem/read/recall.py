@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.reports import LeftOut
-from semmem.model.store import Store
+from semmem.model.store import Moved, Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, deeper, gather, settle, total
 from semmem.read.context import check_budget, packed
@@ -53,11 +54,16 @@ def _each(question: Question, change: Callable[[Question], Question]) -> Questio
 
 
 def _in_its_own_context(work: Callable[P, T]) -> Callable[P, T]:
-    """Let a recall, and the legs that it asks, have a context of their own: what moment of the store they read."""
+    """Let a recall, and the legs that it asks, have a context of their own: what moment of the store they read.
+
+    One that was answered from a moment that is over, by a store that only then looked, is done again.
+    """
 
     @wraps(work)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return copy_context().run(work, *args, **kwargs)
+        while True:
+            with suppress(Moved):  # the store asks first the next time
+                return copy_context().run(work, *args, **kwargs)
 
     return run
 
@@ -139,6 +145,7 @@ class Recaller:
         shown = page(kept, how)
         withheld = len(shown) if sure < min_confidence else 0
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
+        getattr(self._store, "confirm", lambda: None)()  # of a store that answers from memory before it asks
         left_out: tuple[LeftOut, ...] = ()
         if token_budget is not None:
             hits, left_out = packed(hits, token_budget)

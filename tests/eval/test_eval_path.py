@@ -16,7 +16,7 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 2,
+        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
         "forget": 7,
     },
     "SQLite": {

@@ -17,6 +17,7 @@ __all__ = [
     "GraphStore",
     "Keep",
     "LifeStore",
+    "Moved",
     "Store",
     "VectorStore",
     "absence",
@@ -25,6 +26,11 @@ __all__ = [
     "life_of",
     "vectors_of",
 ]
+
+
+class Moved(Exception):
+    """What a store has answered a recall from memory is not so any more: the recall is to begin again."""
+
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
 

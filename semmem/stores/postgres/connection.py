@@ -218,11 +218,16 @@ class Pooled:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""
         return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
-    def together(self, *asked: tuple[str, Mapping[str, Any]]) -> list[list[Any]]:
-        """Fetch all rows of each of some statements, which are sent together, in one round trip."""
+    def together(self, *asked: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[Any]]:
+        """Fetch all rows of each of some statements, which are sent together, in one round trip.
+
+        ``planned``: by plans for these parameters, since a general one for filters uses no index.
+        """
 
         def read(connection: Any) -> list[list[Any]]:
-            with pipelined(connection):
+            with pipelined_transaction(connection) if planned else pipelined(connection):
+                if planned:
+                    connection.execute(_SQL["plan_for_these"])
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in asked]
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 

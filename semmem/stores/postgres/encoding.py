@@ -14,7 +14,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import BEHIND, LAST, Kinds, Row, Turn, placed
+from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Scope, Turn, placed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = [
     "POSTING_COLUMNS",
     "Vector",
-    "bounds_of",
     "columns_of",
     "copy_packed",
     "copy_rows",
+    "corrections_of",
     "facts_asked",
     "facts_of",
     "filter_parameters",
@@ -44,7 +44,8 @@ __all__ = [
     "posting_rows",
     "postings_asked",
     "register_arrays",
-    "settings_together",
+    "scope_asked",
+    "scope_of",
     "sorted_rows",
     "text",
     "text_array",
@@ -295,7 +296,7 @@ def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]
     return found
 
 
-def settings_together(settings: Sequence[str]) -> str | None:
+def _settings_together(settings: Sequence[str]) -> str | None:
     """Return the settings of several namespaces as one JSON array, None where there are none."""
     if len(settings) < 2:
         return settings[0] if settings else None
@@ -310,7 +311,7 @@ def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDAr
     return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
 
 
-def bounds_of(
+def _bounds_of(
     namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
 ) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
     """Return what is out of the scope and what is not valid now, from the rows of two statements by namespace."""
@@ -321,6 +322,58 @@ def bounds_of(
         for ord, out in bounds[namespace]:
             (gone if out else lapsed).append(placed(ord, at))
     return np.array(sorted(gone), dtype=np.int64) if gone or excluded else None, frozenset(lapsed)
+
+
+def corrections_of(rows: Sequence[Any]) -> Corrections:
+    """Return what people corrected in a namespace, from the rows of the statement ``moment``."""
+    ours = [row[1:] for row in rows if row[1] is not None]
+    return Corrections(
+        {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
+        frozenset(key for key, _, into, _ in ours if into is None),
+        {key: name for key, name, _, _ in ours},
+    )
+
+
+def scope_asked(
+    namespaces: Sequence[str], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the statements, with parameters, of a scope; with ``names`` those of kinds and corrections too."""
+    each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
+    each["memory_scope" if filters else "memory_size"] = filter_parameters(filters) if filters else {}
+    if exclude:
+        each["memory_excluded"] = {"ids": list(exclude)}
+    each["resident_state"] = {}
+    if names is not None:
+        each |= {"memory_kinds": facts_asked("", names), "moment": {}}
+    return [(name, {**more, "namespace": n}) for name, more in each.items() for n in namespaces]
+
+
+def scope_of(
+    namespaces: tuple[str, ...], asked: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
+) -> Scope:
+    """Return the scope from the rows of each of the statements of ``scope_asked``."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for (name, sent), held in zip(asked, rows, strict=True):
+        found.setdefault(name, {})[sent["namespace"]] = held
+    allowed = None
+    if "memory_scope" in found:
+        within = [found["memory_scope"][n][0] for n in namespaces]
+        packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, *_ in within]
+        allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
+        sized = [(size, *more) for size, _, *more in within]
+    else:
+        sized = [found["memory_size"][n][0] for n in namespaces]
+    excluded, lapsed = _bounds_of(namespaces, found.get("memory_excluded", {}), found["memory_bounds"])
+    settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
+    languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
+    size = sum(int(size) for size, *_ in sized)
+    linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
+    states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
+    known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
+    if "moment" in found:
+        known |= {"kinds": facts_of(found["memory_kinds"])}
+        known |= {"corrections": {n: corrections_of(rows) for n, rows in found["moment"].items()}}
+    return Scope(namespaces, size, allowed, excluded, **known).with_links(linked)
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:

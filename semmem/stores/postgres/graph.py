@@ -16,13 +16,13 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords, placed
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.encoding import copy_rows, int8, known_of, labels_of, text, text_array
+from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, known_of, labels_of, text, text_array
 from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["PostgresGraph", "corrections_of", "reindex"]
+__all__ = ["PostgresGraph", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -348,16 +348,6 @@ class PostgresGraph:
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
-
-
-def corrections_of(rows: Sequence[Any]) -> Corrections:
-    """Return what people corrected in a namespace, from the rows of the statement ``moment``."""
-    ours = [row[1:] for row in rows if row[1] is not None]
-    return Corrections(
-        {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
-        frozenset(key for key, _, into, _ in ours if into is None),
-        {key: name for key, name, _, _ in ours},
-    )
 
 
 def _literal(text: str) -> str:

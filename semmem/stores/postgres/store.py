@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -26,6 +26,7 @@ from semmem.model.exchange import (
     Stored,
     Turn,
     Written,
+    apart,
     placed,
 )
 from semmem.model.reports import Namespace, Stats
@@ -33,18 +34,18 @@ from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
 from semmem.stores.postgres import forget, postings, upkeep, write
-from semmem.stores.postgres.connection import Pooled, pipelined_transaction
+from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import (
-    bounds_of,
     facts_asked,
     facts_of,
     filter_parameters,
     memory_of,
     postings_asked,
-    settings_together,
+    scope_asked,
+    scope_of,
     sorted_rows,
 )
-from semmem.stores.postgres.graph import PostgresGraph, corrections_of, reindex
+from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import cursor_after, read_cursor, statements
@@ -184,8 +185,8 @@ class PostgresStore(Pooled):
         at, id = read_cursor(cursor) if cursor else (None, None)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
         parameters |= filter_parameters(filters)
-        read = self._planned if filters else self.rows
-        rows = [memory_of(r) for r in read("memory_list", parameters)]
+        (found,) = self.together(("memory_list", parameters), planned=bool(filters))
+        rows = [memory_of(r) for r in found]
         memories = tuple(rows[:limit])
         return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
 
@@ -210,8 +211,7 @@ class PostgresStore(Pooled):
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
-        rows = (row for _, found in self.named("memory_wholes", names) for row in found)
-        return {(row[0], row[1]): (memory_of(row[:-1]), row[-1]) for row in rows}
+        return _wholes(row for _, found in self.named("memory_wholes", names) for row in found)
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
@@ -241,50 +241,30 @@ class PostgresStore(Pooled):
         at: datetime | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also kinds and corrections."""
-        each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}, **({} if filters else {"memory_size": {}})}
-        if exclude:
-            each["memory_excluded"] = {"ids": list(exclude)}
-        asked = [(name, {"namespace": n, **more}) for n in namespaces for name, more in each.items()]
-        asked += [("resident_state", {"namespace": n}) for n in namespaces]
-        if names is not None:
-            asked += [("memory_kinds", facts_asked(n, names)) for n in namespaces]
-            asked += [("moment", {"namespace": n}) for n in namespaces]
-        found: dict[str, dict[str, list[Any]]] = {}
-        for (name, sent), held in zip(asked, self.together(*asked), strict=True):
-            found.setdefault(name, {})[sent["namespace"]] = held
-        allowed = None
-        if filters:
-            parameters = filter_parameters(filters)
-            within = [self._planned("memory_scope", {"namespace": n, **parameters})[0] for n in namespaces]
-            packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, *_ in within]
-            allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
-            sized = [(size, *more) for size, _, *more in within]
-        else:
-            sized = [found["memory_size"][n][0] for n in namespaces]
-        excluded, lapsed = bounds_of(namespaces, found.get("memory_excluded", {}), found["memory_bounds"])
-        settings = settings_together([settings for _, settings, *_ in sized if settings is not None])
-        languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
-        size = sum(int(size) for size, *_ in sized)
-        linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-        states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
-        known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
-        scope = Scope(namespaces, size, allowed, excluded, **known).with_links(linked)
-        if names is None:
-            return scope
-        corrections = {n: corrections_of(rows) for n, rows in found["moment"].items()}
-        return replace(scope, kinds=facts_of(found["memory_kinds"]), corrections=corrections)
+        asked = scope_asked(namespaces, filters, exclude, names, at)
+        return scope_of(namespaces, asked, self.together(*asked, planned=bool(filters)))
 
-    def _planned(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
-        """Fetch all rows of a statement with filters by a plan for these: a general one uses no index."""
+    def scope_and_memories(
+        self, namespaces: tuple[str, ...], ords: Ords, names: Collection[tuple[str, str]]
+    ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
+        """Return what ``scope`` does without filters, and ``indexed_memories`` and ``whole_memories`` just before.
 
-        def read(connection: Any) -> Sequence[Any]:
-            with pipelined_transaction(connection):
-                connection.execute(_SQL["plan_for_these"])
-                cursor = connection.execute(_SQL[statement], parameters, binary=True)
-            rows: Sequence[Any] = cursor.fetchall()
-            return rows
-
-        return self.run(read)
+        In one round trip.
+        """
+        held, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
+        texts = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in held]
+        wholes = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
+        asked = scope_asked(namespaces, Filters(), (), None, None)
+        rows = self.together(*texts, *wholes, *asked)
+        first, last = len(texts), len(texts) + len(wholes)
+        memories = {
+            placed(row[-1], at): memory_of(row) for (at, *_), own in zip(held, rows[:first], strict=True) for row in own
+        }
+        return (
+            scope_of(namespaces, asked, rows[last:]),
+            memories,
+            _wholes(row for own in rows[first:last] for row in own),
+        )
 
     def postings(
         self,
@@ -382,3 +362,7 @@ class PostgresStore(Pooled):
         """
         with self.lasting() as connection:
             forget.scrub(connection)
+
+
+def _wholes(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[Memory, Sequence[int]]]:
+    return {(row[0], row[1]): (memory_of(row[:-1]), row[-1]) for row in rows}

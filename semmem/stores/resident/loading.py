@@ -12,7 +12,7 @@ from semmem.model.errors import SemmemError
 from semmem.model.exchange import Turn
 from semmem.stores.packed_postings import FORWARD
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
-from semmem.stores.postgres.graph import corrections_of
+from semmem.stores.postgres.encoding import corrections_of
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.sql_files import statements

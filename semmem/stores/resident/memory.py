@@ -69,6 +69,12 @@ class Models:
             return None
         return reference()
 
+    def met(self, namespace: str) -> Model | None:
+        """Bind this context to a model as it is, whatever the namespace is by now; return it, None if there is none."""
+        model = self._known(namespace)
+        _reading.set((id(self), {} if model is None else {namespace: ref(model)}))
+        return model
+
     def clear(self) -> None:
         """Drop all models, and keep none any more."""
         with self._lock:

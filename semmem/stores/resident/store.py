@@ -1,8 +1,14 @@
-"""A store whose recalls read from memory what they can; whoever reads it need not know which namespaces these are."""
+"""A store whose recalls read from memory what they can; whoever reads it need not know which namespaces these are.
+
+A namespace that was the same in two recalls is taken to be the same in the third: that one ranks before it asks, and
+asks for the texts of its hits and for the state of the namespace together, in one round trip. Where the state is
+another one by now, the recall begins again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
-from semmem.model.store import GraphStore, Store, VectorStore
+from semmem.model.store import GraphStore, Moved, Store, VectorStore
 from semmem.model.store.encoded import maker
-from semmem.model.types import Filters
+from semmem.model.types import Filters, Memory
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import Model, State
 
@@ -20,6 +26,13 @@ if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
 __all__ = ["ResidentStore", "resident"]
+
+
+_unsure: ContextVar[tuple[Model, Scope] | None] = ContextVar("unsure", default=None)
+"""What a recall has taken to be so before it asks: the scope of a model."""
+
+_wholes: ContextVar[Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] | None] = ContextVar("wholes", default=None)
+"""The whole memories of the parts among its hits."""
 
 
 def resident(store: Store, budget: int) -> Store:
@@ -73,14 +86,55 @@ class ResidentStore(_Behind):
         names: Collection[str] | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids to ords, and bind this context to the models of that moment."""
+        if names is not None:
+            _unsure.set(None)
         if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
-            known = self._known(namespaces, filters, exclude, names)
+            plain = len(namespaces) == 1 and not filters and not exclude
+            known = self._expected(namespaces[0], names) if plain else None
+            known = self._known(namespaces, filters, exclude, names) if known is None else known
             if known is not None:
                 return known
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names)
         if names is not None:
             self._bind(scope)
         return scope
+
+    def _expected(self, namespace: str, names: Collection[str]) -> Scope | None:
+        """Return the scope that a namespace had in the recalls before, if it was the same in two of them."""
+        model = self.models.met(namespace)
+        if model is None or model.scope is None or (kinds := model.kinds(names)) is None:
+            return None
+        _unsure.set((model, model.scope))
+        return replace(model.scope, kinds={namespace: kinds}, corrections={namespace: model.corrections})
+
+    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
+        """Return what is indexed, by ord, and ask whether it is so what the recall took to be so; else raise Moved."""
+        if (taken := _unsure.get()) is None or (*namespaces,) != taken[1].namespaces:
+            found: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
+            return found
+        model, expected = taken
+        split = [(namespaces[0], turn.id) for turn in model.turns_of(ords) if turn.part]
+        scope, found, wholes = self._behind.scope_and_memories(namespaces, ords, split)
+        if scope.excluded is not None or scope != expected:
+            model.scope = None
+            raise Moved
+        _unsure.set(None)
+        _wholes.set(wholes)
+        return found
+
+    def whole_memories(
+        self, names: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
+        """Return memories by (namespace, id), whole; those of the hits came with these."""
+        if (known := _wholes.get()) is not None and not set(names) - known.keys():
+            return known
+        found: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] = self._behind.whole_memories(names)
+        return found
+
+    def confirm(self) -> None:
+        """Raise Moved where a recall took to be so what is not; it asks nothing where that is known already."""
+        if (taken := _unsure.get()) is not None:
+            self.indexed_memories(taken[1].namespaces, ())
 
     def _bind(self, scope: Scope) -> None:
         states = scope.states or {}
@@ -93,6 +147,9 @@ class ResidentStore(_Behind):
         scope: Scope = self._behind.scope(namespaces, filters, exclude)
         self._bind(scope)
         models = {n: model for n in namespaces if (model := self.models.bound(n)) is not None}
+        if len(namespaces) == 1 and not filters and not exclude and scope.excluded is None:
+            for model in models.values():
+                model.scope, model.before = scope if model.before == scope else None, scope
         kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
         if kinds.keys() != set(namespaces):
             return None
