@@ -15,6 +15,7 @@ from eval.statistics.measures import Place
 from semmem.fusion import Fused, rank_as
 from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe
+from semmem.read.candidates import Priors
 from semmem.read.steps import fold
 
 __all__ = ["FUSIONS", "Places", "fused_places", "regime_of", "unfolded"]
@@ -66,20 +67,25 @@ def _ranked(
 ) -> list[Fused[tuple[str, int, str]]]:
     regime = regime_of(recipe, asked)
     scored = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
-    return rank_as(
+    lists = {leg: [(*key, _SPACE) for key, _ in pairs] for leg, pairs in scored.items()}
+    known = {(*key, _SPACE): memory for key, memory in found.items()}
+    newest = max((known[key].created_at for keys in lists.values() for key in keys), default=0.0)
+    priors = Priors.of(recipe, regime, known, newest)
+    ranked = rank_as(
         recipe.fusion,
-        {leg: [(*key, _SPACE) for key, _ in pairs] for leg, pairs in scored.items()},
+        lists,
         {leg: [score for _, score in pairs] for leg, pairs in scored.items()},
         weights=recipe.weights_in(regime),
         rank_constants=recipe.constants(regime),
         planned=recipe.legs,
         most=asked.most,
-        importance={(*key, _SPACE): m.importance for key, m in found.items()} if recipe.prior else None,
-        prior_floor=recipe.floor(regime),
+        importance=priors.weighed,
+        prior_floor=priors.floor,
         exact=[(*key, _SPACE) for key in asked.exact] if recipe.exact_bonus else (),
         exact_bonus=recipe.exact_bonus,
         reserve=recipe.reserve,
     )
+    return [priors.apart(fused) for fused in ranked]
 
 
 def _folded(ranked: list[Fused[tuple[str, int, str]]], found: Mapping[Key, Found], dedup: bool, limit: int) -> Places:

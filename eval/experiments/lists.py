@@ -26,10 +26,14 @@ Key: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What fusion and folding need of a memory: no text. ``content`` is the hash of its normalised text, as hex."""
+    """What fusion and folding need of a memory: no text. ``content`` is the hash of its normalised text, as hex.
+
+    ``created_at`` is in seconds since 1970.
+    """
 
     importance: float
     content: str
+    created_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Asked:
 AFTER = frozenset(
     {
         *("name", "weights", "rank_constants", "depths", "timeouts", "reserve", "prior", "prior_floor", "exact_bonus"),
-        *("dedup", "fusion", "regime_weights", "rerank", "rerank_depth"),
+        *("recency_half_life", "recency_floor", "dedup", "fusion", "regime_weights", "rerank", "rerank_depth"),
     }
 )
 """Settings of a recipe that act after the legs: two recipes that differ in these alone share their lists."""
@@ -130,6 +134,7 @@ def asking(recipes: Sequence[Recipe]) -> Recipe:
         depths=depths,
         reserve={},
         prior=False,
+        recency_half_life=None,
         exact_bonus=1.0 if "lexical" in legs else 0.0,
         dedup=False,
         fusion="rrf",
@@ -174,7 +179,7 @@ def ask_all(
             space.update(new)
             # A leg that failed is asked again next time: a failure must not be kept as a finding.
             if out is not None and not lists.degraded:
-                seen = [[*key, m.importance, m.content] for key, m in new.items()]
+                seen = [[*key, m.importance, m.content, m.created_at] for key, m in new.items()]
                 out.write(json.dumps({"namespace": query.namespace, "asked": asdict(lists), "found": seen}) + "\n")
                 out.flush()
             if progress is not None:
@@ -197,7 +202,7 @@ def _ask(mem: Any, query: Query, wide: Recipe, held: dict[Any, Any]) -> tuple[As
         degraded=dict(recalled.degraded),
         most=dict(lists.most),
     )
-    met = {(key[0], key[1]): Found(head.importance, head.content.hex()) for key, head in lists.heads.items()}
+    met = {(key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.heads.items()}
     return asked, met
 
 
@@ -222,9 +227,7 @@ def _read(cache: Path | None, held: dict[Any, Any]) -> tuple[dict[str, Asked], d
         kept["legs"] = {leg: _once(held, (((k[0], k[1]), s) for k, s in of)) for leg, of in kept["legs"].items()}
         kept["exact"] = tuple((id, part) for id, part in kept["exact"])
         asked[kept["id"]] = Asked(**kept)
-        found.setdefault(row["namespace"], {}).update(
-            {(id, part): Found(importance, content) for id, part, importance, content in row["found"]}
-        )
+        found.setdefault(row["namespace"], {}).update({(id, part): Found(*known) for id, part, *known in row["found"]})
     return asked, found
 
 

@@ -187,8 +187,8 @@ def _statistics(
 def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> str | None:
     """Say why what differs between two conditions can do nothing on these data, None when it can.
 
-    A prior over equal importances, a bonus no memory earns, folding where no two memories are equal, or a rule that
-    changes no list of any leg: their null is a fact of the data, not a finding.
+    A prior over equal importances or times, a bonus no memory earns, folding where no two memories are equal, or a rule
+    that changes no list of any leg: their null is a fact of the data, not a finding.
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
     met = [memory for of_space in of_other.found.values() for memory in of_space.values()]
@@ -196,6 +196,8 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
         return None
     if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"
+    if differ and differ <= {"recency_half_life", "recency_floor"} and not _of_several_times(of_other.found):
+        return "all memories of a namespace were created at one time, so age multiplies all alike"
     if differ == {"exact_bonus"} and not any(asked.exact for asked in of_other.asked.values()):
         return "no memory matches a question word for word, so none earns the bonus"
     if differ == {"dedup"} and all(
@@ -205,6 +207,10 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
     if differ and not differ & AFTER and _same_lists(of_base.asked, of_other.asked):
         return "the setting changes no list of any leg on these data"
     return "the two conditions are the same" if not differ else None
+
+
+def _of_several_times(found: Mapping[str, Mapping[Key, Found]]) -> bool:
+    return any(len({memory.created_at for memory in of_space.values()}) > 1 for of_space in found.values())
 
 
 def _same_lists(one: Mapping[str, Asked], other: Mapping[str, Asked]) -> bool:

@@ -90,6 +90,7 @@ def standing(
     recipe = holder.recipe
     known = found or {}
     varied = len({memory.importance for of_space in known.values() for memory in of_space.values()}) > 1
+    varied = (varied and recipe.prior) or recipe.recency_half_life is not None
     strongest: dict[str, ReachClass] = {}
     barred, entered = 0, 0
     kept = {} if seen is None else seen
@@ -153,7 +154,7 @@ def class_of(
     at = (recipe.name, leg, varied, regime, deep, scope, tuple(sorted(short.items())))
     if at not in seen:
         its = reach(recipe, deep, scope_size=scope, base_sizes=short, deepened=False).regimes[regime].legs[leg]
-        seen[at] = its.class_with_best_prior if recipe.prior and varied else its.class_
+        seen[at] = its.class_with_best_prior if varied else its.class_
     return seen[at]
 
 

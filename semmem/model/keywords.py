@@ -94,6 +94,8 @@ class RecipeChanges(TypedDict, total=False):
     reserve: Mapping[str, int]
     prior: bool
     prior_floor: float | None
+    recency_half_life: float | None
+    recency_floor: float
     exact_bonus: float
     dedup: bool
     superseding: bool

@@ -66,9 +66,11 @@ class Recipe:
     ``agreed`` to that of the memory which more than half of the legs with an answer put first.
     ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``; a ``prior_floor`` of None is the bounded
     prior: all of importance is worth half of the step from a first place to a second one in the flattest leg, so what
-    is first in every leg stays first (exactly so in fusions by rank). ``exact_bonus`` is in units of
-    the score that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace
-    those of ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
+    is first in every leg stays first (exactly so in fusions by rank). With a ``recency_half_life``, in days, age is a
+    second prior: it multiplies by ``recency_floor + (1 - recency_floor) * 2 ** (-age / half_life)``, where age is how
+    much earlier a memory was created than the newest one that was found. ``exact_bonus`` is in units of the score that
+    a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
+    ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
     ``headroom`` makes each leg return at least so many times the hits that are wanted, whatever its depth.
     """
 
@@ -107,6 +109,13 @@ class Recipe:
         "the factor of a memory of importance 0; none: importance is worth half of the step from first to second place",
         "fusion",
     ] = 0.7
+    recency_half_life: Annotated[
+        float | None,
+        OrNone(Number(0.001, 36_500)),
+        "days, behind the newest memory found, in which age takes half of what it may take; none: age counts nothing",
+        "fusion",
+    ] = None
+    recency_floor: Annotated[float, Number(0, 1), "the factor of a memory of any great age", "fusion"] = 0.7
     exact_bonus: Annotated[
         float,
         Number(0, 10),

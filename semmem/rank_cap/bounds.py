@@ -256,12 +256,13 @@ def agreed_places(recipe: Recipe, others: int, k: int) -> int:
 
 
 def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:
-    """Return what a score is multiplied by at importance 0, beside 1 at importance 1; see ``Recipe.floor``."""
+    """Return what a score is multiplied by at importance 0 and any age, beside 1 at best; see ``Recipe.floor``."""
+    floor = Fraction(1) if recipe.recency_half_life is None else as_written(recipe.recency_floor)
     if not recipe.prior:
-        return Fraction(1)
+        return floor
     if recipe.prior_floor is not None:
-        return as_written(recipe.prior_floor)
-    return 1 - Fraction(1, 2) / (max(as_written(constant) for constant in constants.values()) + 2)
+        return floor * as_written(recipe.prior_floor)
+    return floor * (1 - Fraction(1, 2) / (max(as_written(constant) for constant in constants.values()) + 2))
 
 
 def _terms(constant: Fraction, count: int) -> Fraction:

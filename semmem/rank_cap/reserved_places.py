@@ -64,8 +64,8 @@ class Given:
         return least, most, self.k if least == self.k else None
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
-        """Return what importance can multiply scores by, as arguments of ``Odds``; all 1 without lists or a prior."""
-        if self.lists is None or not recipe.prior:
+        """Return what the priors can multiply scores by, as arguments of ``Odds``; all 1 without lists or a prior."""
+        if self.lists is None or not (recipe.prior or recipe.recency_half_life):
             return {}
         floor, lists = self.floor, self.lists.lists
         others = [its for name, its in lists.items() if name in constants and name != leg and its.length]

@@ -13,22 +13,24 @@ number rises with the match as well, and the threshold has to be found anew by t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from semmem.fusion import Fused, rank_as
+from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as
 from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
 
 __all__ = [
     "CURVES",
+    "RECENCY",
     "Candidates",
     "Cut",
     "Kept",
     "Key",
     "Name",
+    "Priors",
     "alone",
     "confidence",
     "curve",
@@ -40,12 +42,84 @@ __all__ = [
 ]
 
 
+K = TypeVar("K", bound=Hashable)
+
 Key: TypeAlias = "tuple[str, int, str]"
 """(id, part, namespace): what a candidate is fused and ordered by."""
 Name: TypeAlias = "tuple[str, str]"
 """(id, namespace): what a candidate is linked by."""
 Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
 """A candidate that stays, and the keys folded into it."""
+
+
+class Weighed(Protocol):
+    """What a prior reads of a memory: its importance, and when it was created, in seconds since 1970."""
+
+    @property
+    def importance(self) -> float:
+        """In [0, 1]."""
+        ...
+
+    @property
+    def created_at(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+
+RECENCY = "recency"
+"""Name of the component, never above 0, by which age lowered a score."""
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Priors(Generic[K]):
+    """What multiplies the scores after fusion: importance, and age where the recipe has a half-life.
+
+    Fusion and reach know of one prior. So both are given as one: the factor of a memory is
+    ``floor + (1 - floor) * weighed[key]``, the product of its two factors, and ``weighed`` is in [0, 1]; None where
+    neither acts. Without a half-life that is importance alone. ``apart`` tells the two again in the components.
+    """
+
+    weighed: Mapping[K, float] | None
+    floor: float
+    importance: Mapping[K, float] = field(default_factory=dict)
+    recency: Mapping[K, float] = field(default_factory=dict)
+    usual: float = 1.0
+
+    @classmethod
+    def of(cls, recipe: Recipe, regime: str, heads: Mapping[K, Weighed], newest: float) -> Priors[K]:
+        """Return the priors of a recipe; ``newest`` is when the newest memory that was found was created."""
+        given = {key: head.importance for key, head in heads.items()} if recipe.prior else None
+        least = recipe.floor(regime)
+        if recipe.recency_half_life is None:
+            return cls(given, least)
+        half_life, floor = recipe.recency_half_life * _DAY_S, recipe.recency_floor
+        ages = {key: max(0.0, newest - head.created_at) for key, head in heads.items()}
+        recency = {key: floor + (1 - floor) * 2.0 ** (-age / half_life) for key, age in ages.items()}
+        importance = {key: 1.0 if given is None else least + (1 - least) * given[key] for key in heads}
+        both = floor if given is None else floor * least
+        span = 1 - both
+        weighed = {key: (importance[key] * recency[key] - both) / span for key in heads} if span else None
+        return cls(weighed, both, importance, recency, 1.0 if given is None else (1 + least) / 2)
+
+    def factor(self, key: K) -> float:
+        """Return what the score of one memory is multiplied by."""
+        return 1.0 if self.weighed is None else self.floor + (1 - self.floor) * self.weighed[key]
+
+    def apart(self, fused: Fused[K]) -> Fused[K]:
+        """Return ``fused`` with shares as of a new memory of importance .5, and what each prior changes of them."""
+        if not self.recency:
+            return fused
+        shares = {n: share for n, share in fused.components.items() if n not in (IMPORTANCE, RESERVE)}
+        whole = 1.0 if self.weighed is None else (1 + self.floor) / 2
+        bare = math.fsum(shares.values()) / whole
+        own = self.importance[fused.key]
+        out = {name: share * self.usual / whole for name, share in shares.items()}
+        changed = {IMPORTANCE: bare * (own - self.usual), RECENCY: bare * own * (self.recency[fused.key] - 1)}
+        out |= {name: share for name, share in changed.items() if share}
+        out |= {name: share for name, share in fused.components.items() if name == RESERVE}
+        return replace(fused, components=out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +158,11 @@ class Candidates:
     ) -> tuple[Fused[Key], ...]:
         """Fuse again with other numbers, lists or heads; those that are not given stay as they were."""
         recipe = self.recipe
-        known = {**self.heads, **(heads or {})}
+        priors = self.priors({**self.heads, **(heads or {})})
         lists = {**self.rankings, **(rankings or {})}
         return tuple(
-            rank_as(
+            priors.apart(fused)
+            for fused in rank_as(
                 recipe.fusion,
                 lists,
                 self._scores(lists),
@@ -95,13 +170,18 @@ class Candidates:
                 rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
                 planned=recipe.legs,
                 most=self.most,
-                importance={k: h.importance for k, h in known.items()} if recipe.prior else None,
-                prior_floor=recipe.floor(self.regime),
+                importance=priors.weighed,
+                prior_floor=priors.floor,
                 exact=self.exact,
                 exact_bonus=recipe.exact_bonus,
                 reserve=recipe.reserve,
             )
         )
+
+    def priors(self, heads: Mapping[Key, Head] | None = None) -> Priors[Key]:
+        """Return what multiplies the scores of ``heads``, by default of all candidates."""
+        at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
+        return Priors.of(self.recipe, self.regime, self.heads if heads is None else heads, max(at, default=0.0))
 
     @property
     def most(self) -> dict[str, float]:

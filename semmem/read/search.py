@@ -88,6 +88,7 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
         regime_weights={},
         reserve={},
         prior=False,
+        recency_half_life=None,
         exact_bonus=0.0,
         dedup=False,
         superseding=False,

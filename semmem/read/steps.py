@@ -75,7 +75,7 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
     one = merged([f.key for f in found.ranked], [its.one for its in effects if its.one])
     gone = {key for its in effects for key in its.gone}
     unsure = {key for its in effects for key in its.unsure}
-    importance = {key: head.importance for key, head in found.heads.items()}
+    importance = found.priors().weighed
     return Lists(
         {
             leg: Listed.of(keys, one=one, gone=gone, unsure=unsure, importance=importance, exact=found.exact)

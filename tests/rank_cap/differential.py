@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ LINKED = ("linked", "folding, linked", "weighed, linked, in two namespaces", "fo
 """Worlds where memories supersede others, in chains and in bunches."""
 LAPSED = ("lapsed", "folding, lapsed", "weighed, lapsed, in two namespaces", "folding, weighed, lapsed, linked")
 """Worlds where a third of the memories is not valid now."""
+AGED = ("aged", "folding, aged", "weighed, aged, in two namespaces", "folding, weighed, aged, linked")
+"""Worlds where most recipes have a half-life."""
 
 
 class Told:
@@ -225,6 +227,12 @@ def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
     return semmem.recipe(plan)
 
 
+def aged(draw: random.Random, case: Case) -> Case:
+    """Return the case with a half-life, beside the month in which the memories were created a short or a long one."""
+    half_life, floor = draw.choice([None, 0.5, 7.0, 7.0, 30.0, 365.0]), draw.choice([0.0, 0.5, 0.7, 0.9, 0.99, 1.0])
+    return replace(case, recipe=semmem.recipe(case.recipe, recency_half_life=half_life, recency_floor=floor))
+
+
 def _scores(draw: random.Random, name: str, count: int) -> list[float]:
     low = -1.0 if name == "dense" and draw.random() < 0.3 else 0.0
     if draw.random() < 0.5:
@@ -330,6 +338,9 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
     importances = {candidates.heads[f.key].importance for f in ranked}
     if case.recipe.prior and (len(importances) > 1 or (importances == {0.0} and case.recipe.prior_floor == 0)):
         out.add("equal importance")
+    times = {candidates.heads[f.key].created_at for f in ranked}
+    if case.recipe.recency_half_life is not None and len(times) > 1:
+        out.add("equal importance")
     if how.sort_by != "relevance":
         out.add("sorted by relevance")
     if how.offset:
@@ -366,6 +377,7 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
         with world(kind) as where:
             for seed in mine:
                 case = draw_case(random.Random(f"differential {seed}"), where.rows)
+                case = aged(random.Random(f"aged {seed}"), case) if "aged" in kind else case
                 found = ask(where, case)
                 tally.cases += 1
                 tally.superseded += sum(hit.superseded_by is not None for hit in found)

@@ -12,7 +12,19 @@ import pytest
 
 import semmem
 from semmem.rank_cap.places import ASSUMPTIONS
-from tests.rank_cap.differential import CASES, LAPSED, LINKED, Case, World, ask, contradictions, dropped, run, world
+from tests.rank_cap.differential import (
+    AGED,
+    CASES,
+    LAPSED,
+    LINKED,
+    Case,
+    World,
+    ask,
+    contradictions,
+    dropped,
+    run,
+    world,
+)
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
@@ -39,6 +51,12 @@ def test_some_hundred_random_recalls_contradict_no_class_where_memories_supersed
 
 def test_some_hundred_random_recalls_contradict_no_class_where_some_memories_are_not_valid_now() -> None:
     tally = run(range(200), worlds=LAPSED)
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
+
+
+def test_some_hundred_random_recalls_contradict_no_class_where_age_counts() -> None:
+    tally = run(range(300), worlds=AGED)
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
 

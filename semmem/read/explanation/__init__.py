@@ -13,7 +13,7 @@ from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Head, placed
 from semmem.model.filters import string
 from semmem.model.store import Store
-from semmem.read.candidates import Candidates, Cut, Key
+from semmem.read.candidates import RECENCY, Candidates, Cut, Key
 from semmem.read.explanation.what_if import Opening
 from semmem.read.steps import cut
 from semmem.read.superseding import newest, with_newer
@@ -106,6 +106,8 @@ class Explanation:
                 lines.append(f"    would be in with {what.replace('_', ' ')} {value:g}")
         if worth := self.components.get(IMPORTANCE):
             lines.append(f"  importance: {worth:+.4f}, beside a memory of importance 0.5")
+        if lost := self.components.get(RECENCY):
+            lines.append(f"  recency: {lost:+.4f}, beside the newest memory found")
         if rise := self.components.get(SUPERSEDING):
             lines.append(f"  superseding: {rise:+.4f}, for it has the place of a memory that it supersedes")
         lines += [f"  superseded by {self.superseded_by}, so it stands behind that one"] * bool(self.superseded_by)

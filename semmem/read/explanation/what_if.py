@@ -167,10 +167,8 @@ class Opening:
     def _priors(self) -> NDArray[np.float64]:
         import numpy as np
 
-        recipe, heads = self._found.recipe, self._found.heads
-        floor = recipe.floor(self._found.regime)
-        priors = [floor + (1 - floor) * heads[f.key].importance if recipe.prior else 1.0 for f in self._found.ranked]
-        return np.array(priors)
+        priors = self._found.priors()
+        return np.array([priors.factor(fused.key) for fused in self._found.ranked])
 
     def _ranks(self, leg: str) -> NDArray[np.float64]:
         import numpy as np
