@@ -13,6 +13,7 @@ from semmem.client.routes import Route
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import checked_filters, string
 from semmem.model.types import Filters
+from semmem.write.versions import check_expected
 
 __all__ = ["Asked", "asked", "filters_of", "lines", "quoted"]
 
@@ -44,8 +45,7 @@ def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
             path = path.replace(f"{{{name}}}", quoted(value))
     headers: dict[str, str] = {}
     if (version := given.pop("expected_version", None)) is not None:
-        if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-            raise InvalidInput(f"expected_version must be a whole number, the version of a memory, not {version!r}.")
+        check_expected(version)
         headers["if-match"] = f'"{version}"'
     if route.form == "query":
         return Asked(route.method, path, _query(given), headers, repeatable=route.method == "GET")

@@ -187,7 +187,7 @@ class Semmem(Keeping, Use):
         id: str,
         *,
         namespace: str = "default",
-        expected_version: int | None = None,
+        expected_version: int | str | None = None,
         changed_by: str | None = None,
         **changes: Any,
     ) -> Memory:
@@ -197,8 +197,9 @@ class Semmem(Keeping, Use):
         vector, are made anew in the same transaction, and ``history`` keeps the version that was there, with who it was
         ``changed_by`` where that is given; where nothing changes, nothing is written. ``tags`` and ``metadata`` take
         the place of the old ones whole; None takes a field away. ``expected_version`` is the version that the changes
-        were made for: where the memory is at another one, Conflict is raised, with both texts. Raises NotFound for an
-        unknown id, InvalidInput for a field that no memory has.
+        were made for, or the ``tag`` of the memory, which also tells it from one that was stored anew under its id:
+        where the memory is another one, Conflict is raised, with both texts. Raises NotFound for an unknown id,
+        InvalidInput for a field that no memory has.
         """
         return masked(
             self._ingest.update(

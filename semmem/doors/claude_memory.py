@@ -220,7 +220,7 @@ class MemoryFiles:
                 raise NotFound(f"The path {path} does not exist. Please provide a valid path.")
             text, line = change(_text(memory))
             try:
-                self._memory.update(path, namespace=self.namespace, expected_version=memory.version,
+                self._memory.update(path, namespace=self.namespace, expected_version=memory.tag,
                                     text=text if text.strip() else _EMPTY, metadata=_raw(text))  # fmt: skip
             except Conflict:  # somebody else has edited it since
                 continue

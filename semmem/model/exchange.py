@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -77,10 +78,9 @@ class Row:
     ``payload`` are 16-byte hashes: of the normalised text, and of all that was given; of a sensitive memory 16 bytes
     drawn by chance. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
     identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
-    records it where none does. ``replaces`` is the version of the stored memory that a whole replaces, None for a new
-    one; it is kept in the history, as changed by ``changed_by``. ``restores``: a whole that was forgotten softly is
-    taken out of the history again. ``likeness`` are the keys of a whole by which what is like it
-    is found. One that ``merges`` is not stored where a memory says the same already.
+    records it where none does. ``replaces`` are version, payload and creation of what a whole replaces, and the history
+    keeps as changed by ``changed_by``. ``restores``: it comes out of the history. ``likeness`` are the keys of a whole
+    by which what is like it is found. One that ``merges`` is not stored where a memory says the same already.
     """
 
     memory: Memory
@@ -92,7 +92,7 @@ class Row:
     payload: bytes
     arrivals: tuple[int, ...] = ()
     embedder: Mapping[str, Any] | None = None
-    replaces: int | None = None
+    replaces: tuple[int, bytes, datetime] | None = None
     language: str = "english"  # of its stems
     changed_by: str | None = None
     restores: bool = False
@@ -165,12 +165,12 @@ class Scope:
 
     ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
     was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
-    a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of
-    each namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it
-    has any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made
-    (None: it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between
-    memories, ``superseding`` those of them where one may supersede another. ``lapsed`` are
-    the ords of what is not valid now; where it was asked for another ``at``, these are out of the scope.
+    a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of each
+    namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it has
+    any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made (None:
+    it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between memories,
+    ``superseding`` those of them where one may supersede another. ``lapsed`` are the ords of what is not valid now;
+    where it was asked for another ``at``, these are out of the scope.
     """
 
     namespaces: tuple[str, ...]

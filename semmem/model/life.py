@@ -33,7 +33,7 @@ __all__ = [
     "versions_of",
 ]
 
-_PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id"))
+_PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id", "seen_count", "last_seen", "contradicts"))
 
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]
 """A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""

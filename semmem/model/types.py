@@ -6,9 +6,11 @@ Shapes and units are in the docstrings. Nothing here does I/O or imports anythin
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import blake2b
 from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -50,6 +52,9 @@ MASK = "(sensitive; reveal=True shows it)"
 """What stands in the place of the text of a sensitive memory."""
 
 
+_TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance")
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One stored text an agent may get back.
@@ -87,6 +92,18 @@ class Memory:
     seen_count: int = 1
     last_seen: datetime | None = None
     contradicts: tuple[str, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        """Its version and a hash, for ``update``: another memory, stored anew under its id, has another one.
+
+        Nothing is hashed of the text of a sensitive one.
+        """
+        whole = masked(self)
+        given = [getattr(whole, name) for name in _TAGGED]
+        at = [one and one.astimezone(UTC).isoformat() for one in (self.created_at, self.updated_at)]
+        content = json.dumps([*at, *given], sort_keys=True).encode()
+        return f"{self.version}-{blake2b(content, digest_size=8).hexdigest()}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values; times as ISO 8601."""

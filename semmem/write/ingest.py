@@ -30,7 +30,7 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text
-from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, id_of, parts_of
+from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, id_of, parts_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges
 from semmem.write.plan import (
     REMEMBERING,
@@ -113,7 +113,7 @@ class Ingest:
         changes: Mapping[str, Any],
         *,
         namespace: str,
-        expected_version: int | None,
+        expected_version: int | str | None,
         changed_by: str | None = None,
     ) -> Memory:
         """Change fields of one memory and return it; see Semmem.update."""
@@ -124,8 +124,10 @@ class Ingest:
             if there is None:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
             before = there.memory
-            if expected_version is not None and before.version != expected_version:
-                raise Conflict(overtaken(before, expected_version, changes), names=frozenset(((namespace, id),)))
+            if expected_version is not None and (said := overtaken(before, expected_version, changes)) is not None:
+                raise Conflict(said, names=frozenset(((namespace, id),)))
+            if expected_version is not None:  # of what was stored anew after this look the version may be the same
+                expected_version = before.tag
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
             hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
             draft = screened(draft, self._screening, changes, hidden)
@@ -366,7 +368,7 @@ class Ingest:
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)
             vector, maker = made.get(i, (None, None))
-            before = draft.replaces.version if draft.replaces is not None and part == 0 else None
+            before = replaced_by(draft) if part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
             alike = likeness.get(draft.name, ()) if part == 0 else ()
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts

@@ -31,6 +31,7 @@ __all__ = [
     "id_of",
     "parts_of",
     "payload_of",
+    "replaced_by",
     "timed_of",
     "uuid7",
 ]
@@ -55,10 +56,10 @@ _UNIT = 1e-6
 class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
 
-    ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, and ``kept`` the
-    vector of that one and who made it, where what is embedded has not changed; ``changed_by`` is who changes it,
-    ``suspected`` the kinds of the credentials that seem to stand in it.
-    ``restores``: it was forgotten softly, and comes back.
+    ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, with its
+    ``replaced_payload``, and ``kept`` the vector of that one and who made it, where what is embedded has not changed;
+    ``changed_by`` is who changes it, ``suspected`` the kinds of the credentials that seem to stand in it. ``restores``:
+    it was forgotten softly, and comes back.
     """
 
     at: int
@@ -67,6 +68,7 @@ class Draft:
     vector: Any
     given: frozenset[str] = frozenset()
     replaces: Memory | None = None
+    replaced_payload: bytes = b""
     kept: tuple[Any, Mapping[str, Any]] | None = None
     changed_by: str | None = None
     restores: bool = False
@@ -332,6 +334,17 @@ def giver(vector: Any) -> dict[str, Any]:
 def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
     """Return the vector that need not be made, given or kept, and who made it."""
     return draft.kept if draft.vector is None else (draft.vector, giver(draft.vector))
+
+
+def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:
+    """Return version, payload and creation of what a draft takes the place of, None for a new one.
+
+    The version alone does not tell a memory from another that was stored under its id after it was gone.
+    """
+    before = draft.replaces
+    if before is None or before.created_at is None:
+        return None
+    return before.version, draft.replaced_payload, before.created_at
 
 
 def id_of(item: Any) -> str | None:

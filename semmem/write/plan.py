@@ -142,7 +142,8 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
     changes |= _validity(stored.memory, draft, now)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
-    return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), replaces=stored.memory)
+    of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
+    return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), **of)
 
 
 def _validity(there: Memory, draft: Draft, now: datetime) -> dict[str, datetime | None]:

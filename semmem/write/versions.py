@@ -12,35 +12,51 @@ from semmem.model.life import Forgotten
 from semmem.model.types import Memory
 from semmem.write.items import KEYS, Draft, payload_of
 
-__all__ = ["CHANGEABLE", "check_changes", "overtaken", "restored"]
+__all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored"]
 
 CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
 """What update can change of a memory."""
 _SHOWN = 120
+_DIGITS, _HASHED = 10, 16
 
 
 def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
-    """Raise InvalidInput for a field that update cannot change, and for a version that is no number."""
+    """Raise InvalidInput for a field that update cannot change, and for a version that is none."""
     for name in changes:
         if name not in CHANGEABLE:
             raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
-    if isinstance(expected_version, bool) or not isinstance(expected_version, int | None):
-        raise InvalidInput(f"expected_version must be a whole number from 1, not {shown(expected_version)}.")
+    if expected_version is not None:
+        check_expected(expected_version)
 
 
-def overtaken(stored: Memory, expected: int, changes: Mapping[str, Any]) -> str:
-    """Return what is said where a memory is not of the version that was expected, with both texts if they may be."""
+def check_expected(version: Any) -> None:
+    """Raise InvalidInput for what is neither the version of a memory nor its tag."""
+    number, dash, hashed = version.partition("-") if isinstance(version, str) else ("", "", "")
+    if dash and number.isascii() and number.isdecimal() and len(number) < _DIGITS and len(hashed) == _HASHED:
+        return
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise InvalidInput(
+            f"expected_version must be a whole number from 1, or the tag of a memory, not {shown(version)}."
+        )
+
+
+def overtaken(stored: Memory, expected: int | str, changes: Mapping[str, Any]) -> str | None:
+    """Return what is said where a memory is another than was expected, by its version or its tag; None where it is not.
+
+    With both texts, if they may be.
+    """
+    if expected in (stored.version, stored.tag):
+        return None
+    version = int(expected.partition("-")[0]) if isinstance(expected, str) else expected
+    if version == stored.version:
+        what = f"The memory {stored.id!r} was stored anew since, after it had been forgotten"
+    else:
+        what = f"The memory {stored.id!r} is at version {stored.version}, not {version}"
     text = changes.get("text")
     if stored.sensitive or changes.get("sensitive"):
-        return (
-            f"The memory {stored.id!r} is at version {stored.version}, not {expected}; read it again, and update what "
-            "you find."
-        )
+        return f"{what}; read it again, and update what you find."
     yours = f", and yours is {_short(text)}" if isinstance(text, str) else ""
-    return (
-        f"The memory {stored.id!r} is at version {stored.version}, not {expected}: its text is now "
-        f"{_short(stored.text)}{yours}; read it again, and update what you find."
-    )
+    return f"{what}: its text is now {_short(stored.text)}{yours}; read it again, and update what you find."
 
 
 def _short(text: str) -> str:

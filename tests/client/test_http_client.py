@@ -177,7 +177,7 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert made.created_at.tzinfo is UTC
         at = datetime(2026, 3, 1, 9, tzinfo=UTC)
         assert remote.remember("Then.", id="then", created_at=at).created_at == at
-        changed = remote.update(made.id, text="The key is blue.", tags=(), author=None, expected_version=1)
+        changed = remote.update(made.id, text="The key is blue.", tags=(), author=None, expected_version=made.tag)
         assert (changed.version, changed.tags, changed.author, local.get(made.id)) == (2, (), None, changed)
         assert remote.update(made.id, text="The key is green.", changed_by="clerk").version == 3
         assert [one.changed_by for one in local.history(made.id)] == [None, None, "clerk"]

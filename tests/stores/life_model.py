@@ -16,7 +16,7 @@ __all__ = ["Expected", "Model", "Place"]
 
 Expected = tuple[Memory, tuple[str, ...], str | None, bool, str | None]
 """A version: the memory, which fields changed, by whom, whether it is forgotten, and by whom."""
-_PLACE = ("id", "namespace", "updated_at", "version", "parent_id")
+_PLACE = ("id", "namespace", "updated_at", "version", "parent_id", "seen_count", "last_seen", "contradicts")
 _FIELDS = [f.name for f in dataclasses.fields(Memory) if f.name not in _PLACE]
 
 

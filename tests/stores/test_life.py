@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +80,40 @@ def test_an_update_that_came_too_late_changes_no_history(mem: Semmem) -> None:
     assert [one.memory.text for one in mem.history("a")] == ["Tea.", "Rum."]
 
 
+@pytest.mark.parametrize("expected", ["version", "tag"])
+def test_an_update_for_a_memory_that_went_for_good_is_none_for_its_successor(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, expected: str
+) -> None:
+    before = mem.remember("Tea.", id="a", created_at="2026-01-31")
+    write, others = mem.store.write, [lambda: mem.forget("a", hard=True), lambda: mem.remember("Rum.", id="a")]
+
+    def late(rows: Any, *, on_conflict: str) -> Any:
+        while others and rows[0].replaces is not None:
+            others.pop(0)()
+        return write(rows, on_conflict=on_conflict)
+
+    monkeypatch.setattr(mem.store, "write", late)
+    wanted = before.version if expected == "version" else before.tag
+    with pytest.raises(Conflict, match=r"'a' was stored anew since, .* its text is now 'Rum\.', and yours is 'Gin\.'"):
+        mem.update("a", text="Gin.", expected_version=wanted)
+    with pytest.raises(Conflict, match="'a' was stored anew since"):
+        mem.update("a", text="Gin.", expected_version=before.tag)
+    assert texts(mem, "a") == ["Rum."]
+    now = mem.get("a")
+    assert (now.version, now.tag[:2], now.tag == before.tag) == (1, "1-", False)
+    assert mem.update("a", text="Gin.", expected_version=now.tag).version == 2
+
+
+def test_the_tag_of_a_sensitive_memory_is_the_same_whether_its_text_is_shown_or_not(mem: Semmem) -> None:
+    given = {"id": "a", "sensitive": True, "created_at": "2026-01-31"}
+    tag = mem.remember("The key lies under the mat.", **given).tag
+    assert mem.get("a", reveal=True).tag == mem.get("a").tag == tag
+    mem.forget("a", hard=True)
+    assert mem.remember("The key hangs on the wall.", **given).tag == tag  # nothing of the text is hashed
+    with pytest.raises(InvalidInput, match="expected_version must be a whole number from 1, or the tag of a memory"):
+        mem.update("a", title="Key", expected_version="1-xyz")
+
+
 def test_history_asked_wrong_says_what_to_do(mem: Semmem) -> None:
     with pytest.raises(NotFound, match="no memory 'nobody' in namespace 'default'; `semmem list`"):
         mem.history("nobody")
@@ -110,8 +146,10 @@ def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semme
     kept = mem.history("h")
     assert [(one.version, one.changed_by, one.forgotten_by) for one in kept] == [(1, None, None), (2, "ada", "clerk")]
     assert all(isinstance(one.forgotten_at, datetime) for one in kept)
-    assert mem.restore_memory("h") == memory
-    assert mem.get("h") == memory
+    back = mem.restore_memory("h")
+    assert back.last_seen is not None
+    assert replace(back, last_seen=None) == memory
+    assert mem.get("h") == back
     assert [(hit.id, hit.score, hit.components) for hit in mem.recall(question)] == before
     assert [(one.version, one.forgotten_at) for one in mem.history("h")] == [(1, None), (2, None)]
     given = {"title": "Heron", "tags": ["b"], "session": "s", "importance": 0.8}
@@ -239,6 +277,17 @@ def test_a_sweep_leaves_what_was_forgotten_again_later(mem: Semmem) -> None:
     assert [one.key for one in mem.links("b")] == [("b", "see-also", "a")]
 
 
+def test_what_was_taken_back_stays_as_long_as_what_was_changed_then(mem: Semmem) -> None:
+    for name in ("a", "b"):
+        mem.remember("Long ago.", id=name, created_at="2020-01-01")
+    mem.namespace_limits("default", keep_days=30)
+    mem.forget("a")
+    mem.restore_memory("a")
+    assert mem.maintain()["kept"] == 1
+    assert [one.id for one in mem.list()] == ["a"]
+    assert mem.get("a").updated_at == datetime(2020, 1, 1, tzinfo=UTC)
+
+
 def test_where_nothing_is_to_be_kept_forget_forgets_at_once(tmp_path: Path) -> None:
     with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_forgotten_days=0) as mem:
         mem.remember("Text.", id="a")
@@ -289,7 +338,7 @@ def test_when_a_memory_holds_and_vanishes_is_stored_changed_and_taken_away(mem: 
     rows = list(mem.export())
     assert {"valid_to", "expires_at"} <= rows[-1].keys()
     mem.forget("a")
-    assert mem.restore_memory("a") == rewritten
+    assert replace(mem.restore_memory("a"), last_seen=None) == rewritten
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,9 @@ class Life(RuleBasedStateMachine):
         done, expected = self.both(
             lambda: self.mem.restore_memory(id, namespace=where), lambda: self.model.restore_memory(where, id)
         )
+        if done is not None:
+            assert done.last_seen is not None
+            self.model.place(where).memories[id] = expected = replace(expected, last_seen=done.last_seen)
         assert done == expected
 
     @rule(namespace=namespaces, one=numbers, other=numbers, type=st.sampled_from(LINK_TYPES), by=people)

@@ -57,8 +57,6 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 _log = logging.getLogger("semmem.http")
 _MOST_WEIGHT = 5
 _PAGE_BYTES = 16 * 2**20
-_TAGGED = "if-match"
-"""Among the arguments of a change: the ETag that it was made for."""
 _TAG = re.compile(r'"(\d{1,9})(-[0-9a-f]{16})?"')
 
 
@@ -199,18 +197,8 @@ def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:
     known = arguments_of(route)
     loose = next((name for name, p in known.items() if p.kind is p.VAR_POSITIONAL), None)
     given = dict(arguments)
-    if (tag := given.pop(_TAGGED, None)) is not None:
-        _check_tag(mem, tag, given)
     several = given.pop(loose, ()) if loose is not None else ()
     return route.calls(mem, *several, **given)
-
-
-def _check_tag(mem: Semmem, tag: str, asked: dict[str, Any]) -> None:
-    """Raise Conflict where the memory is another one than that of the ETag: forgotten since, and stored anew."""
-    there = mem.get(asked["id"], namespace=asked.get("namespace", "default"))
-    if there.version == asked["expected_version"] and entity_tag(there) != tag:
-        name = (there.namespace, there.id)
-        raise Conflict(f"The memory {there.id!r} was stored anew since; read it again.", names=frozenset((name,)))
 
 
 def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
@@ -260,9 +248,7 @@ def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> 
         error = Conflict('If-Match is the ETag of one version, such as "3", and no version has the one that was sent.')
         error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
         raise error
-    arguments["expected_version"] = int(found[1])
-    if found[2]:
-        arguments[_TAGGED] = tags[0]
+    arguments["expected_version"] = tags[0].strip('"') if found[2] else int(found[1])
     return True
 
 

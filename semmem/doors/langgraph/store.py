@@ -300,7 +300,7 @@ class SemmemStore(BaseStore):
             if (metadata := refreshed(record, now)) is not None:
                 try:
                     self.memory.update(
-                        record.id, namespace=self.namespace, metadata=metadata, expected_version=record.version
+                        record.id, namespace=self.namespace, metadata=metadata, expected_version=record.tag
                     )
                 except (NotFound, Conflict):  # deleted since it was read, or put anew, with a time of its own
                     continue

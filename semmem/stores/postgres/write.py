@@ -54,6 +54,8 @@ def write(
     fresh = [r for r in wholes if r.name not in stale]
     ords = place.insert(fresh)
     new = {(namespace, id) for namespace, id, _ in ords}
+    for namespace, ids in by_namespace([row.name for row in back if row.name in new]).items():
+        connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
     left = [r for r in fresh if r.name not in new]
     corroborated = firsts(connection, [r for r in left if r.merges])
     unchanged, conflicts = _compare(connection, [r for r in left if r.name not in corroborated])
@@ -176,9 +178,9 @@ class _Numbers:
 def _take_place(
     connection: Any, rows: Sequence[Row], numbers: _Numbers
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, list[bytes]], dict[str, tuple[int, int]]]:
-    """Remove what ``rows`` replace, if it is still of that version; the history keeps it.
+    """Remove what ``rows`` replace, if it is still the same; the history keeps it.
 
-    Returns the names removed, those that are of another version or gone, and by namespace what the removed held and
+    Returns the names removed, those that are another now or gone, and by namespace what the removed held and
     how many they were, with their length.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
@@ -187,9 +189,9 @@ def _take_place(
     asked = by_namespace(replaces)
     sent = [(n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids})) for n, ids in asked.items()]
     found = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
-    same = {(n, i) for n, i, part, version, _ in found if part == 0 and version == replaces[n, i]}
+    same = {(n, i) for n, i, part, _, *life in found if part == 0 and tuple(life) == replaces[n, i]}
     ords: dict[str, list[int]] = defaultdict(list)
-    for namespace, id, _, _, ord in found:
+    for namespace, id, _, ord, *_ in found:
         if (namespace, id) in same:
             ords[namespace].append(ord)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}

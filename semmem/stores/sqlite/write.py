@@ -131,6 +131,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
+            if row.restores:
+                seen = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
+                connection.execute(_SQL["history_seen"], seen)
             continue
         stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]
         (unchanged if stored == row.payload else conflicts).add(name)
@@ -196,19 +199,22 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _
 
 
 def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | None:
-    """Remove the memory that a row takes the place of; None, and nothing is done, unless it is of that version.
+    """Remove the memory that a row takes the place of; None, and nothing is done, unless it is the same.
 
     The history keeps it. Returns how many were indexed, and their length.
     """
     namespace, id = row.name
     rows = connection.execute(_SQL["replace_select"], {"namespace": namespace, "id": id}).fetchall()
-    if not rows or rows[0][:2] != (row.replaces, 0):
+    if not rows or row.replaces is None:
+        return None
+    version, payload, created_at = row.replaces
+    if rows[0][:4] != (version, payload, microsecond(created_at), 0):
         return None
     _keep(connection, namespace, id, row.changed_by, forgotten=False)
     if row.memory.sensitive:
         hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
         connection.execute(_SQL["history_hide"], hide)
-    return _remove(connection, [row[2:] for row in rows])
+    return _remove(connection, [row[4:] for row in rows])
 
 
 def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | None, *, forgotten: bool) -> None:

@@ -90,6 +90,27 @@ def test_a_tag_of_a_memory_that_was_forgotten_is_none_of_its_successor(http: htt
     assert by_version.json()["version"] == 4
 
 
+def test_the_tag_of_a_sensitive_memory_is_taken_by_who_may_see_its_text(http: httpx.Client) -> None:
+    http.post("/v1/memories", json={"text": "The key is red.", "id": "key", "sensitive": True})
+    shown = http.get("/v1/memories/key?reveal=true")
+    assert shown.json()["text"] == "The key is red."
+    changed = http.patch("/v1/memories/key", json={"title": "Key"}, headers={"if-match": shown.headers["etag"]})
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+
+
+def test_a_tag_of_a_memory_that_went_for_good_is_none_of_its_successor(http: httpx.Client) -> None:
+    given = {"text": "The key is red.", "id": "key", "created_at": "2026-01-31T00:00:00Z"}
+    stale = http.post("/v1/memories", json={**given, "tags": ["house"]}).headers["etag"]
+    assert http.delete("/v1/memories/key?hard=true").status_code == 200
+    fresh = http.post("/v1/memories", json=given).headers["etag"]
+    assert (stale[:3], fresh[:3], stale == fresh) == ('"1-', '"1-', False)
+    refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": stale})
+    assert (problem(refused), refused.json()["detail"][:49]) == (
+        (412, "Conflict"), "The memory 'key' was stored anew since, after it "
+    )  # fmt: skip
+    assert http.patch("/v1/memories/key", json={"text": "Blue."}, headers={"if-match": fresh}).json()["version"] == 2
+
+
 def test_a_page_ends_before_it_is_too_large_and_the_next_one_goes_on_behind_it(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

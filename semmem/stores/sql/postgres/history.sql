@@ -68,6 +68,10 @@ ORDER BY version DESC LIMIT 1;
 DELETE FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
 RETURNING forgotten_at;
 
+-- history_seen --
+-- What came back was remembered again just now: it stays for as long as its namespace keeps a memory.
+UPDATE memory SET last_seen = now() WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
+
 -- history_return --
 -- And the versions before it are its versions again.
 UPDATE history SET forgotten_at = NULL

@@ -54,7 +54,7 @@ WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s);
 
 -- replace_select --
 -- What others take the place of, locked in the order of every writer; a part goes with its whole.
-SELECT id, part, version, ord FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
+SELECT id, part, ord, version, payload, created_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
 ORDER BY id, part FOR UPDATE;
 
 -- memory_get --

@@ -111,7 +111,8 @@ ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excl
 SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
 
 -- sweep_kept --
--- Some that nobody has changed for so long; what is pinned stays. Locked, so that one that is changed meanwhile stays too.
+-- Some that nobody has changed or remembered again for so long; what is pinned stays. Locked, so that one that is changed
+-- meanwhile stays too.
 SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
 WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned
-  AND m.created_at < now() - n.keep AND m.updated_at < now() - n.keep ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;
+  AND greatest(m.created_at, m.updated_at, m.last_seen) < now() - n.keep ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;

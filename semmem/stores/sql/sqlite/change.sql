@@ -48,7 +48,8 @@ ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excl
 SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
 
 -- sweep_kept --
--- Some that nobody has changed for so long; what is pinned stays.
+-- Some that nobody has changed or remembered again for so long; what is pinned stays.
 SELECT m.id FROM memory AS m JOIN namespace AS n ON n.namespace = m.namespace
 WHERE m.namespace = :namespace AND m.part = 0 AND NOT m.pinned
-  AND m.created_at < :now - n.keep AND m.updated_at < :now - n.keep ORDER BY m.created_at, m.id LIMIT :limit;
+  AND max(m.created_at, m.updated_at, coalesce(m.last_seen, m.created_at)) < :now - n.keep
+ORDER BY m.created_at, m.id LIMIT :limit;

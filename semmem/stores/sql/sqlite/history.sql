@@ -44,6 +44,10 @@ FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT N
 DELETE FROM history WHERE namespace = :namespace AND id = :id AND version = :version AND forgotten_at IS NOT NULL
 RETURNING forgotten_at;
 
+-- history_seen --
+-- What came back was remembered again just now: it stays for as long as its namespace keeps a memory.
+UPDATE memory SET last_seen = :at WHERE namespace = :namespace AND id = :id AND part = 0;
+
 -- history_return --
 -- And the versions before it are its versions again.
 UPDATE history SET forgotten_at = NULL

@@ -27,7 +27,7 @@ FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.i
 
 -- replace_select --
 -- What another takes the place of, with its parts.
-SELECT version, part, parts, row, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
+SELECT version, payload, created_at, part, parts, row, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
 
 -- memory_get --
 -- By the caller's ids, whole memories.
