@@ -89,7 +89,7 @@ def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = N
     else:
         given = Given(lists.decided, lists.kept, scope_size, lists=lists)
         regimes = _regimes(recipe, list(recipe.weights), given, absent, k, lists.notes)
-    return Reach(recipe.name, k, regimes)
+    return Reach(recipe.name, k, {regime: _with_unseen(its, lists.unseen) for regime, its in regimes.items()})
 
 
 def reach_of(
@@ -180,6 +180,14 @@ def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str]
             weight=as_written(weight), depth=depth, last_possible_rank=depth, guaranteed_ranks=sure,
         )  # fmt: skip
     return RegimeReach(out)
+
+
+def _with_unseen(found: RegimeReach, unseen: Mapping[str, str]) -> RegimeReach:
+    """Return ``found`` with what each leg does not see before what is claimed of it."""
+    legs = dict(found.legs)
+    for leg in unseen.keys() & legs.keys():
+        legs[leg] = replace(legs[leg], certificate=f"{unseen[leg]} {legs[leg].certificate}")
+    return RegimeReach(legs)
 
 
 def _unreachable(recipe: Recipe, leg: str, k: int, absent: Mapping[str, str]) -> LegReach:

@@ -82,7 +82,7 @@ class Lists:
     ``absent`` says of a leg without a list why it has none. ``decided`` is how many first places of the fused order
     decide what is shown (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there
     are when all is folded, ``folded`` how many rows at most are no place of their own. ``notes`` say what a step did
-    to the claim, in sentences.
+    to the claim, in sentences; ``unseen`` says of a leg, in a sentence, for which memories it can do nothing.
     """
 
     lists: Mapping[str, Listed]
@@ -92,6 +92,7 @@ class Lists:
     places: int | None = None
     folded: int = 0
     notes: tuple[str, ...] = ()
+    unseen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, k: int, lists: Mapping[str, Listed]) -> Lists:

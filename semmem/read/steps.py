@@ -18,7 +18,7 @@ from semmem.rank_cap.places import Effect, Listed, Lists, merged
 from semmem.read.candidates import Candidates, Cut, Kept, Key
 from semmem.read.superseding import of_superseding, supersede
 
-__all__ = ["STEPS", "Step", "cut", "fold", "lists", "page"]
+__all__ = ["STEPS", "Step", "cut", "fold", "lists", "page", "unseen"]
 
 _FIELDS = {"importance": "importance", "created": "created_at", "updated": "updated_at"}
 
@@ -87,7 +87,13 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
         places,
         len(found.ranked) - len({one[fused.key] for fused in found.ranked if fused.key not in gone}),
         tuple(notes),
+        {leg: f"{why} For one of these it is unreachable." for leg, why in unseen(found).items()},
     )
+
+
+def unseen(found: Candidates) -> dict[str, str]:
+    """Return for a leg that does not see the earlier versions of a recall of another time a sentence that says so."""
+    return {"graph": found.degraded["as_of"]} if "as_of" in found.degraded and "graph" in found.recipe.legs else {}
 
 
 def _why_not(leg: str, found: Candidates, withheld: bool) -> str:

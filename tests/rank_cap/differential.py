@@ -4,8 +4,11 @@ Each case makes a recipe, lists for its legs and the arguments of a recall, at r
 the place of ours and return what they are told, and everything after them is what runs for everybody: depths, ties,
 fusion, bonus, prior, reserve, folding, reranker, order, page. Then every class is held against the hits.
 
+A recall of another time is asked as ``recall(as_of=…)`` asks it: of the store as it was, with earlier versions that the
+graph does not see.
+
 ``python -m tests.rank_cap.differential RESULT.json`` (``make differential``) goes through a hundred thousand cases, and
-goes on where it was stopped.
+goes on where it was stopped, or begins anew where the one that was stopped had other worlds.
 """
 
 from __future__ import annotations
@@ -15,19 +18,27 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import semmem
+from eval.experiments.provenance import COMMIT
+from semmem.legs.graph import Graph
+from semmem.legs.today import Today
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, placed
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local, placed
 from semmem.model.recipe import Recipe
+from semmem.model.store import Store
 from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
+from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.read.superseding import above
+from semmem.stores.packed_postings import FIRST_EARLIER
+from semmem.stores.past import past
 
 __all__ = ["Case", "World", "contradictions", "draw_case", "run", "world"]
 
@@ -41,10 +52,25 @@ LAPSED = ("lapsed", "folding, lapsed", "weighed, lapsed, in two namespaces", "fo
 """Worlds where a third of the memories is not valid now."""
 AGED = ("aged", "folding, aged", "weighed, aged, in two namespaces", "folding, weighed, aged, linked")
 """Worlds where most recipes have a half-life."""
+APART = ("weighed, in two namespaces", "folding, weighed, in two namespaces")
+"""Worlds whose memories are in two namespaces, and joined by place alone."""
+THEN = (
+    "of then",
+    "folding, of then",
+    "weighed, lapsed, in two namespaces, of then",
+    "folding, weighed, linked, of then",
+    "folding, aged, of then",
+)
+"""Worlds that are asked for a time when a third of the memories had another text."""
+WORLDS = (*_WORLDS, *LINKED, *LAPSED, *AGED, *APART, *THEN)
+AT = datetime(2026, 2, 15, tzinfo=UTC)
+"""When that was: what is lapsed had ended, and what has been updated had not been yet."""
 
 
 class Told:
     """A leg that returns the list of the case, or fails."""
+
+    reads_vector = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,7 +81,10 @@ class Told:
         self.most = 1.0
         self.regime: str | None = None
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> None:
+        """Look nothing up."""
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         import numpy as np
 
         if self.fails:
@@ -67,19 +96,24 @@ class Told:
 
 @dataclass
 class World:
-    """A store with some memories, and legs that return what they are told; ``rows`` are the indexed ones."""
+    """A store with some memories, and legs that return what they are told; ``rows`` are those that a leg may return.
+
+    ``then`` answers for a world that is asked for another time.
+    """
 
     mem: semmem.Semmem
     legs: Mapping[str, Told]
     rows: list[Head] = field(default_factory=list)
     namespaces: Sequence[str] = ("default",)
+    then: Recaller | None = None
 
 
 @contextmanager
 def world(kind: str) -> Iterator[World]:
     """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``.
 
-    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one.
+    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one; if
+    ``of then``, a third of them has a new text since the time that is asked for.
     """
     draw = random.Random(kind)
     items: list[dict[str, Any]] = []
@@ -105,13 +139,38 @@ def world(kind: str) -> Iterator[World]:
         spaces = tuple(sorted({item["namespace"] for item in items}))
         for newer, older in draw_links(draw, items) if "linked" in kind else ():
             mem.link(newer["id"], "supersedes", older["id"], namespace=newer["namespace"])
-        scope = mem.store.scope(spaces, semmem.Filters(), ())
-        ords = [placed(ord, at) for at in range(len(spaces)) for ord in range(1, 40 * 9)]
-        heads = mem.store.candidate_info(spaces, ords)
-        split = {head.id for head in heads.values() if head.part}
-        rows = [head for head in heads.values() if head.part or head.id not in split]
-        assert len(rows) == scope.size
-        yield World(mem, legs, rows, spaces)
+        if "of then" not in kind:
+            rows = _rows(mem.store, spaces)
+            assert len(rows) == mem.store.scope(spaces, semmem.Filters(), ()).size
+            yield World(mem, legs, rows, spaces)
+            return
+        for item in items:
+            if draw.random() < 0.35:
+                mem.update(
+                    item["id"], namespace=item["namespace"], text=f"{item['text']} Or not.", valid_from="2026-03-01"
+                )
+        store, earlier = past(mem.store, spaces, AT)
+        graph = Today(cast(Graph, legs["graph"]), earlier)
+        with closing(Recaller(store, {**legs, "graph": graph}, lambda: "none", "english")) as reader:
+            yield World(mem, legs, _rows(store, spaces), spaces, reader)
+
+
+def _rows(store: Store, spaces: tuple[str, ...]) -> list[Head]:
+    """Return what legs may return of a store: the rows in scope, of long memories their parts."""
+    import numpy as np
+
+    scope = store.scope(spaces, semmem.Filters(), ())
+    numbers = [*range(1, 40 * 9), *range(FIRST_EARLIER, FIRST_EARLIER + 40)]
+    heads = store.candidate_info(spaces, [placed(ord, at) for at in range(len(spaces)) for ord in numbers])
+    split = {head.id for head in heads.values() if head.part}
+    rows = [head for head in heads.values() if head.part or head.id not in split or _earlier(head.ord)]
+    inside = scope.admits(np.array([head.ord for head in rows], dtype=np.int64)).tolist()
+    return [head for head, admitted in zip(rows, inside, strict=True) if admitted]
+
+
+def _earlier(ord: int) -> bool:
+    """Return whether a row is an earlier version."""
+    return local(ord) >= FIRST_EARLIER
 
 
 def draw_links(draw: random.Random, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -246,6 +305,11 @@ def ask(where: World, case: Case) -> Recall:
     for name, leg in where.legs.items():
         leg.ords, leg.scores = case.ords.get(name, ()), case.scores.get(name, ())
         leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
+    if where.then is not None:
+        graph, arguments = where.legs["graph"], {"filters": semmem.Filters(), **case.arguments}
+        told = [pair for pair in zip(graph.ords, graph.scores, strict=True) if not _earlier(pair[0])]
+        graph.ords, graph.scores = [ord for ord, _ in told], [score for _, score in told]
+        return where.then.recall("the harbour", tuple(where.namespaces), case.recipe, **arguments)
     for newer, older in case.links:
         where.mem.link(newer, "supersedes", older)
     _end(where, case.lapsed, 1)
@@ -270,7 +334,7 @@ def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None
     said = []
     legs = reach.regimes[found.regime].legs
     rankings = found.candidates.rankings
-    here = {(hit.memory.namespace, id) for hit in found for id in (hit.memory.id, *hit.duplicates)}
+    here = {id for hit in found for id in (hit.memory.id, *hit.duplicates)}  # an id is in one of the namespaces
     shown = {(hit.memory.id, hit.part or 0, hit.memory.namespace) for hit in found}
     for hit in found:
         if len(hit.legs) == 1:
@@ -284,7 +348,7 @@ def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None
         keys = rankings.get(leg, ())
         others = {key for name, of in rankings.items() if name != leg for key in of}
         for rank, key in enumerate(keys, 1):
-            returned = (key[2], key[0]) in here
+            returned = key[0] in here
             if rank <= its.guaranteed_ranks and not returned:
                 said.append(f"{leg} is guaranteed at rank {rank}, and {key[0]} is not among the hits")
             if key not in others:
@@ -361,10 +425,27 @@ class Tally:
 
     cases: int = 0
     without_data: int = 0
-    superseded: int = 0
+    hits: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     seen_without_data: Counter[str] = field(default_factory=Counter)
     contradictions: list[str] = field(default_factory=list)
+
+
+def _kinds(found: Recall) -> Iterator[str]:
+    """Yield what is special about hits, and what is not among them."""
+    candidates = found.candidates
+    for hit in found:
+        ord = candidates.heads[hit.id, hit.part or 0, hit.namespace].ord
+        said = {
+            "superseded": hit.superseded_by is not None,
+            "not valid now": ord in candidates.scope.lapsed,
+            "of then": _earlier(ord),
+            "by importance": found.cut.sort_by == "importance",
+            "of two namespaces": len({one.namespace for one in found}) > 1,
+        }
+        yield from (name for name, holds in said.items() if holds)
+    yield from ["left out of the budget"] * len(found.left_out)
+    yield from ["withheld"] * found.withheld
 
 
 def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] = _WORLDS) -> Tally:
@@ -380,7 +461,7 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
                 case = aged(random.Random(f"aged {seed}"), case) if "aged" in kind else case
                 found = ask(where, case)
                 tally.cases += 1
-                tally.superseded += sum(hit.superseded_by is not None for hit in found)
+                tally.hits.update(_kinds(found))
                 tally.contradictions += [f"case {seed}: {said}" for said in out_of_order(found)]
                 for said in contradictions(found, found.reach, tally.seen):
                     tally.contradictions.append(f"case {seed}: {said}")
@@ -393,26 +474,23 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
 
 def main(result: Path) -> None:
     """Go through all cases, a thousand at a time, noting each thousand, and go on where the last run stopped."""
-    tally, done = Tally(), 0
-    if result.exists():
-        told = json.loads(result.read_text(encoding="utf-8"))
-        done = told["cases"]
-        tally = Tally(
-            done,
-            told["without data"],
-            0,
-            Counter(told["seen"]),
-            Counter(told["seen without data"]),
-            told["contradictions"],
-        )
-    while done < CASES:
-        run(range(done, done + 1_000), tally)
-        done += 1_000
+    tally, commits = Tally(), list[str]()
+    told = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+    if told.get("worlds") == list(WORLDS):
+        known = (Counter(told[name]) for name in ("hits", "seen", "seen without data"))
+        tally = Tally(told["cases"], told["without data"], *known, told["contradictions"])
+        commits = told["commits"]
+    commits = [*commits, *({str(COMMIT)} - set(commits) if tally.cases < CASES else ())]
+    while tally.cases < CASES:
+        run(range(tally.cases, tally.cases + 1_000), tally, WORLDS)
         note = {
             "what": "random lists through a real recall, held against the classes of reach",
             "command": "make differential",
+            "commits": commits,
+            "worlds": list(WORLDS),
             "cases": tally.cases,
             "without data": tally.without_data,
+            "hits": dict(sorted(tally.hits.items())),
             "seen": dict(sorted(tally.seen.items())),
             "seen without data": dict(sorted(tally.seen_without_data.items())),
             "contradictions": tally.contradictions,
@@ -420,7 +498,7 @@ def main(result: Path) -> None:
         beside = result.with_suffix(".part")
         beside.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
         beside.replace(result)  # a run that is stopped while it writes leaves the last thousand as it was
-        print(f"{done:,} of {CASES:,} cases, {len(tally.contradictions)} contradictions", flush=True)
+        print(f"{tally.cases:,} of {CASES:,} cases, {len(tally.contradictions)} contradictions", flush=True)
     if tally.contradictions:
         raise SystemExit("\n".join(tally.contradictions[:20]))
 

@@ -14,9 +14,11 @@ import semmem
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.differential import (
     AGED,
+    APART,
     CASES,
     LAPSED,
     LINKED,
+    THEN,
     Case,
     World,
     ask,
@@ -46,7 +48,7 @@ def test_some_hundred_random_recalls_contradict_no_class_where_memories_supersed
     tally = run(range(300), worlds=LINKED)
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
-    assert tally.superseded > 100
+    assert tally.hits["superseded"] > 100
 
 
 def test_some_hundred_random_recalls_contradict_no_class_where_some_memories_are_not_valid_now() -> None:
@@ -61,9 +63,18 @@ def test_some_hundred_random_recalls_contradict_no_class_where_age_counts() -> N
     assert set(tally.seen) == ALL_SEEN
 
 
+def test_some_hundred_random_recalls_contradict_no_class_where_two_namespaces_are_asked_or_another_time() -> None:
+    tally = run(range(200), worlds=(*APART, *THEN))
+    assert tally.contradictions == []
+    assert set(tally.seen) >= ALL_SEEN - {"unreachable: out"}
+    assert tally.hits["of then"] > 50
+    assert tally.hits["of two namespaces"] > 100
+
+
 @pytest.mark.slow
-def test_three_thousand_random_recalls_contradict_no_class_where_memories_supersede_others() -> None:
-    tally = run(range(2_000_000, 2_003_000), worlds=LINKED)
+@pytest.mark.parametrize("worlds", [LINKED, (*LAPSED, *AGED, *APART, *THEN)], ids=["linked", "others"])
+def test_three_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
+    tally = run(range(2_000_000, 2_003_000), worlds=worlds)
     assert tally.contradictions == []
     assert (tally.cases, set(tally.seen)) == (3_000, ALL_SEEN)
 

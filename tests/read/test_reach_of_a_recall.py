@@ -165,6 +165,29 @@ def test_legs_that_a_store_has_not_stay_listed_as_unreachable_with_the_reason() 
         assert reach(recalled, leg).certificate == f"The leg {leg} could not answer: {recalled.degraded[leg]}."
 
 
+def test_where_another_time_is_asked_the_graph_is_said_to_be_unreachable_for_earlier_versions(
+    mem: semmem.Semmem,
+) -> None:
+    for n in range(3):
+        mem.remember(f"Captain Zorvandel Kesh likes dish {n}.", id=f"k{n}", namespace="then", created_at="2020-01-01")
+    recipe = semmem.recipe("default", weights={"dense": 0.0})
+    asked = {"namespace": "then", "recipe": recipe, "as_of": "2021-01-01"}
+    before = mem.recall("What does Captain Zorvandel Kesh like?", **asked)  # type: ignore[arg-type]
+    assert {hit.id for hit in before if "graph" in hit.legs} == {"k0", "k1", "k2"}
+    assert "earlier versions" not in reach(before, "graph").certificate
+    mem.update("k0", namespace="then", text="Captain Zorvandel Kesh likes nothing any more.")
+    after = mem.recall("What does Captain Zorvandel Kesh like?", **asked)  # type: ignore[arg-type]
+    assert {hit.id: "graph" in hit.legs for hit in after} == {"k0": False, "k1": True, "k2": True}
+    unseen = "The graph leg does not see earlier versions. For one of these it is unreachable. "
+    assert after.degraded["as_of"] == unseen.partition(" For")[0]
+    assert reach(after, "graph").certificate.startswith(unseen)
+    assert unseen not in reach(after, "lexical").certificate
+    for id in ("k0", "k1", "k2"):
+        mem.update(id, namespace="then", text=f"{id} is gone.")
+    left = reach(mem.recall("What does Captain Zorvandel Kesh like?", **asked), "graph")  # type: ignore[arg-type]
+    assert left.class_ == "unreachable"
+
+
 def test_a_leg_that_found_nothing_is_unreachable_and_says_why(told: semmem.Semmem) -> None:
     recalled = found(told, SEED, {"lexical": ids(0, 1)}, limit=5)
     assert reach(recalled, "graph").class_ == "unreachable"
