@@ -103,9 +103,7 @@ class Use(Connection):
         return life_of(self.store).judgements(string("namespace", namespace))
 
     def _noted(self, query: str, found: Recall) -> Recall:
-        """Return a recall with the id under which it is logged, where the settings want that; it never fails for it."""
-        if not self.settings.recall_log:
-            return found
+        """Log a recall and return it with the id of its entry. A log that cannot be written makes it degraded."""
         try:
             hits = [(hit.namespace, hit.id) for hit in found.hits]
             asked = found.candidates.scope.namespaces

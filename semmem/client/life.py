@@ -68,10 +68,7 @@ class Life(Connection):
 
     @contextmanager
     def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Iterator[Recaller]:
-        """Give what answers one recall: of now, or from the versions that were valid at a time. Raises InvalidInput."""
-        if as_of is None:
-            yield self._recaller
-            return
+        """Give the recaller that reads the versions that were valid at a time. Raises InvalidInput."""
         from semmem.stores.past import past
 
         store, earlier = past(self.store, namespaces, at_time("as_of", as_of))

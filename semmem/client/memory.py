@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from os import PathLike
@@ -133,7 +134,8 @@ class Semmem(Keeping, Use):
             "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
             "ttl": ttl, "pinned": pinned,
         }  # fmt: skip
-        return masked(self._ingest.remember(given))
+        memory = self._ingest.remember(given)
+        return masked(memory) if memory.sensitive else memory
 
     @observed
     def remember_many(
@@ -246,7 +248,7 @@ class Semmem(Keeping, Use):
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
-        with self._recaller_at(namespaces, as_of) as reader:
+        with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
             found = reader.recall(
                 query,
                 namespaces,
@@ -262,7 +264,7 @@ class Semmem(Keeping, Use):
                 token_budget=token_budget,
                 tailor=recipe is None,
             )
-        return self._noted(query, found)
+        return self._noted(query, found) if self.settings.recall_log else found
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""

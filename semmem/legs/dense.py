@@ -33,7 +33,8 @@ class Dense:
 
         Raises LegFailed when the question has no vector, or the error because of which it has none.
         """
-        near = joined([self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces])
+        found = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
+        near = found[0] if len(found) == 1 else joined(found)
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:

@@ -33,8 +33,6 @@ def joined(rankings: Sequence[Ranking]) -> Ranking:
 
     Totals are added, and traces are left to the leg. Each ord has the place of its namespace in it.
     """
-    if len(rankings) == 1:
-        return rankings[0]
     rows = sorted(
         (
             (placed(ord, at), score)

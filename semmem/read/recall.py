@@ -199,7 +199,8 @@ class Recaller:
                 heads = self._heads(scope, [ranking], heads, read)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
-        return with_newer(gather(question, scope, recipe, regime, rankings, heads, degraded), self._store)
+        gathered = gather(question, scope, recipe, regime, rankings, heads, degraded)
+        return with_newer(gathered, self._store) if scope.superseding else gathered
 
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         return self._legs[leg].search(question, scope, recipe, **prepared)

@@ -228,6 +228,13 @@ def _of_budget(k: int, places: int, found: Candidates, how: Cut) -> Effect:
     return Effect(k, 0, note=note)
 
 
+# ---------------------------------------------------------------------- what is superseded
+
+
+def _supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    return supersede(kept, found, how) if found.newer else kept
+
+
 # ---------------------------------------------------------------------- what is not valid now
 
 
@@ -261,7 +268,7 @@ STEPS = (
     Step("reranker", _rerank, _of_reranker),
     Step("validity after a reranker", _below, _of_validity),
     Step("order", _sort, _of_sorting),
-    Step("superseding", supersede, of_superseding),
+    Step("superseding", _supersede, of_superseding),
     Step("budget", _as_it_stands, _of_budget),
 )
 """In the order in which they are applied."""

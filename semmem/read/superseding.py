@@ -94,8 +94,6 @@ def _to_fetch(found: Candidates) -> dict[Name, Key]:
 
 def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     """Put what is newer before what it supersedes; see the head of this module."""
-    if not found.newer:
-        return kept
     listed = _with_fetched([_shown_by(one, found) for one in kept], found)
     folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
     places: dict[Name, list[int]] = {}

@@ -22,7 +22,6 @@ __all__ = [
     "POSTING",
     "WEIGHT_UNIT",
     "Segment",
-    "check_ord",
     "forward_entries",
     "invert",
     "join_groups",
@@ -31,6 +30,7 @@ __all__ = [
     "pending_keys",
     "unpack_forwards",
     "unpack_postings",
+    "without_numbers",
 ]
 
 FORWARD = np.dtype(
@@ -225,10 +225,9 @@ def invert(
         yield new(Segment, (key, kind, n, about, low, high, name, raw[start * width : end * width]))
 
 
-def check_ord(namespace: str, ord: int) -> None:
-    """Raise StoreError for a number that a posting cannot hold: a namespace has given all of its numbers out."""
-    if ord >= FIRST_EARLIER:
-        raise StoreError(
-            f"The namespace {namespace!r} has given out all of its 4,294,901,760 numbers; export it, and import it "
-            "into another one."
-        )
+def without_numbers(namespace: str) -> StoreError:
+    """Return the error for a namespace whose next number would be FIRST_EARLIER, more than a posting can hold."""
+    return StoreError(
+        f"The namespace {namespace!r} has given out all of its 4,294,901,760 numbers; export it, and import it into "
+        "another one."
+    )

@@ -18,9 +18,9 @@ from semmem.model.types import Memory
 from semmem.stores import packed_postings
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.connection import agree, pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, memory_of, text, text_array
-from semmem.stores.postgres.vectors import claim_or_agree
+from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
 
@@ -100,7 +100,7 @@ def index_few(
         read = connection.execute(_SQL["memory_get"], {**where, "ids": [next(iter(names))[1]]}, binary=True)
     known = filled_by.fetchone()
     mine = next((r.embedder for _, r in stored if r.vector is not None), None)
-    claim_or_agree(connection, known[0] if known else None, mine)
+    _filled_by(connection, known[0] if known else None, mine)
     checked(holds, namespace, stored, fates)
     whole = [memory_of(found) for found in read] if read is not None else []
     return None if noted is None else int(noted.fetchone()[0]), backlog.fetchone(), whole
@@ -143,7 +143,7 @@ def index_many(
         write_relationships(connection, namespace, [(o, r.extraction) for o, r in stored if r.extraction is not None])
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     filled_by = row[0] if row else None
-    claim_or_agree(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
+    _filled_by(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
     if len(stored) < FOLD_AT:
         pending = [
             (name, encoding.int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)
@@ -161,11 +161,20 @@ def index_many(
     count_change(connection, namespace, count, fates)
 
 
+def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+    """Record who fills the store with its first vectors. Raises EmbedderReplaced where it is another embedder."""
+    if recorded is None and mine is not None:
+        claim(connection, mine)
+    else:
+        agree(recorded, mine)
+
+
 def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
     """Raise InvalidInput or NamespaceFull unless what was ``stored`` may stay; ``holds`` is of namespace_check."""
     language, *limits = holds.fetchone()
     check_language(namespace, language, stored[0][1].language)
-    check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
+    if limits[:2] != [None, None]:
+        check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:

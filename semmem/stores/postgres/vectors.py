@@ -27,7 +27,7 @@ from semmem.stores.postgres.connection import Pooled, agree
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
 from semmem.stores.sql_files import statements
 
-__all__ = ["PostgresVectors", "claim_or_agree", "fact"]
+__all__ = ["PostgresVectors", "claim", "fact"]
 
 _SQL = statements("postgres")
 
@@ -45,14 +45,11 @@ class _NotNow(Exception):
     """Too many vectors are missing, or the table is in use: roll back and come again."""
 
 
-def claim_or_agree(connection: Any, recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Record ``mine`` as who fills the store where nobody does, in the transaction that stores the first vector.
+def claim(connection: Any, mine: Mapping[str, Any]) -> None:
+    """Record ``mine`` as the embedder that fills the store, in the transaction that stores the first vector.
 
-    Raises EmbedderReplaced where it is another by now.
+    Raises EmbedderReplaced where another one fills the store by now.
     """
-    if recorded is not None or mine is None:
-        agree(recorded, mine)
-        return
     connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(mine))})
     now = fact(connection, "embedder")
     if now is not None and dict(now) != dict(mine):
@@ -208,7 +205,11 @@ class PostgresVectors:
             if shadow:
                 agree(fact(connection, "embedder_next") if by else None, by)
             elif rows:
-                claim_or_agree(connection, fact(connection, "embedder"), by)
+                recorded = fact(connection, "embedder")
+                if recorded is None and by is not None:
+                    claim(connection, by)
+                else:
+                    agree(recorded, by)
 
         self._pool.transaction(work)
 

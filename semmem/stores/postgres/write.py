@@ -18,7 +18,7 @@ from psycopg.errors import SerializationFailure
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row, Written
 from semmem.model.types import Memory
-from semmem.stores.packed_postings import FORWARD, check_ord
+from semmem.stores.packed_postings import FIRST_EARLIER, FORWARD, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
@@ -119,7 +119,8 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
         last, language = connection.execute(_SQL["ords_take"], sent).fetchone()
         check_language(namespace, language, rows[0].language)  # now, not when all is written
         taken[namespace] = last - size
-        check_ord(namespace, last)
+        if last >= FIRST_EARLIER:
+            raise without_numbers(namespace)
     return taken
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters, Memory
-from semmem.stores.packed_postings import check_ord
+from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.sql_files import check_limits, statements
 from semmem.stores.sqlite.likeness import first_of, similar
 from semmem.stores.sqlite.times import at_microsecond, microsecond
@@ -193,7 +193,8 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _
         }
         number, last, language, *limits = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
         check_language(namespace, language, rows[0].language)
-        check_ord(namespace, last)
+        if last >= FIRST_EARLIER:
+            raise without_numbers(namespace)
         taken[namespace] = number, iter(range(last - size + 1, last + 1)), (limits[0], limits[1])
     return taken
 
