@@ -30,9 +30,9 @@ from semmem.importers import note as note_text
 from semmem.model import filters
 from semmem.read import question
 from semmem.text import control_characters, passages, tokens
-from semmem.text import credentials as secrets
 from semmem.text import passages as searched
 from semmem.text import passages as text
+from semmem.write import screening as secrets
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
@@ -139,13 +139,13 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.concepts.claim_words._WAS_REPLACED": (changed, CLAIMS),
     "semmem.concepts.claim_words.WORD": (changed, CLAIMS),
     "semmem.concepts.likeness._DIGIT": (likeness.outlines, CLAIMS),
-    "semmem.text.credentials._CALLED": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._FORMATS": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._HEX": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._RUN": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._SAID": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._SIGN": (secrets.credentials, SECRETS),
-    "semmem.text.credentials._UUID": (secrets.credentials, SECRETS),
+    "semmem.write.screening._CALLED": (secrets.credentials, SECRETS),
+    "semmem.write.screening._FORMATS": (secrets.credentials, SECRETS),
+    "semmem.write.screening._HEX": (secrets.credentials, SECRETS),
+    "semmem.write.screening._RUN": (secrets.credentials, SECRETS),
+    "semmem.write.screening._SAID": (secrets.credentials, SECRETS),
+    "semmem.write.screening._SIGN": (secrets.credentials, SECRETS),
+    "semmem.write.screening._UUID": (secrets.credentials, SECRETS),
     "semmem.concepts.aliases._BRACKETS": (
         aliases.acronyms,
         (("", "(", ""), ("", "(ab", ""), ("", "x (ABC) ", ""), ("", "Ab Bc (AB) ", ""), ("a", " ", "(AB)")),

@@ -12,7 +12,7 @@ import pytest
 import semmem
 from semmem.model.types import MASK
 from semmem.write.screening import CredentialWarning, noting
-from tests.text.test_credentials import CLEAN, FOUND
+from tests.write.test_credentials import CLEAN, FOUND
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WIFI = "The wifi password is heron-blue-42."

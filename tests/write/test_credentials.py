@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.text.credentials import Credential, credentials, entropy
+from semmem.write.screening import Credential, credentials, entropy
 
 FOUND = [
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "private key"),
