@@ -127,7 +127,7 @@ class Legs(MutableMapping[str, Leg]):
 
 
 class Absent:
-    """Takes the place of a leg whose capability the store does not declare."""
+    """Takes the place of a leg whose capability the store does not declare; ``reason`` says so, and nobody asks it."""
 
     reads_vector = False
 

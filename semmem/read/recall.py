@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
+from semmem.legs import Absent
 from semmem.model.errors import EmbedderReplaced, InvalidInput, SemmemError
 from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
@@ -174,8 +175,10 @@ class Recaller:
             return self._candidates(question, scope, recipe, timings)
 
     def _candidates(self, question: Question, scope: Scope, recipe: Recipe, timings: dict[str, float]) -> Candidates:
-        degraded: dict[str, str] = {}
         called = _called(recipe)
+        legs = {name: self._legs[name] for name in called.intersection(_OURS)}
+        degraded = {name: leg.reason for name, leg in legs.items() if isinstance(leg, Absent)}
+        called -= degraded.keys()
         work: dict[str, Callable[[], Any]] = {
             name: partial(self._search, name, question, scope, recipe) for name in called if name != _LAST
         }
