@@ -20,12 +20,12 @@ MOST = {
         "forget": 7,
     },
     "SQLite": {
-        "remember": 9, "remember, warm": 9, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
-        "forget": 9,
+        "remember": 44, "remember, warm": 44, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
+        "forget": 10,
     },
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and raised only for a verb that does more: forget keeps what it takes."""
-MOST_FILES = {"PostgreSQL": {"remember": 23, "recall": 35}, "SQLite": {"remember": 18, "recall": 25}}
+MOST_FILES = {"PostgreSQL": {"remember": 27, "recall": 35}, "SQLite": {"remember": 24, "recall": 25}}
 """Files of semmem that a verb enters, as CONTEXT.md says; to be raised only for a verb that does more by default."""
 
 
