@@ -120,7 +120,7 @@ def test_a_log_of_json_has_a_line_a_verb_and_no_text(capsys: pytest.CaptureFixtu
     try:
         with semmem.connect("sqlite::memory:", log="json") as mem:
             mem.remember(SECRET, id="key")
-            mem.remember_many([{"text": SECRET}, {"text": ""}], on_error="skip")
+            mem.remember_many([{"text": f"{SECRET} again"}, {"text": ""}], on_error="skip")
             mem.recall("heron")
             with pytest.raises(semmem.Conflict):
                 mem.remember(f"Not {SECRET}", id="key")
@@ -135,7 +135,7 @@ def test_a_log_of_json_has_a_line_a_verb_and_no_text(capsys: pytest.CaptureFixtu
     rows = [json.loads(line) for line in lines.splitlines()]
     assert [row.get("verb") for row in rows] == ["remember", "remember_many", "recall", "remember", None]
     assert (rows[1]["remembered"], rows[1]["rejected"], rows[1]["level"]) == (1, 1, "info")
-    assert (rows[2]["count"], rows[2]["degraded"], rows[2]["legs"]["lexical"]["found"]) == (1, ["dense", "graph"], 2)
+    assert (rows[2]["count"], rows[2]["degraded"], rows[2]["legs"]["lexical"]["found"]) == (2, ["dense", "graph"], 2)
     assert (rows[3]["error"], rows[3]["level"], rows[3]["id"]) == ("Conflict", "warning", "key")
     assert (rows[4]["message"], rows[4]["error"]) == ("A request failed.", "ValueError")
     assert "test_tracing.py" in rows[4]["where"][0]
