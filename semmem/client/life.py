@@ -14,6 +14,7 @@ from semmem.model.filters import at_time, shown_by, string
 from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
+from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.write.versions import restored
 
@@ -112,8 +113,11 @@ class Life(Connection):
         return found
 
     def _known(self, id: str, namespace: str) -> None:
-        if not self.store.payload_hashes([(namespace, id)]):
+        if not self.store.get(namespace, [id]):
             raise self._unknown(id, namespace)
 
     def _unknown(self, id: str, namespace: str) -> NotFound:
-        return NotFound(f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored.")
+        became = what_became(self.store, namespace, id)
+        return NotFound(
+            became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."
+        )

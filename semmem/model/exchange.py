@@ -170,7 +170,7 @@ class Scope:
     any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made (None:
     it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between memories,
     ``superseding`` those of them where one may supersede another. ``lapsed`` are the ords of what is not valid now;
-    where it was asked for another ``at``, these are out of the scope.
+    where another time is asked for, which is ``at``, these are out of the scope.
     """
 
     namespaces: tuple[str, ...]
@@ -187,6 +187,7 @@ class Scope:
     linked: frozenset[str] = frozenset()
     superseding: frozenset[str] = frozenset()
     lapsed: frozenset[int] = frozenset()
+    at: datetime | None = None
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""

@@ -119,7 +119,7 @@ class _Past(_Behind):
             left = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
             scope = replace(scope, excluded=left)
         allowed = None if scope.allowed is None else np.union1d(scope.allowed, inside)
-        return replace(scope, allowed=allowed, size=scope.size + len(inside))
+        return replace(scope, allowed=allowed, size=scope.size + len(inside), at=self._at)
 
     def postings(
         self,

@@ -33,6 +33,13 @@ __all__ = ["PREFIX", "TOOLS", "memory_at"]
 
 PREFIX = "semmem://memory/"
 
+OFFSET = integer("How many hits to pass over first.", minimum=0, default=0)
+EXCLUDE = array({"type": "string"}, "Ids to leave out.")
+SORT_BY: Schema = {"type": "string", "enum": ["relevance", "importance", "created", "updated"]}
+LEAST = number("Return no hit where the confidence is below this.", minimum=0, maximum=1)
+BUDGET = integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1)
+AS_OF = string("A time (ISO 8601): the versions that were valid then.")
+
 _LONG = 2_000
 """Characters of a text; of a longer one a hit shows the best passage."""
 
@@ -104,7 +111,7 @@ def context(call: Call) -> dict[str, Any]:
 def get(call: Call) -> dict[str, Any]:
     """Answer memory_get."""
     id = call.arguments["id"]
-    return {"memory": as_values(call.memory.get(id, namespace=call.home(id)))}
+    return {"memory": as_values(call.memory.get(id, namespace=call.home(id), **call.present("as_of")))}
 
 
 def history(call: Call) -> dict[str, Any]:
@@ -139,7 +146,9 @@ def explain(call: Call) -> dict[str, Any]:
     id = call.arguments["id"]
     home = call.home(id)
     among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
-    found = call.memory.recall(call.arguments["query"], namespace=among, **call.present("limit", "recipe"))
+    asked = call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe")
+    asked |= call.present("min_confidence", "token_budget", "as_of")
+    found = call.memory.recall(call.arguments["query"], namespace=among, **asked)
     why = found.explain(id, home)
     return {"explanation": why.as_dict(), "in_words": str(why)}
 
@@ -211,14 +220,14 @@ TOOLS = (
             "query": QUERY,
             "namespace": NAMESPACES,
             "limit": LIMIT,
-            "offset": integer("How many hits to pass over first.", minimum=0, default=0),
+            "offset": OFFSET,
             "filters": FILTERS,
-            "exclude": array({"type": "string"}, "Ids to leave out."),
-            "sort_by": {"type": "string", "enum": ["relevance", "importance", "created", "updated"]},
+            "exclude": EXCLUDE,
+            "sort_by": SORT_BY,
             "recipe": RECIPE,
-            "min_confidence": number("Return no hit where the confidence is below this.", minimum=0, maximum=1),
-            "token_budget": integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1),
-            "as_of": {"type": "string", "description": "A time (ISO 8601): find the versions that were valid then."},
+            "min_confidence": LEAST,
+            "token_budget": BUDGET,
+            "as_of": AS_OF,
         },
         ("query",),
         {
@@ -274,9 +283,10 @@ TOOLS = (
     Tool(
         "memory_get",
         "Get one memory",
-        "Return one memory whole, by its id. Use it where memory_recall showed only a passage of a long text.",
+        "Return one memory whole, by its id, or with as_of the version of it that was valid then. Use it where "
+        "memory_recall showed only a passage of a long text.",
         get,
-        {"id": ID, "namespace": NAMESPACE},
+        {"id": ID, "namespace": NAMESPACE, "as_of": AS_OF},
         ("id",),
         {"memory": MEMORY},
     ),
@@ -312,7 +322,20 @@ TOOLS = (
         "Say why a memory is among the hits of a question, or why not, and what would let it in. Use it when a recall "
         "misses a memory that you know is there.",
         explain,
-        {"id": ID, "query": QUERY, "namespace": NAMESPACE, "limit": LIMIT, "recipe": RECIPE},
+        {
+            "id": ID,
+            "query": QUERY,
+            "namespace": NAMESPACE,
+            "limit": LIMIT,
+            "offset": OFFSET,
+            "filters": FILTERS,
+            "exclude": EXCLUDE,
+            "sort_by": SORT_BY,
+            "recipe": RECIPE,
+            "min_confidence": LEAST,
+            "token_budget": BUDGET,
+            "as_of": AS_OF,
+        },
         ("id", "query"),
         {"explanation": {"type": "object"}, "in_words": {"type": "string"}},
     ),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import IMPORTANCE, SUPERSEDING, Fused
 from semmem.legs.graph_ways import Step, way_line, ways_to
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Head, placed
+from semmem.model.exchange import Head, local, placed
 from semmem.model.filters import string
 from semmem.model.store import Store
+from semmem.model.types import Memory
 from semmem.read.candidates import RECENCY, Candidates, Cut, Key
+from semmem.read.explanation.absence import not_valid, not_valid_at, what_became
 from semmem.read.explanation.what_if import Opening
-from semmem.read.steps import cut
+from semmem.read.steps import cut, unseen
 from semmem.read.superseding import newest, with_newer
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class Explanation:
     ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
     ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in;
     ``superseded_by`` the newest memory that supersedes this one, behind which it stands; ``over_budget`` the
-    ``token_budget`` that had no place for it.
+    ``token_budget`` that had no place for it; ``not_valid`` since when it is not valid, or until when, in words.
     """
 
     id: str
@@ -72,6 +75,7 @@ class Explanation:
     withheld_below: float | None = None
     superseded_by: str | None = None
     over_budget: int | None = None
+    not_valid: str | None = None
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
@@ -110,6 +114,7 @@ class Explanation:
             lines.append(f"  recency: {lost:+.4f}, beside the newest memory found")
         if rise := self.components.get(SUPERSEDING):
             lines.append(f"  superseding: {rise:+.4f}, for it has the place of a memory that it supersedes")
+        lines += [f"  {self.not_valid}"] * bool(self.not_valid)
         lines += [f"  superseded by {self.superseded_by}, so it stands behind that one"] * bool(self.superseded_by)
         lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
@@ -120,10 +125,11 @@ def explain(
 ) -> Explanation:
     """Explain the memory ``id`` of ``namespace``, or of the one namespace of the recall that has it.
 
-    Raises NotFound when none has it, InvalidInput when several have.
+    Raises NotFound when none has it, InvalidInput when several have, or it is in no index.
     """
-    namespace = _namespace(found, id, store, namespace)
-    heads = _heads(namespace, id, store, found.scope.namespaces.index(namespace))
+    memory = _memory(found, id, store, namespace)
+    namespace = memory.namespace
+    heads = _heads(memory, store, found.scope.namespaces.index(namespace))
     found = with_newer(found, store, [(id, namespace)])
     inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in found.ranked}
@@ -143,6 +149,8 @@ def explain(
     bar = kept[last - 1][0].score if by_score and len(kept) >= last else None
     wanting = by_score and inside[key] and not folded_into and (place is None or place > last) and not found.reranked
     opening = Opening(found, how, key, heads) if wanting else None
+    lapsed = _lapsed(found, memory, heads[key], store, any(inside.values()))
+    outside = "" if inside[key] else lapsed if found.scope.at is not None else None
     return Explanation(
         id,
         namespace,
@@ -152,41 +160,57 @@ def explain(
         bar,
         how.limit,
         found.regime,
-        {leg: _leg(leg, found, key, fused, inside[key], opening) for leg in found.recipe.weights},
+        {leg: _leg(leg, found, key, fused, outside, opening, heads[key]) for leg in found.recipe.weights},
         dict(final.components) if final else {},
         _path(found, store, heads[key].ord, language) if fused is not None else (),
         folded_into,
         key[1] or None,
         superseded_by=newer[0] if newer is not None else None,
+        not_valid=lapsed,
     )
 
 
-def _namespace(found: Candidates, id: str, store: Store, given: str | None) -> str:
-    """Return the namespace that has ``id``: the one ``given``, or the only one of the recall."""
+def _memory(found: Candidates, id: str, store: Store, given: str | None) -> Memory:
+    """Return the memory that has ``id``: that of the namespace ``given``, or of the only one of the recall."""
     string("id", id)
     asked = found.scope.namespaces
     if given is not None and string("namespace", given) not in asked:
         raise InvalidInput(f"This recall did not look into namespace {shown(given)}, only into {', '.join(asked)}.")
-    there = store.payload_hashes([(namespace, id) for namespace in ((given,) if given is not None else asked)])
-    having = [namespace for namespace in asked if (namespace, id) in there]
+    places = (given,) if given is not None else asked
+    having = [memory for namespace in places for memory in store.get(namespace, [id])]
     if not having:
-        where = given if given is not None else ", ".join(asked)
-        raise NotFound(f"There is no memory {shown(id)} in {where}; `list` shows what is stored.")
+        said = next(filter(None, (what_became(store, namespace, id) for namespace in places)), "")
+        raise NotFound(said or f"There is no memory {shown(id)} in {', '.join(places)}; `list` shows what is stored.")
     if len(having) > 1:
+        names = [memory.namespace for memory in having]
         raise InvalidInput(
-            f"The id {shown(id)} is in several namespaces ({', '.join(having)}); say which: "
-            f"explain({shown(id)}, namespace={shown(having[0])})."
+            f"The id {shown(id)} is in several namespaces ({', '.join(names)}); say which: "
+            f"explain({shown(id)}, namespace={shown(names[0])})."
         )
     return having[0]
 
 
-def _heads(namespace: str, id: str, store: Store, at: int) -> dict[Key, Head]:
-    """Return the head of each row that ``id`` is indexed under, by key; its namespace is at place ``at`` of several."""
+def _lapsed(found: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:
+    """Return since when the memory is not valid, and what comes of it; None where it is valid, or nothing does."""
+    at = found.scope.at
+    if at is not None and not inside and store.life is not None:
+        there = store.life.version_at(memory.namespace, memory.id, at)
+        return f"{not_valid_at(at)}, so it is not there" if there is None else None
+    said = not_valid(memory, datetime.now(UTC)) if head.ord in found.scope.lapsed else None
+    return said and f"{said}: it stands below what is valid"
+
+
+def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:
+    """Return the head of each row that it is indexed under, by key; its namespace is at place ``at`` of several."""
+    namespace, id = memory.namespace, memory.id
     heads = store.candidate_info([namespace], store.ords_of(namespace, id))
     rows = sorted(heads.values(), key=lambda h: h.part)
     keys = {(h.id, h.part, h.namespace): replace(h, ord=placed(h.ord, at)) for h in rows}
-    if not keys and any(memory.sensitive for memory in store.get(namespace, [id])):
-        raise InvalidInput(f"The memory {shown(id)} is sensitive: it is in no index, and no recall finds it.")
+    if not keys and memory.sensitive:
+        raise InvalidInput(
+            f"The memory {shown(id)} is sensitive: it is in no index, and no recall finds it; `get` does by its exact "
+            "id, `list` by its exact title or a tag."
+        )
     if not keys:
         raise NotFound(f"The memory {shown(id)} was forgotten just now; `list` shows what is stored.")
     return keys
@@ -205,8 +229,15 @@ def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, how: Cut) -> bo
 
 
 def _leg(
-    leg: str, found: Candidates, key: Key, fused: Fused[Key] | None, in_scope: bool, opening: Opening | None
+    leg: str,
+    found: Candidates,
+    key: Key,
+    fused: Fused[Key] | None,
+    outside: str | None,
+    opening: Opening | None,
+    head: Head,
 ) -> LegExplanation:
+    """Return what a leg did; ``outside`` is "" for a memory in scope, else why it is not, None for a filter."""
     recipe = found.recipe
     weight = recipe.weights_in(found.regime).get(leg, recipe.weights[leg])
     constant = recipe.constants(found.regime).get(leg, 0.0)
@@ -221,12 +252,21 @@ def _leg(
         status = f"rank {rank}, {share:.4f} = {weight:g} / ({constant:g} + {rank}), scaled"
         if recipe.fusion != "rrf":
             status = f"rank {rank}, {share:.4f} by {recipe.fusion} at weight {weight:g}"
-    elif not in_scope:
-        status = "out of scope: a filter or exclude leaves it out"
+    elif outside != "":
+        status = f"out of scope: {outside or 'a filter or exclude leaves it out'}"
+    elif leg in unseen(found) and _is_version(head):
+        return LegExplanation(leg, None, None, 0.0, weight, constant, "not in the list: it sees no earlier version", {})
     else:
         status = f"not in the list (depth {recipe.depths.get(leg, 100)})"
     needs = opening.needs(leg) if opening is not None else {}
     return LegExplanation(leg, rank, score, share, weight, constant, status, needs)
+
+
+def _is_version(head: Head) -> bool:
+    """Return whether a row is an earlier version, which another time was asked for."""
+    from semmem.stores.packed_postings import FIRST_EARLIER
+
+    return bool(local(head.ord) >= FIRST_EARLIER)
 
 
 def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:

@@ -167,6 +167,15 @@ def test_explain_says_why_not(call: Call) -> None:
     code, out, err = call("explain", "fish", "--query", "where is the key?", "--recipe", "lexical")
     assert (code, err) == (0, "")
     assert "not in the list" in out
+    call("update", "key", "--valid-to", "2024-05-03")
+    asked = ("explain", "key", "--query", "where is the key?", "--recipe", "lexical")
+    assert "  not valid since 3 May 2024: it stands below what is valid\n" in call(*asked)[1]
+    assert "  withheld: the confidence of the recall is below 1\n" in call(*asked, "--min-confidence", "1")[1]
+    assert "  left out: a budget of 2 tokens had no place for it\n" in call(*asked, "--token-budget", "2")[1]
+    assert "out of scope: a filter or exclude leaves it out\n" in call(*asked, "--session", "s")[1]
+    assert "no version of it was valid on 3 May 2001" in call(*asked, "--as-of", "2001-05-03")[1]
+    assert call("get", "key", "--as-of", "2001-05-03")[0] == 4
+    assert call("get", "key", "--as-of", "then")[0] == 2
 
 
 def test_a_recall_can_be_narrowed_and_widened(call: Call) -> None:

@@ -100,11 +100,18 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         assert (before["memory"], before["changed"], before["diff"]) == (stored, [], "")
         assert (now["memory"], now["changed"], now["changed_by"]) == (changed["memory"], ["text", "title"], "tester")
         assert now["diff"].startswith("title: 'Kestrel' -> None\n--- version 1\n+++ version 2")
+        assert (await ask(client, "memory_get", id=stored["id"], as_of=now["changed_at"]))["memory"] == now["memory"]
+        assert (await ask(client, "memory_get", id=stored["id"], as_of=stored["created_at"]))["memory"] == stored
         (listed,) = (await ask(client, "memory_list"))["memories"]
         assert listed == changed["memory"]
         why = await ask(client, "memory_explain", id=stored["id"], query="what is the Kestrel?")
         assert why["explanation"]["returned"] is True
         assert why["in_words"].startswith(stored["id"])
+        asked = {"id": stored["id"], "query": "what is the Kestrel?"}
+        then = await ask(client, "memory_explain", **asked, as_of="2001-05-03")
+        assert then["explanation"]["not_valid"].startswith("no version of it was valid on 3 May 2001")
+        packed = await ask(client, "memory_explain", **asked, token_budget=2)
+        assert "a budget of 2 tokens had no place for it" in packed["in_words"]
         newer = (await ask(client, "memory_remember", text="Our logger is the Heron now."))["memory"]
         linked = {"id": newer["id"], "type": "supersedes", "to": stored["id"]}
         made = await ask(client, "memory_link", **linked)
@@ -159,6 +166,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_link", {"id": "known", "type": "see-also", "to": "x"}, "NotFound", -32002, "There is no memory 'x'"),
         ("memory_forget", {}, "InvalidInput", -32602, "Say what to forget"),
         ("memory_forget", {"id": "nowhere"}, "NotFound", -32002, "There is no memory 'nowhere'"),
+        ("memory_get", {"id": "known", "as_of": "then"}, "InvalidInput", -32602, "as_of must be an ISO 8601 time"),
         ("memory_explain", {"id": "nowhere", "query": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
         ("fetch", {"id": "semmem://memory/x"}, "InvalidInput", -32602, "A memory's resource is semmem://memory/"),
         ("fetch", {"id": "semmem://memory/x/y"}, "NotFound", -32002, "There is no memory 'y' in namespace 'x'"),

@@ -37,14 +37,6 @@ __all__ = ["register"]
 
 _NAMED = 5
 
-Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
-
-
-Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
-
-
-AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
-
 
 class Sorting(StrEnum):
     """What `--sort-by` accepts."""
@@ -53,6 +45,20 @@ class Sorting(StrEnum):
     importance = "importance"
     created = "created"
     updated = "updated"
+
+
+Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
+Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
+Offset = Annotated[int, typer.Option(help="How many hits to skip.")]
+Exclude = Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")]
+SortedBy = Annotated[Sorting, typer.Option(help="Order of the hits.")]
+LeastConfidence = Annotated[
+    float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
+]
+TokenBudget = Annotated[
+    int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
+]
+AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -72,21 +78,17 @@ def recall(
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
     limit: Limit = 10,
-    offset: Annotated[int, typer.Option(help="How many hits to skip.")] = 0,
+    offset: Offset = 0,
     sessions: Sessions = None,
     authors: Authors = None,
     tags: Tags = None,
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")] = None,
-    sort_by: Annotated[Sorting, typer.Option(help="Order of the hits.")] = Sorting.relevance,
-    min_confidence: Annotated[
-        float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
-    ] = 0.0,
-    token_budget: Annotated[
-        int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
-    ] = None,
+    exclude: Exclude = None,
+    sort_by: SortedBy = Sorting.relevance,
+    min_confidence: LeastConfidence = 0.0,
+    token_budget: TokenBudget = None,
     as_of: AsOf = None,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
@@ -115,13 +117,36 @@ def explain(
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
     limit: Limit = 10,
+    offset: Offset = 0,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    exclude: Exclude = None,
+    sort_by: SortedBy = Sorting.relevance,
+    min_confidence: LeastConfidence = 0.0,
+    token_budget: TokenBudget = None,
     as_of: AsOf = None,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
         at = moment(as_of, "--as-of")
-        found = mem.recall(query, namespace=door.namespace, limit=limit, recipe=door.recipe, as_of=at)
+        found = mem.recall(
+            query,
+            namespace=door.namespace,
+            limit=limit,
+            offset=offset,
+            recipe=door.recipe,
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before),
+            exclude=tuple(exclude or ()),
+            sort_by=sort_by.value,
+            min_confidence=min_confidence,
+            token_budget=token_budget,
+            as_of=at,
+        )
         why = found.explain(id)
     door.give(why, lambda: door.out.print(str(why)))
 

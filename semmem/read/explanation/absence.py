@@ -1,0 +1,49 @@
+"""Why a memory is not there, and since when it is not valid, in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from reprlib import repr as shown
+
+from semmem.model.store import Store
+from semmem.model.types import Memory
+
+__all__ = ["not_valid", "not_valid_at", "what_became"]
+
+
+def what_became(store: Store, namespace: str, id: str) -> str:
+    """Return what became of a memory that is not there, as a sentence; "" where nothing is known of it.
+
+    Something that has expired is known until maintain has swept it, and something forgotten as long as it is kept.
+    """
+    versions = store.life.history(namespace, id) if store.life is not None else ()
+    if not versions:
+        return ""
+    last = versions[-1]
+    gone = f"There is no memory {shown(id)} in namespace {namespace!r} any more: it"
+    if last.forgotten_at is not None:
+        return f"{gone} was forgotten on {_day(last.forgotten_at)}, and can be restored until maintain has swept it."
+    if last.memory.expires_at is not None and last.memory.expires_at <= datetime.now(UTC):
+        return f"{gone} expired on {_day(last.memory.expires_at)}."
+    return ""
+
+
+def not_valid(memory: Memory, now: datetime) -> str | None:
+    """Return since when a memory is not valid, or until when, as part of a sentence; None where it is valid now."""
+    if memory.valid_to is not None and memory.valid_to <= now:
+        return f"not valid since {_day(memory.valid_to)}"
+    if memory.valid_from is not None and memory.valid_from > now:
+        return f"not valid before {_day(memory.valid_from)}"
+    return None
+
+
+def not_valid_at(at: datetime) -> str:
+    """Return that no version of a memory was valid at a time, as part of a sentence."""
+    return f"no version of it was valid on {_day(at)}"
+
+
+def _day(at: datetime) -> str:
+    """Return a time in words: 3 May 2024, and the time of the day in UTC where it is not midnight."""
+    at = at.astimezone(UTC)
+    day = f"{at.day} {at:%B %Y}"
+    return day if (at.hour, at.minute, at.second) == (0, 0, 0) else f"{day}, {at:%H:%M} UTC"
