@@ -10,8 +10,9 @@ import psycopg
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.postgres.postings import LONE_FULL
 
-__all__ = ["check", "contents", "sql"]
+__all__ = ["check", "contents", "lone", "sql"]
 
 _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
@@ -24,6 +25,26 @@ def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any
     with psycopg.connect(conninfo, autocommit=True, options="-c search_path=semmem,public") as connection:
         cursor = connection.execute(statement, parameters, binary=True)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []
+
+
+def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
+    """Return (kind, name, entry) of each (namespace, key) in lone_posting; its rows are proven not to overlap."""
+    found: dict[tuple[str, int], tuple[int, str, bytes]] = {}
+    beyond: dict[str, int] = {}
+    columns = "namespace, first, low, high, keys, kinds, entries, names"
+    for namespace, first, low, high, keys, kinds, entries, names in sql(
+        mem, f"SELECT {columns} FROM lone_posting ORDER BY namespace, first"
+    ):
+        assert beyond.get(namespace, first - 1) < first <= keys[0]
+        assert keys == sorted(set(keys))
+        assert 1 <= len(keys) <= LONE_FULL
+        assert (len(kinds), len(entries), len(names)) == (len(keys), len(keys) * POSTING.itemsize, len(keys))
+        ords = np.frombuffer(entries, dtype=POSTING)["ord"].tolist()
+        assert (low, high) == (min(ords), max(ords))
+        beyond[namespace] = keys[-1]
+        pieces = [entries[at : at + POSTING.itemsize] for at in range(0, len(entries), POSTING.itemsize)]
+        found |= {(namespace, k): rest for k, *rest in zip(keys, kinds, names, pieces, strict=True)}  # type: ignore[misc]
+    return found
 
 
 def contents(mem: Semmem | str) -> dict[str, Any]:
@@ -44,6 +65,16 @@ def contents(mem: Semmem | str) -> dict[str, Any]:
         assert n == int(((entries["mention"] > 0) | (entries["count"] > 0)).sum())
         assert subjects == int((entries["subject"] > 0).sum())
         postings[namespace, key, kind, name] += [(id_of[namespace, row[0]], *row[1:5]) for row in entries.tolist()]
+    apart: dict[Any, Any] = defaultdict(list)
+    for (namespace, key, *_), held in postings.items():
+        apart[namespace, key] += held
+    for (namespace, key), (kind, name, raw) in lone(mem).items():
+        ((ord, *rest),) = [row[:5] for row in np.frombuffer(raw, dtype=POSTING).tolist()]
+        entry = (id_of[namespace, ord], *rest)
+        if (namespace, key) in apart:  # its rows count, and hold the same of that memory
+            assert entry in apart[namespace, key]
+        else:
+            postings[namespace, key, kind, name] = [entry]
     forwards = {
         id_of[n, o]: (length, [row[:5] for row in np.frombuffer(raw, dtype=FORWARD).tolist()])
         for n, o, length, raw in sql(mem, "SELECT namespace, ord, length, entries FROM forward")
@@ -96,7 +127,8 @@ def _check_numbers(mem: Semmem | str) -> None:
         ("alias_change", "number", 2),
     ):  # fmt: skip
         tops = sql(mem, f"SELECT namespace, min({column}), max({column}) FROM {table} GROUP BY namespace")
-        assert all(0 < low <= high <= last[namespace][at] for namespace, low, high in tops), table
+        least = 0 if table == "posting" else 1  # what was packed comes back as segment 0
+        assert all(least <= low <= high <= last[namespace][at] for namespace, low, high in tops), table
     assert all(dropping is None for *_, dropping in last.values())
     for table in ("embedding_next", "relationship", "pending", "likeness"):
         strangers = f"SELECT 1 FROM {table} t WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = t.namespace "

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
-from tests.stores.audit import sql
+from tests.stores.audit import lone, sql
 
 NAMES = ("Ada Lovelace", "Ada", "Lovelace", "The Who", "Who", "Bank of England", "England", "New Ada", "IT", "Port 80")
 TITLES = (*NAMES, "ada lovelace", "Ada Lovelace, Countess", "Who (band)", "Ada Lovelace's Port")
@@ -44,6 +44,10 @@ def df_is_exact(mem: Semmem) -> None:
     for namespace, key, n, raw in sql(mem, "SELECT namespace, key, n, entries FROM posting"):
         found[namespace, key] += [row[:5] for row in np.frombuffer(raw, dtype=POSTING).tolist()]
         df[namespace, key] += n
+    for (namespace, key), (_, _, entry) in lone(mem).items():
+        if (namespace, key) not in df:  # else its rows count
+            found[namespace, key] += [row[:5] for row in np.frombuffer(entry, dtype=POSTING).tolist()]
+            df[namespace, key] = sum(1 for row in found[namespace, key] if row[1] or row[3])
     assert {k: sorted(v) for k, v in found.items()} == {k: sorted(v) for k, v in held.items()}
     assert df == {k: sum(1 for row in v if row[1] or row[3]) for k, v in held.items()}
     lengths = sql(mem, "SELECT coalesce(sum(length), 0)::int FROM forward")[0][0]

@@ -28,6 +28,7 @@ from semmem.stores.sql_files import statements
 __all__ = [
     "DROP_STEPS",
     "FORGET_AT_ONCE",
+    "PATIENCE",
     "begin_drop",
     "delete_rows",
     "forget",
@@ -43,7 +44,7 @@ _OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "change")
 _PURGES = ("purge_history", "purge_link", "purge_judgement", "purge_recall_log", "purge_change")
 _SQL = statements("postgres")
 
-_PATIENCE = "1500ms"
+PATIENCE = "1500ms"
 """How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
 _TURNS, _PAUSE = 20, 0.2
 _CLEARS_STATISTICS = 180_000
@@ -180,7 +181,7 @@ def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
         ords = np.frombuffer(raw, dtype=POSTING)["ord"]
         mixed.setdefault(key, set()).update(ords[ords <= upto].tolist())
     clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
-    return bool(mixed)
+    return bool(mixed) or connection.execute(_SQL["drop_lone"], bounded).fetchone()[0] > 0
 
 
 def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
@@ -267,7 +268,7 @@ def scrub(connection: Any) -> None:
     Then the samples of the planner's statistics go, and the log of changes (WAL), where this database user may.
     """
     new = connection.info.server_version >= _CLEARS_STATISTICS
-    with session_setting(connection, "lock_timeout", _PATIENCE):
+    with session_setting(connection, "lock_timeout", PATIENCE):
         with suppress(InsufficientPrivilege):
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
         for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():

@@ -26,7 +26,9 @@ from semmem.text.tokens import check_language
 
 __all__ = [
     "COMPACT_AT",
+    "FIRST_KEY",
     "FOLD_AT",
+    "LAST_KEY",
     "are_few",
     "checked",
     "clear_keys",
@@ -39,6 +41,8 @@ __all__ = [
     "index_many",
     "note",
     "note_aliases",
+    "pack",
+    "pack_steps",
     "write_relationships",
 ]
 
@@ -48,8 +52,16 @@ COMPACT_AT = 4
 """Fresh segments of a namespace at which a writer compacts, and rows of a key that are worth joining."""
 SEGMENT_FULL = 4_096
 """Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
+LONE_FULL = 32
+"""Keys of one row of lone_posting: about 1.4 kB, so that a page of the server holds five, and none is stored apart."""
+_LONE_AT_ONCE = 50_000
+"""Keys of one memory that one step of ``pack`` writes."""
+_LONE_SHARE = 8
+"""Keys of one memory are packed when those with rows of their own are at least one in so many of the packed."""
 _FEW = 16
 """Rows that are written one statement each, all of them sent together; more go faster by COPY."""
+FIRST_KEY, LAST_KEY = -(1 << 63), (1 << 63) - 1
+"""What the keys of postings are between; each is a hash."""
 _SQL = statements("postgres")
 
 
@@ -178,11 +190,13 @@ def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
-    """Write one row a key under a new segment number, and mark the keys that are no longer alone."""
+    """Write one row a key under a new segment number, and mark the keys that are no longer alone, packed or not."""
     segments = list(segments)
     segment = connection.execute(_SQL["segment_next"], {"namespace": namespace}).fetchone()[0]
     keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
-    connection.execute(_SQL["segments_meet"], keys)
+    with pipelined(connection):
+        connection.execute(_SQL["segments_meet"], keys)
+        connection.execute(_SQL["lone_meet"], keys)
     known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
     connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
     rows = encoding.posting_rows(namespace, segment, segments, known)
@@ -295,6 +309,10 @@ def clear_keys(connection: Any, namespace: str, gone: Mapping[int, Sequence[int]
         connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
     if rewritten:
         connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
+    sizes = [len(gone[key]) for key in keys]
+    ords = np.fromiter((ord for key in keys for ord in gone[key]), np.int64, sum(sizes))
+    held = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
+    connection.execute(_SQL["lone_clear"], held)
 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
@@ -323,3 +341,21 @@ def compact(connection: Any, namespace: str, *, everything: bool = False) -> int
     connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": fresh})
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     return int(written)
+
+
+def pack_steps(connection: Any, namespace: str) -> int:
+    """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
+    apart, packed = connection.execute(_SQL["lone_count"], {"namespace": namespace}).fetchone()
+    return (apart + packed) // _LONE_AT_ONCE + 1 if apart and apart * _LONE_SHARE >= packed else 0
+
+
+def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
+    """Pack the postings of keys that one memory alone has, of the keys from ``since`` on; see lone_posting.
+
+    Returns the key to go on at, and how many rows of their own went.
+    """
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    upto = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps)  # keys are hashes: equal ranges hold as many
+    asked = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
+    last, went = connection.execute(_SQL["lone_pack"], asked).fetchone()
+    return last + 1, went

@@ -6,18 +6,20 @@ Each step is a transaction of its own, so that it can be interrupted anywhere, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import Error
+from psycopg.errors import LockNotAvailable
 
 from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, nearest, postings
-from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.connection import by_namespace, session_setting
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ _SQL = statements("postgres")
 
 AT_ONCE = 5_000
 """Rows that one step takes away."""
-
+_TABLES = ("memory", "posting", "lone_posting", "embedding", "forward")
+_MANY = 10_000
+"""Rows of postings that have been packed before it is worth while to write the table anew."""
 
 HUB = GraphSettings().max_df
 """Memories that may mention a concept before it carries nothing, by the recipe default."""
@@ -111,7 +115,7 @@ SWEEPS: tuple[Sweep, ...] = (
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     """Finish drops, sweep, fold every pending memory and join small posting segments; return the count of each."""
-    folded = joined = 0
+    folded = joined = packed = 0
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
     swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}) for sweep in SWEEPS}
@@ -120,11 +124,40 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
             folded += count
     for (namespace,) in store.rows("namespace_names", {}):
         joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
-    store.run(lambda c: c.execute("ANALYZE memory, posting, embedding, forward"))
+        packed += _packed(store, namespace)
+    embedded = store.url.startswith("embedded:")  # a server of one's own
+    if embedded:
+        _shrunk(store, packed)
+    store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(_TABLES)}"))
     done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder())}
-    if store.url.startswith("embedded:"):  # a server of one's own: what its log still holds stands in the tables
-        store.run(lambda c: c.execute("CHECKPOINT"))
+    if embedded:
+        store.run(lambda c: c.execute("CHECKPOINT"))  # what the log still holds stands in the tables
     return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
+
+
+def _packed(store: PostgresStore, namespace: str) -> int:
+    """Pack the keys of one memory, a range at a time; return how many rows of postings went."""
+    steps = store.run(partial(postings.pack_steps, namespace=namespace))
+    since, packed = postings.FIRST_KEY if steps else postings.LAST_KEY + 1, 0
+    while since <= postings.LAST_KEY:
+        since, went = store.transaction(partial(postings.pack, namespace=namespace, since=since, steps=steps))
+        packed += went
+    return packed
+
+
+def _shrunk(store: PostgresStore, packed: int) -> None:
+    """Write the table of postings anew where most of its rows have just been packed, so that its files shrink.
+
+    Nobody reads it meanwhile: it is little that is left. While somebody is at work in it all the time, it stays.
+    """
+    if packed < _MANY or packed < store.rows("posting_rows", {})[0][0]:
+        return
+    with (
+        store.lasting() as connection,
+        suppress(LockNotAvailable),
+        session_setting(connection, "lock_timeout", forget.PATIENCE),
+    ):
+        connection.execute("VACUUM (FULL) posting")
 
 
 def _report(store: PostgresStore) -> dict[str, int]:

@@ -25,8 +25,12 @@ SELECT count(*)::bigint, coalesce(sum(length), 0)::bigint FROM gone;
 INSERT INTO alias_change (namespace, number, keys, waiting)
 SELECT n.namespace, n.changes, about.keys, about.keys
 FROM namespace n CROSS JOIN (
-    SELECT array_agg(DISTINCT key) AS keys FROM posting
-    WHERE namespace = %(namespace)s AND subjects > 0 AND low <= %(upto)s) AS about
+    SELECT array_agg(DISTINCT key) AS keys FROM (
+        SELECT key FROM posting WHERE namespace = %(namespace)s AND subjects > 0 AND low <= %(upto)s
+        UNION ALL
+        SELECT u.key FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys) WITH ORDINALITY AS u(key, at)
+        WHERE l.namespace = %(namespace)s AND l.low <= %(upto)s AND get_byte(l.entries, 12 * u.at::int - 3) > 0
+        ) AS held) AS about
 WHERE n.namespace = %(namespace)s AND about.keys IS NOT NULL;
 
 -- drop_posting --
@@ -38,6 +42,29 @@ DELETE FROM posting WHERE namespace = %(namespace)s AND (key, segment) IN (
 -- Segments that others have been joined to meanwhile.
 SELECT key, segment, entries FROM posting
 WHERE namespace = %(namespace)s AND low <= %(upto)s AND high > %(upto)s ORDER BY key, segment LIMIT %(limit)s FOR UPDATE;
+
+-- drop_lone --
+-- What was forgotten goes out of the rows of keys of one memory; returns how many rows held some of it.
+WITH taken AS (
+    DELETE FROM lone_posting WHERE namespace = %(namespace)s AND first IN (
+        SELECT first FROM lone_posting WHERE namespace = %(namespace)s AND low <= %(upto)s LIMIT %(limit)s)
+    RETURNING first, keys, kinds, entries, names
+), held AS (
+    SELECT t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
+           substr(t.entries, 12 * u.at::int - 11, 12) AS entry
+    FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
+), numbered AS (
+    SELECT *, get_byte(entry, 0) | (get_byte(entry, 1) << 8) | (get_byte(entry, 2) << 16)
+              | (get_byte(entry, 3)::bigint << 24) AS ord
+    FROM held
+), stays AS (
+    INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+    SELECT %(namespace)s, first, min(ord), max(ord), array_agg(key ORDER BY at),
+           string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY at),
+           string_agg(entry, ''::bytea ORDER BY at), array_agg(name ORDER BY at)
+    FROM numbered WHERE ord > %(upto)s GROUP BY first
+)
+SELECT count(*) FROM taken;
 
 -- drop_setting --
 -- A namespace that comes again begins with the settings of the program.

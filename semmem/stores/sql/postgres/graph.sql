@@ -134,6 +134,13 @@ SELECT key, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1], sum(n)::bigi
 FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
       FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
             UNION ALL
+            SELECT u.key, u.name, (get_byte(l.entries, 12 * u.at::int - 8) + get_byte(l.entries, 12 * u.at::int - 7)
+                                   + get_byte(l.entries, 12 * u.at::int - 4) > 0)::int,
+                   (get_byte(l.entries, 12 * u.at::int - 3) > 0)::int
+            FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys, l.names) WITH ORDINALITY AS u(key, name, at)
+            WHERE l.namespace = %(namespace)s AND get_byte(l.kinds, u.at::int - 1) = %(kind)s
+              AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = u.key)
+            UNION ALL
             SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held
       GROUP BY key, name) AS form
 GROUP BY key

@@ -341,16 +341,22 @@ WITH waiting AS (
           CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
           WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s) AS packed
     WHERE get_byte(e, o + 12) > 0
+), folded AS MATERIALIZED (
+    SELECT key, n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    UNION ALL
+    SELECT u.key, (get_byte(l.entries, 12 * u.at::int - 8) + get_byte(l.entries, 12 * u.at::int - 7)
+                   + get_byte(l.entries, 12 * u.at::int - 4) > 0)::int
+    FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys) WITH ORDINALITY AS u(key, at)
+    WHERE (%(namespace)s::text IS NULL OR l.namespace = %(namespace)s) AND get_byte(l.kinds, u.at::int - 1) > 0
+      AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = u.key)
 )
 SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
        (SELECT count(*) FROM memory WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
        (SELECT count(DISTINCT namespace) FROM memory WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT count(DISTINCT key) FROM (
-            SELECT key FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-            UNION ALL SELECT key FROM waiting) AS held),
+            SELECT key FROM folded UNION ALL SELECT key FROM waiting) AS held),
        (SELECT coalesce(sum(n), 0)::bigint FROM (
-            SELECT n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-            UNION ALL SELECT n FROM waiting) AS held),
+            SELECT n FROM folded UNION ALL SELECT n FROM waiting) AS held),
        (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace

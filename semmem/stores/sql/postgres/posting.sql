@@ -1,6 +1,7 @@
 -- postings --
 -- Totals, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
--- Thousands of segments arrive as two long values. What too many mention comes without entries.
+-- Thousands of segments arrive as two long values. What too many mention comes without entries. A key that stands in
+-- lone_posting counts there only where it has no rows of its own.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
 FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
@@ -10,7 +11,17 @@ UNION ALL
 SELECT 2, 0, 0,
        string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
-FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);
+FROM (
+    SELECT key, n, entries FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
+    UNION ALL
+    SELECT k.key, (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, e.entry
+    FROM unnest(%(keys)s::bigint[]) AS k(key)
+    CROSS JOIN LATERAL (
+        SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+        ORDER BY l.first DESC LIMIT 1) AS l
+    CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
+    WHERE e.entry IS NOT NULL AND NOT EXISTS (
+        SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)) AS held;
 
 -- postings_shared --
 -- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys. But with
@@ -24,8 +35,18 @@ UNION ALL
 SELECT 2, 0, 0,
        string_agg(int8send(key) || int8send(n) || int8send(CASE WHEN n <= %(max_df)s THEN length(entries) ELSE 0 END), ''),
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
-FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
-  AND (NOT lone OR key = ANY(%(pending)s));
+FROM (
+    SELECT key, n, entries FROM posting
+    WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND (NOT lone OR key = ANY(%(pending)s))
+    UNION ALL
+    SELECT k.key, (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, e.entry
+    FROM unnest(%(pending)s::bigint[]) AS k(key)
+    CROSS JOIN LATERAL (
+        SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+        ORDER BY l.first DESC LIMIT 1) AS l
+    CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
+    WHERE e.entry IS NOT NULL AND NOT EXISTS (
+        SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)) AS held;
 
 -- forwards --
 -- What each of a few memories holds, as two long values.
@@ -42,6 +63,12 @@ SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE name
 SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
+SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
+CROSS JOIN LATERAL (
+    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+    ORDER BY l.first DESC LIMIT 1) AS l
+WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
+UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- known_subjects_corrected --
@@ -49,20 +76,43 @@ SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHER
 SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
+SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
+CROSS JOIN LATERAL (
+    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+    ORDER BY l.first DESC LIMIT 1) AS l
+WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
+UNION ALL
 SELECT DISTINCT p.key, NULL::bytea FROM correction c JOIN posting p ON p.namespace = c.namespace AND p.key = c.into_key
 WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND p.subjects > 0
+UNION ALL
+SELECT k.key, NULL FROM (
+    SELECT c.into_key AS key FROM correction c
+    WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND c.into_key IS NOT NULL) AS k
+CROSS JOIN LATERAL (
+    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+    ORDER BY l.first DESC LIMIT 1) AS l
+WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
 UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- names --
 -- What people read for a key.
-SELECT DISTINCT ON (key) key, name FROM posting
-WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) ORDER BY key, segment;
+SELECT DISTINCT ON (key) key, name FROM (
+    SELECT key, segment, name FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
+    UNION ALL
+    SELECT k.key, 0, l.names[array_position(l.keys, k.key)] FROM unnest(%(keys)s::bigint[]) AS k(key)
+    CROSS JOIN LATERAL (
+        SELECT l.keys, l.names FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+        ORDER BY l.first DESC LIMIT 1) AS l
+    WHERE k.key = ANY(l.keys)) AS held
+ORDER BY key, segment;
 
 -- subject_names --
 -- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
-SELECT a.ord, a.key, a.subject, (
-    SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = a.key ORDER BY p.segment LIMIT 1)
+SELECT a.ord, a.key, a.subject, coalesce((
+    SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = a.key ORDER BY p.segment LIMIT 1), (
+    SELECT l.names[array_position(l.keys, a.key)] FROM lone_posting l
+    WHERE l.namespace = %(namespace)s AND l.first <= a.key ORDER BY l.first DESC LIMIT 1))
 FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
              get_byte(f.entries, o)::bigint | (get_byte(f.entries, o + 1)::bigint << 8)
              | (get_byte(f.entries, o + 2)::bigint << 16) | (get_byte(f.entries, o + 3)::bigint << 24)
@@ -179,3 +229,93 @@ UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(
 -- segments_known --
 -- Keys that are not new to the namespace.
 SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);
+
+-- lone_meet --
+-- Keys that stand in lone_posting and that another memory has from now on get a row of their own, which counts instead.
+INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
+SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
+       (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
+       e.ord, e.ord, l.names[a.at], e.entry, false
+FROM (SELECT DISTINCT unnest(%(keys)s::bigint[]) AS key) AS k
+CROSS JOIN LATERAL (
+    SELECT l.keys, l.kinds, l.entries, l.names FROM lone_posting l
+    WHERE l.namespace = %(namespace)s AND l.first <= k.key ORDER BY l.first DESC LIMIT 1) AS l
+CROSS JOIN LATERAL (SELECT array_position(l.keys, k.key) AS at) AS a
+CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * a.at - 11, 12) AS entry) AS f
+CROSS JOIN LATERAL (
+    SELECT f.entry, get_byte(f.entry, 0) | (get_byte(f.entry, 1) << 8) | (get_byte(f.entry, 2) << 16)
+                    | (get_byte(f.entry, 3)::bigint << 24) AS ord) AS e
+WHERE a.at IS NOT NULL AND NOT EXISTS (
+    SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key);
+
+-- lone_clear --
+-- Memories are taken out of the rows of lone_posting that hold their keys; a row that holds nothing more goes.
+WITH gone AS MATERIALIZED (
+    SELECT DISTINCT key, ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS g(key, ord)
+), touched AS MATERIALIZED (
+    SELECT DISTINCT l.first FROM (SELECT DISTINCT key FROM gone) AS k
+    CROSS JOIN LATERAL (
+        SELECT l.first, l.keys FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
+        ORDER BY l.first DESC LIMIT 1) AS l
+    WHERE k.key = ANY(l.keys)
+), taken AS (
+    DELETE FROM lone_posting l USING touched t WHERE l.namespace = %(namespace)s AND l.first = t.first
+    RETURNING l.first, l.keys, l.kinds, l.entries, l.names
+), held AS (
+    SELECT t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
+           substr(t.entries, 12 * u.at::int - 11, 12) AS entry
+    FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
+), numbered AS (
+    SELECT *, get_byte(entry, 0) | (get_byte(entry, 1) << 8) | (get_byte(entry, 2) << 16)
+              | (get_byte(entry, 3)::bigint << 24) AS ord
+    FROM held
+)
+INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+SELECT %(namespace)s, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY n.at),
+       string_agg(set_byte('\x00'::bytea, 0, n.kind), ''::bytea ORDER BY n.at),
+       string_agg(n.entry, ''::bytea ORDER BY n.at), array_agg(n.name ORDER BY n.at)
+FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.first;
+
+-- lone_count --
+-- How many keys of one memory have rows of their own, and how many stand in lone_posting.
+SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND lone),
+       (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting WHERE namespace = %(namespace)s);
+
+-- lone_pack --
+-- All keys of one memory in a range of keys, and those of the last row that begins in it, are written into rows of
+-- lone_posting anew. What has come to have rows of its own is left out. Returns the last key, and how many rows went.
+WITH bound AS MATERIALIZED (
+    SELECT greatest(%(upto)s::bigint, (
+        SELECT l.keys[cardinality(l.keys)] FROM lone_posting l
+        WHERE l.namespace = %(namespace)s AND l.first <= %(upto)s::bigint ORDER BY l.first DESC LIMIT 1)) AS upto
+), alone AS (
+    DELETE FROM posting p USING bound b
+    WHERE p.namespace = %(namespace)s AND p.lone AND p.key BETWEEN %(since)s::bigint AND b.upto
+    RETURNING p.key, p.kind::int AS kind, p.name, p.entries AS entry
+), before AS (
+    DELETE FROM lone_posting l USING bound b
+    WHERE l.namespace = %(namespace)s AND l.first BETWEEN %(since)s::bigint AND b.upto
+    RETURNING l.keys, l.kinds, l.entries, l.names
+), held AS (
+    SELECT key, kind, name, entry FROM alone
+    UNION ALL
+    SELECT u.key, get_byte(t.kinds, u.at::int - 1), u.name, substr(t.entries, 12 * u.at::int - 11, 12)
+    FROM before t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
+    WHERE NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = u.key)
+), placed AS (
+    SELECT *, (row_number() OVER (ORDER BY key) - 1) / %(size)s::int AS piece,
+           get_byte(entry, 0) | (get_byte(entry, 1) << 8) | (get_byte(entry, 2) << 16)
+           | (get_byte(entry, 3)::bigint << 24) AS ord
+    FROM held
+), made AS (
+    INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+    SELECT %(namespace)s, min(key), min(ord), max(ord), array_agg(key ORDER BY key),
+           string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY key),
+           string_agg(entry, ''::bytea ORDER BY key), array_agg(name ORDER BY key)
+    FROM placed GROUP BY piece
+)
+SELECT b.upto, (SELECT count(*) FROM alone) FROM bound b;
+
+-- posting_rows --
+-- What is left where many have been packed.
+SELECT count(*) FROM posting;
