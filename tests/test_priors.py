@@ -93,6 +93,10 @@ def test_the_newer_of_two_that_say_the_same_comes_first_where_age_counts_and_exp
         assert aged.reach.assumptions == ()
 
 
+def test_age_counts_nothing_in_any_recipe_of_ours_and_where_it_is_switched_on_a_tenth_at_most() -> None:
+    assert {(one.recency_half_life, one.recency_floor) for one in semmem.RECIPES.values()} == {(None, 0.9)}
+
+
 def mem_recipe() -> semmem.Recipe:
     return semmem.recipe("lexical", recency_half_life=30, recency_floor=0.5)
 
@@ -104,7 +108,8 @@ def test_a_half_life_is_a_number_of_days_above_0(wrong: object) -> None:
 
 
 def test_without_data_age_is_assumed_to_be_equal_and_the_worst_case_knows_its_floor() -> None:
-    plain, aged = (semmem.recipe("hybrid", prior=False, recency_half_life=days) for days in (None, 30))
+    how = {"prior": False, "recency_floor": 0.7}
+    plain, aged = (plan(**how, recency_half_life=days) for days in (None, 30))
     at = {day: semmem.reach(one, 10).regimes["any"].legs["dense"] for day, one in ((0, plain), (30, aged))}
     assert at[0].class_with_prior == at[0].class_ == at[30].class_ == "possible"
     assert at[30].class_with_prior == "boost-only"  # .7/61 does not reach 1/70

@@ -115,7 +115,7 @@ class Recipe:
         "days, behind the newest memory found, in which age takes half of what it may take; none: age counts nothing",
         "fusion",
     ] = None
-    recency_floor: Annotated[float, Number(0, 1), "the factor of a memory of any great age", "fusion"] = 0.7
+    recency_floor: Annotated[float, Number(0, 1), "the factor of a memory of any great age", "fusion"] = 0.9
     exact_bonus: Annotated[
         float,
         Number(0, 10),
