@@ -23,6 +23,7 @@ __all__ = [
     "WEIGHT_UNIT",
     "Segment",
     "forward_entries",
+    "in_order",
     "invert",
     "join_groups",
     "mentions",
@@ -136,11 +137,23 @@ def unpack_postings(
         else np.zeros(len(owner), bool)
     )
     entries, owner = entries[kept], owner[kept]
-    if len(owner) and (owner[1:] < owner[:-1]).any():
-        order = np.argsort(owner, kind="stable")
-        entries, owner = entries[order], owner[order]
+    order = in_order(owner, entries["ord"])
+    entries, owner = entries[order], owner[order]
     ids, sizes = np.unique(owner, return_counts=True)
     return ids, sizes.astype(np.int64), entries
+
+
+def in_order(owner: NDArray[np.int64], ords: NDArray[Any]) -> NDArray[np.int64] | slice:
+    """Return what puts entries in the order of their keys (``owner``) and, of one key, of their memories (``ords``).
+
+    A sum of floats depends on the order of its terms: without one order, the last digit of a score would depend on the
+    plan of a query and on what is folded already.
+    """
+    later = owner[1:] > owner[:-1]
+    if (later | ((owner[1:] == owner[:-1]) & (ords[1:] > ords[:-1]))).all():
+        return slice(None)
+    order: NDArray[np.int64] = np.lexsort((ords, owner))
+    return order
 
 
 def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
@@ -149,8 +162,8 @@ def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Grou
     stays = ~np.isin(ids, replaced)
     entries = entries[np.repeat(stays, sizes)]
     owner = np.concatenate([np.repeat(ids[stays], sizes[stays]), np.repeat(other[0], other[1])])
-    order = np.argsort(owner, kind="stable")
-    joined = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)[order]
+    both = np.frombuffer(entries.tobytes() + other[2].tobytes(), dtype=other[2].dtype)
+    joined = both[in_order(owner, both["ord"])]
     ids, sizes = np.unique(owner, return_counts=True)
     return ids, sizes.astype(np.int64), joined
 

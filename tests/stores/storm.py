@@ -110,7 +110,7 @@ class Place:
             return -1
 
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: left() == 0, seconds=30)
+            wait_until(lambda: left() == 0, seconds=120)
         return left()
 
 

@@ -29,7 +29,7 @@ from semmem.model.exchange import (
     Scope,
     Turn,
 )
-from semmem.stores.packed_postings import mentions
+from semmem.stores.packed_postings import in_order, mentions
 from semmem.stores.resident.block import Block, Rows, ascending, runs
 from semmem.text.tokens import author_key
 
@@ -154,8 +154,8 @@ class Model:
             owners.append(owner)
             held.append(entries)
         owner = np.concatenate(owners)
-        order = np.argsort(owner, kind="stable")
-        return Postings(*totals, wanted[kept], sizes[kept], np.concatenate(held)[order])
+        entries = np.concatenate(held)
+        return Postings(*totals, wanted[kept], sizes[kept], entries[in_order(owner, entries["ord"])])
 
     def forwards(self, ords: Ords) -> Forwards:
         """Return what each of ``ords`` holds."""

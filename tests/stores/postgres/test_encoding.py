@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.model.exchange import Extraction, Kind
-from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries, invert
+from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries, invert, unpack_postings
 from semmem.stores.postgres.encoding import posting_rows
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
@@ -117,3 +117,22 @@ def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
         assert row == b"\x00\x0b" + b"".join(len(field).to_bytes(4, "big") + field for field in fields)
     (known,) = posting_rows("n", 7, [Segment(-2, 3, 1, 0, 5, 6, "", entries)], {-2})
     assert known[-1:] == b"\x00"
+
+
+def test_entries_stand_in_one_order_whatever_the_order_of_rows_and_whatever_is_folded() -> None:
+    rows = [(7, [(1, 2, 10, 30, 0)]), (5, [(4, 1, 10, 100, 0)]), (7, [(3, 1, 12, 100, 100), (9, 1, 8, 30, 0)])]
+
+    def unpacked(order: list[int], pending: list[tuple[int, int, bytes]]) -> tuple[list[int], list[int], list[Any]]:
+        heads, raw = b"", b""
+        for at in order:
+            key, of_key = rows[at]
+            packed = np.array([(*row, b"") for row in of_key], dtype=POSTING).tobytes()
+            heads += np.array([key, len(of_key), len(packed)], dtype=">i8").tobytes()
+            raw += packed
+        ids, sizes, entries = unpack_postings(heads, raw, pending, np.array([5, 7]), 9)
+        return ids.tolist(), sizes.tolist(), entries[["ord", "count", "mention"]].tolist()
+
+    whole = ([5, 7], [1, 3], [(4, 1, 100), (1, 2, 30), (3, 1, 100), (9, 1, 30)])
+    assert [unpacked(order, []) for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0])] == [whole] * 3
+    waiting = np.array([(7, 2, 30, 0, 0, b"")], dtype=FORWARD).tobytes()
+    assert unpacked([2, 1], [(1, 10, waiting)]) == whole  # the oldest is folded last
