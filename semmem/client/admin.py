@@ -45,6 +45,7 @@ __all__ = ["Concepts", "Keeping"]
 class Keeping(Life, Namespaces):
     """The graph and its names, rebuilding, upkeep."""
 
+    @observed
     def graph(
         self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
     ) -> networkx.Graph:
@@ -60,19 +61,23 @@ class Keeping(Life, Namespaces):
             self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
         )
 
+    @observed
     def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
         """Return the names that memories mention, most frequent first; ``like`` is part of a name."""
         piece = None if like is None else string("like", like)
         return self._concepts().list(string("namespace", namespace), piece, limit)
 
+    @observed
     def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
         """Merge the name ``a`` into ``b``, in stored memories and in later ones. Raises NotFound, InvalidInput."""
         self._concepts().merge(string("a", a), string("b", b), string("namespace", namespace))
 
+    @observed
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
         """Undo every merge of ``name`` and into it, and merge it no more. Raises NotFound for an unknown name."""
         self._concepts().split(string("name", name), string("namespace", namespace))
 
+    @observed
     def graph_hash(self, *, namespace: str = "default") -> str:
         """Return a hash of the graph; after ``maintain`` it does not depend on the order of writing."""
         return graph_of(self.store).graph_hash(string("namespace", namespace))
@@ -81,6 +86,7 @@ class Keeping(Life, Namespaces):
         """Return who lists and corrects the names. Raises InvalidInput where no graph is kept."""
         return Concepts(self.store, graph_of(self.store), self._upkeep, self.settings.language)
 
+    @observed
     def rebuild(
         self,
         *,
@@ -108,6 +114,7 @@ class Keeping(Life, Namespaces):
         """Add a leg of your own; ``factory(reader)`` makes it when a recipe first uses it (see semmem.model.search)."""
         self._legs.register(name, factory)
 
+    @observed
     def probe(
         self,
         *,
@@ -192,6 +199,7 @@ class Keeping(Life, Namespaces):
             overwrite=overwrite, prune=prune, keep=keep, mark=mark or {}, progress=progress,
         )  # fmt: skip
 
+    @observed
     def maintain(self) -> Mapping[str, int]:
         """Sweep what is not kept any longer, link late names, merge segments, index vectors; return the count of each.
 
@@ -207,6 +215,7 @@ class Keeping(Life, Namespaces):
         )
         return {**self._upkeep.maintain(), **self.store.maintain(keep)}
 
+    @observed
     def backup(
         self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
     ) -> BackupReport:
@@ -218,6 +227,7 @@ class Keeping(Life, Namespaces):
 
         return transfer.backup(self.store, file, force=force, progress=progress)
 
+    @observed
     def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
         """Fill this store, which must be empty, with a backup, all of it or nothing. Raises InvalidInput, SchemaTooNew.
 
@@ -227,6 +237,7 @@ class Keeping(Life, Namespaces):
 
         return transfer.restore(self.store, file, progress=progress)
 
+    @observed
     def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
         """Return counts and hashes of a namespace, or of each; they do not depend on the order of writing."""
         from semmem import transfer
@@ -241,6 +252,7 @@ class Keeping(Life, Namespaces):
         """Return the recipe of a namespace, the settings that made it, and why others were not used."""
         return fitted(self.recipe, (namespace,), self.store.settings(string("namespace", namespace)), self._legs)
 
+    @observed
     def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
         """Change the search settings of a namespace, in every process from its next recall on; return all of them.
 
@@ -251,6 +263,7 @@ class Keeping(Life, Namespaces):
         self.store.change_settings(namespace, {n: found[n] for n in dotted(changes)}, ())
         return found
 
+    @observed
     def unset_settings(self, *names: str, namespace: str = "default") -> Mapping[str, Any]:
         """Remove search settings of a namespace, all without ``names``; return the others. Raises NotFound."""
         before = self.settings_of(namespace=namespace)

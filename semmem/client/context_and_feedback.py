@@ -16,6 +16,7 @@ from semmem.model.store import life_of
 from semmem.model.types import Filters, Memory
 from semmem.read.context import Context, check_budget, composed
 from semmem.read.rankings import reason
+from semmem.read.tracing import observed
 from semmem.write.feedback import judge, note_recall
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Use(Connection):
             """The facade's own."""
             ...
 
+    @observed
     def context(
         self,
         query: str,
@@ -77,6 +79,7 @@ class Use(Connection):
         whole = self.store.whole_memories(names) if names else {}
         return [whole[name][0] for name in names if name in whole]
 
+    @observed
     def feedback(
         self,
         recall_id: str,
@@ -95,6 +98,7 @@ class Use(Connection):
         """
         return judge(life_of(self.store), recall_id, useful, not_useful, namespace, made_by)
 
+    @observed
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
         """Return what was said of the memories of a namespace by ``feedback``, oldest first.
 

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semmem.client import values
 from semmem.client.http_recall import Answer, HttpSearch
@@ -30,11 +30,7 @@ from semmem.model.errors import (
 )
 from semmem.model.filters import string
 from semmem.model.recipe import Recipe
-from semmem.read.tracing import observed
-
-if TYPE_CHECKING:
-    pass
-
+from semmem.read.tracing import observed, sent_along
 from semmem.write.screening import warn
 
 __all__ = ["HttpSemmem", "open_server"]
@@ -75,6 +71,7 @@ class HttpSemmem(Semmem):
             timeout=httpx.Timeout(120.0, connect=10.0),
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0),
             trust_env=False,
+            event_hooks={"request": [_trace]},
         )
 
     # ------------------------------------------------------------------ what is not a verb
@@ -202,6 +199,11 @@ def _httpx() -> Any:
     except ImportError:
         raise MissingExtra("httpx is not installed; install it with: pip install 'semmem[http]'") from None
     return httpx
+
+
+def _trace(request: Any) -> None:
+    """Let the server know the trace of a request, where there is one."""
+    request.headers.update(sent_along())
 
 
 def _checked(key: str) -> str:

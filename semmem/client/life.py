@@ -16,6 +16,7 @@ from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
 from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
+from semmem.read.tracing import observed
 from semmem.write.versions import restored
 
 __all__ = ["Life"]
@@ -24,6 +25,7 @@ __all__ = ["Life"]
 class Life(Connection):
     """The versions and the links of memories."""
 
+    @observed
     def history(self, id: str, *, namespace: str = "default", reveal: bool = False) -> Sequence[Version]:
         """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
 
@@ -37,6 +39,7 @@ class Life(Connection):
             raise self._unknown(id, namespace)
         return [replace(one, memory=shown(one.memory)) for one in found]
 
+    @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
         """Take back that the memory ``id`` was forgotten, and return it. Raises NotFound, Conflict.
 
@@ -85,6 +88,7 @@ class Life(Connection):
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""
         return life_of(self.store)
 
+    @observed
     def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
         """Link the memory ``id`` to the memory ``to``, and return the link; one that is there already stays as it is.
 
@@ -96,6 +100,7 @@ class Life(Connection):
         row = checked_link(namespace, id, type, to, made_by)
         return self._life().link(row.namespace, [row])[0]
 
+    @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Take a link away; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
         row = checked_link(namespace, id, type, to)
@@ -105,6 +110,7 @@ class Life(Connection):
             self._known(row.to_id, row.namespace)
         return gone
 
+    @observed
     def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
         """Return the links from and to a memory. Raises NotFound for an unknown id."""
         found = self._life().links(string("namespace", namespace), [string("id", id)])

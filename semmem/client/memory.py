@@ -270,6 +270,7 @@ class Semmem(Keeping, Use):
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
         return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
 
+    @observed
     def get(
         self,
         id: str,
@@ -291,6 +292,7 @@ class Semmem(Keeping, Use):
             raise self._unknown(id, namespace)
         return shown(found[0])
 
+    @observed
     def list(
         self,
         *,
@@ -367,10 +369,12 @@ class Semmem(Keeping, Use):
             self._upkeep.forgotten(namespace)
         return count
 
+    @observed
     def stats(self, *, namespace: str | None = None) -> Stats:
         """Return counts of the store, or of one namespace."""
         return self.store.stats(namespace)
 
+    @observed
     def namespaces(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
         return self.store.overview()

@@ -13,6 +13,7 @@ from semmem.model.filters import string, strings
 from semmem.model.life import Changes
 from semmem.model.reports import Limits
 from semmem.model.store import life_of
+from semmem.read.tracing import observed
 from semmem.write.items import check_namespace
 
 __all__ = ["Namespaces"]
@@ -23,6 +24,7 @@ _LONGEST_DAYS = 36_500.0
 class Namespaces(Connection):
     """What changes in namespaces, and what they keep and may hold."""
 
+    @observed
     def changes(
         self, since: str | None = None, *, namespace: str | Sequence[str] = "default", limit: int = 1000
     ) -> Changes:
@@ -43,6 +45,7 @@ class Namespaces(Connection):
         cursor = None if since is None else string("since", since)
         return changes(life_of(self.store), cursor, tuple(dict.fromkeys(names)), limit)
 
+    @observed
     def rename_namespace(self, old: str, new: str) -> int:
         """Give a namespace another name, with all that is in it; return how many memories it has.
 
@@ -51,6 +54,7 @@ class Namespaces(Connection):
         """
         return life_of(self.store).move_namespace(*_two(old, new), stay=False)
 
+    @observed
     def copy_namespace(self, old: str, new: str) -> int:
         """Copy a namespace, with all that is in it, to another name; return how many memories it has.
 
@@ -58,6 +62,7 @@ class Namespaces(Connection):
         """
         return life_of(self.store).move_namespace(*_two(old, new), stay=True)
 
+    @observed
     def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:
         """Forget a namespace whole and for good, in steps of bounded size; return how many memories it has.
 
@@ -68,6 +73,7 @@ class Namespaces(Connection):
             raise InvalidInput(f"dry_run must be True or False, not {shown(dry_run)}; nothing was dropped.")
         return self.store.forget_namespace(name, dry_run=dry_run)
 
+    @observed
     def namespace_limits(
         self,
         name: str,

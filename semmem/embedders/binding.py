@@ -13,7 +13,7 @@ from typing import Any
 from semmem.embedders import NAMES, known_as
 from semmem.embedders import check as check_embedder
 from semmem.embedders import load as load_embedder
-from semmem.model.clock import standing
+from semmem.model.clock import standing, step
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
@@ -212,7 +212,7 @@ class QuestionVectors:
 
         Until the model has been read once, the clock of the thread stands meanwhile.
         """
-        with nullcontext() if self._loaded else standing():
+        with nullcontext() if self._loaded else standing(), step("embed"):
             found = self._embedder()
             if isinstance(found, str):
                 raise LegFailed(found)
@@ -227,7 +227,8 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
     """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
     import numpy as np
 
-    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    with step("embed"):
+        vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
     norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
     if not np.isfinite(norms).all() or not norms.all():
         raise EmbedderUnavailable(

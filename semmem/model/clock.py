@@ -1,13 +1,21 @@
-"""Measure the working time of a leg: from the start of its thread, without waiting for connections or a model."""
+"""Measure the working time of a leg, and let a step of a verb be measured by those who watch.
+
+A leg works from the start of its thread, without waiting for connections or a model.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 
-__all__ = ["Clock", "standing"]
+__all__ = ["WATCHED", "Clock", "standing", "step"]
+
+WATCHED: ContextVar[Callable[[str], AbstractContextManager[None]] | None] = ContextVar("semmem_steps", default=None)
+"""What watches the steps of the verb at work, by their names; None where nobody does."""
+_NOTHING: AbstractContextManager[None] = nullcontext()
 
 _OF_THREAD = threading.local()
 
@@ -66,3 +74,9 @@ def standing() -> Iterator[None]:
     finally:
         if clock is not None and stopped:
             clock._run()
+
+
+def step(name: str) -> AbstractContextManager[None]:
+    """Measure a block as a step of the verb at work, such as extract, embed or store, where anybody watches it."""
+    watched = WATCHED.get()
+    return _NOTHING if watched is None else watched(name)

@@ -1,4 +1,4 @@
-"""What the verbs and legs did, for those who run a system: OpenTelemetry spans and metrics, and logs as JSON.
+"""What verbs, legs and steps did, for those who run a system: OpenTelemetry spans and metrics, and lines of a log.
 
 All of it is off by default: then a verb costs one comparison more, and nothing of OpenTelemetry is imported. Names are
 those of the semantic conventions for memory operations of generative AI
@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import contextvars
 import inspect
-import json
-import logging
 import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache, partial, wraps
 from importlib.util import find_spec
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from semmem.model.clock import WATCHED
 from semmem.model.errors import MissingExtra
+from semmem.read.json_log import JsonLog
 
-__all__ = ["JsonLines", "observed", "observed_legs", "switch_off", "switch_on"]
+__all__ = ["Call", "continued", "observed", "observed_legs", "sent_along", "switch_off", "switch_on"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,11 +31,19 @@ T = TypeVar("T")
 _OPERATIONS = {
     "remember": "create_memory", "remember_many": "upsert_memory", "remember_messages": "upsert_memory",
     "bring_in": "upsert_memory", "update": "update_memory", "recall": "search_memory", "forget": "delete_memory",
+    "drop_namespace": "delete_memory_store",
+    "get": "get_memory", "list": "list_memories", "history": "get_memory_history", "context": "compose_memory_context",
+    "link": "link_memories", "unlink": "unlink_memories", "links": "list_memory_links", "feedback": "judge_memories",
 }  # fmt: skip
-"""The operation of the conventions that a verb is."""
+"""The operation that a verb is: of the conventions where they have it, else a name of ours; any other has its own."""
 
-_SAID = ("namespace", "id", "session", "limit", "offset", "everything", "hard", "dry_run", "on_error")
+_SAID = (
+    "namespace", "id", "to", "session", "limit", "offset", "token_budget", "everything", "hard", "dry_run", "on_error",
+)  # fmt: skip
 """Arguments that are told: none of them is a text."""
+
+_WHOLE = {"rename_namespace": "old", "copy_namespace": "old", "drop_namespace": "name", "namespace_limits": "name"}
+"""The argument that names the namespace, of verbs about whole ones."""
 
 _COUNTED = ("remembered", "unchanged", "replaced", "pruned", "more_rejected")
 
@@ -52,6 +58,8 @@ class Call:
     seconds: float = 0.0
     error: str | None = None
     legs: dict[str, Call] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
+    """Seconds by the name of a step; those of one name together."""
 
 
 class _Watcher(Protocol):
@@ -59,7 +67,10 @@ class _Watcher(Protocol):
 
     def leg(self, call: Call) -> AbstractContextManager[None]: ...
 
+    def step(self, call: Call) -> AbstractContextManager[None]: ...
 
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
 _watchers: dict[str, _Watcher] = {}
 _current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("semmem_call", default=None)
 
@@ -75,12 +86,12 @@ def switch_on(*, otel: bool = False, log: str = "none") -> None:
             raise MissingExtra("opentelemetry-api is not installed; install it with: pip install 'semmem[otel]'")
         _watchers["otel"] = _OpenTelemetry()
     if log == "json" and "log" not in _watchers:
-        _watchers["log"] = _Log()
+        _watchers["log"] = JsonLog()
 
 
 def switch_off() -> None:
     """Watch nothing any more."""
-    if isinstance(log := _watchers.get("log"), _Log):
+    if isinstance(log := _watchers.get("log"), JsonLog):
         log.close()
     _watchers.clear()
 
@@ -107,13 +118,28 @@ def observed_legs(work: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[
     }
 
 
+def continued(headers: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Let the spans of a block belong to the trace that a request names in its headers (``traceparent``).
+
+    Where a span is at work already, as under ``opentelemetry-instrument``, or spans are off, nothing is changed.
+    """
+    watcher = _watchers.get("otel")
+    return watcher.continued(headers) if isinstance(watcher, _OpenTelemetry) else _NOTHING
+
+
+def sent_along() -> dict[str, str]:
+    """Return the headers by which a server knows the trace that a request belongs to; none where spans are off."""
+    watcher = _watchers.get("otel")
+    return watcher.sent_along() if isinstance(watcher, _OpenTelemetry) else {}
+
+
 def _asks(work: Any) -> bool:
     return getattr(getattr(work, "func", None), "__name__", "") == "_search"
 
 
 def _watched(verb: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
     call = Call(verb.__name__, _said(verb, args, given), remote=bool(args) and hasattr(args[0], "url"))
-    token = _current.set(call)
+    token, steps = _current.set(call), WATCHED.set(_watched_step)
     started = time.perf_counter()
     try:
         with ExitStack() as stack:
@@ -129,6 +155,7 @@ def _watched(verb: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, 
             finally:
                 call.seconds = time.perf_counter() - started
     finally:
+        WATCHED.reset(steps)
         _current.reset(token)
 
 
@@ -151,6 +178,24 @@ def _watched_leg(name: str, work: Callable[[], T]) -> T:
             call.seconds = time.perf_counter() - started
 
 
+@contextmanager
+def _watched_step(name: str) -> Iterator[None]:
+    call, whole = Call(name, {}), _current.get()
+    started = time.perf_counter()
+    with ExitStack() as stack:
+        for watcher in tuple(_watchers.values()):
+            stack.enter_context(watcher.step(call))
+        try:
+            yield
+        except BaseException as error:
+            call.error = type(error).__name__
+            raise
+        finally:
+            call.seconds = time.perf_counter() - started
+            if whole is not None:
+                whole.steps[name] = whole.steps.get(name, 0.0) + call.seconds
+
+
 @lru_cache(maxsize=64)
 def _signature(verb: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(verb)
@@ -164,6 +209,8 @@ def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, A
         return {}
     bound.apply_defaults()
     found = {name: bound.arguments[name] for name in _SAID if bound.arguments.get(name) not in (None, False)}
+    if (whole := _WHOLE.get(verb.__name__)) in bound.arguments:
+        found["namespace"] = bound.arguments[whole]
     if not isinstance(names := found.get("namespace", ""), str):
         found["namespace"] = ",".join(map(str, names)) if isinstance(names, list | tuple) else "?"
     return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
@@ -171,11 +218,18 @@ def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, A
 
 def _found(result: Any) -> dict[str, Any]:
     """Return what is told of the result of a verb: counts, names and ids."""
-    if isinstance(result, int) and not isinstance(result, bool):
-        return {"count": result}
+    if isinstance(result, int):
+        return {"count": int(result)}
+    if hasattr(result, "hits") and hasattr(result, "pinned"):
+        told = {"count": len(result.hits) + len(result.pinned), "pinned": len(result.pinned), "tokens": result.tokens}
+        return {**told, "confidence": result.confidence, "degraded": sorted(result.degraded)}
     if hasattr(result, "confidence") and hasattr(result, "hits"):
         told = {"count": len(result.hits), "confidence": result.confidence, "regime": result.regime}
         return {**told, "recipe": result.recipe.name, "degraded": sorted(result.degraded)}
+    if hasattr(result, "from_id"):
+        return {"type": result.type, "count": 1}
+    if hasattr(result, "cursor") and hasattr(result, "changes"):
+        return {"count": len(result.changes)}
     if hasattr(result, "remembered"):
         counts = {name: value for name in _COUNTED if (value := getattr(result, name, 0))}
         rejected = len(result.rejected) + counts.pop("more_rejected", 0)
@@ -183,6 +237,8 @@ def _found(result: Any) -> dict[str, Any]:
         return {**counts, "rejected": rejected, "degraded": sorted(result.degraded), "count": written}
     if hasattr(result, "version") and hasattr(result, "namespace"):
         return {"id": result.id, "version": result.version, "count": 1}
+    if isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        return {"count": len(result)}
     return {}
 
 
@@ -190,14 +246,16 @@ class _OpenTelemetry:
     """Spans and metrics by the API of OpenTelemetry; where they go is up to the program."""
 
     def __init__(self) -> None:
-        from opentelemetry import metrics, trace
+        from opentelemetry import context, metrics, propagate, trace
 
+        self._context, self._propagate = context, propagate
         version = getattr(sys.modules["semmem"], "__version__", "")
         self._trace = trace
         self._tracer = trace.get_tracer("semmem", version)
         meter = metrics.get_meter("semmem", version)
         self._time = meter.create_histogram("gen_ai.client.operation.duration", "s", "Time of an operation on memory.")
         self._leg_time = meter.create_histogram("semmem.leg.duration", "s", "Time of one leg of a recall.")
+        self._step_time = meter.create_histogram("semmem.step.duration", "s", "Time of one step of a verb.")
         self._degraded = meter.create_counter("semmem.degraded", "{leg}", "Legs that could not answer a recall.")
 
     @contextmanager
@@ -225,6 +283,33 @@ class _OpenTelemetry:
                 yield
         finally:
             self._leg_time.record(call.seconds, {"semmem.leg": call.name})
+
+    @contextmanager
+    def step(self, call: Call) -> Iterator[None]:
+        """Make a span of a step, and count it."""
+        try:
+            with self._span(call.name, call, {"semmem.step": call.name}, self._trace.SpanKind.INTERNAL):
+                yield
+        finally:
+            self._step_time.record(call.seconds, {"semmem.step": call.name})
+
+    @contextmanager
+    def continued(self, headers: Mapping[str, str]) -> Iterator[None]:
+        """Take the parent of the spans of a block from the headers of a request, unless it has one."""
+        if self._trace.get_current_span().get_span_context().is_valid:
+            yield
+            return
+        token = self._context.attach(self._propagate.extract(dict(headers)))
+        try:
+            yield
+        finally:
+            self._context.detach(token)
+
+    def sent_along(self) -> dict[str, str]:
+        """Return the headers that name the span at work."""
+        headers: dict[str, str] = {}
+        self._propagate.inject(headers)
+        return headers
 
     @contextmanager
     def _span(self, name: str, call: Call, first: dict[str, Any], kind: Any) -> Iterator[None]:
@@ -255,61 +340,3 @@ def _attributes(call: Call) -> dict[str, Any]:
     return {
         _BY_CONVENTION.get(name, f"semmem.{name}"): value for name, value in call.facts.items() if name != "namespace"
     }
-
-
-class JsonLines(logging.Formatter):
-    """A record of semmem's log as one line of JSON; of an error its class and where it was raised, not its message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        told: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": str(record.msg),
-            **getattr(record, "semmem", {}),
-        }
-        if record.exc_info and record.exc_info[0] is not None:
-            told["error"] = record.exc_info[0].__name__
-            frames = traceback.extract_tb(record.exc_info[2])
-            told["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
-        return json.dumps(told, ensure_ascii=False)
-
-
-class _Log:
-    """A line of JSON for each verb, on standard error."""
-
-    def __init__(self) -> None:
-        self._handler = logging.StreamHandler(sys.stderr)
-        self._handler.setFormatter(JsonLines())
-        self._logger = logging.getLogger("semmem")
-        self._logger.addHandler(self._handler)
-        self._level = self._logger.level
-        self._logger.setLevel(logging.INFO)
-
-    def close(self) -> None:
-        """Take the handler away."""
-        self._logger.removeHandler(self._handler)
-        self._logger.setLevel(self._level)
-
-    @contextmanager
-    def verb(self, call: Call) -> Iterator[None]:
-        """Write the line when the verb is over."""
-        try:
-            yield
-        finally:
-            told = {"verb": call.name, **call.facts, "seconds": round(call.seconds, 6)}
-            if call.legs:
-                told["legs"] = {
-                    name: {"seconds": round(leg.seconds, 6), **leg.facts, **({"error": leg.error} if leg.error else {})}
-                    for name, leg in tuple(call.legs.items())
-                }
-            if call.error is not None:
-                told["error"] = call.error
-            level = logging.WARNING if call.error is not None else logging.INFO
-            self._logger.getChild("verbs").log(level, call.name, extra={"semmem": told})
-
-    @contextmanager
-    def leg(self, call: Call) -> Iterator[None]:
-        """Write nothing: the line of the verb tells of its legs."""
-        yield

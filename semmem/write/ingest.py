@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from semmem.embedders.binding import embed_texts, identity
+from semmem.model.clock import step
 from semmem.model.errors import (
     BadItem,
     Conflict,
@@ -325,12 +326,14 @@ class Ingest:
         """Store what ``_rows`` makes of ``drafts``: again, if a rebuild of this very Semmem came in between."""
         rows, knowledge, degraded = self._rows(drafts)
         try:
-            written = self._store.write(rows, on_conflict=on_conflict)
+            with step("store"):
+                written = self._store.write(rows, on_conflict=on_conflict)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
             rows, knowledge, degraded = self._rows([replace(draft, kept=None) for draft in drafts])
-            written = self._store.write(rows, on_conflict=on_conflict)
+            with step("store"):
+                written = self._store.write(rows, on_conflict=on_conflict)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, knowledge, {**degraded, **written.degraded}, written
@@ -353,8 +356,10 @@ class Ingest:
                 pieces.append((draft, replace(draft.memory, text=text, id=id, parent_id=draft.memory.id), number, 0))
         indexed = [i for i, piece in enumerate(pieces) if piece[3] == 0]
         memories = [pieces[i][1] for i in indexed]
-        self._upkeep.prepare(memories)
-        knowledge = self._upkeep.knowledge(memories)
+        with step("extract"):
+            self._upkeep.prepare(memories)
+            knowledge = self._upkeep.knowledge(memories)
+            extractions = {i: self._upkeep.extraction(pieces[i][1], knowledge) for i in indexed}
         made = {i: found for i in indexed if (found := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in made]
         if embedder is not None and bare:
@@ -364,7 +369,7 @@ class Ingest:
         likeness = self._likeness.keys(drafts)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
-            extraction = self._upkeep.extraction(memory, knowledge) if parts_ == 0 else None
+            extraction = extractions.get(i)
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)
             vector, maker = made.get(i, (None, None))

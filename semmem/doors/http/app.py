@@ -26,7 +26,7 @@ from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, 
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
 from semmem.doors.http.keys import Key, Keys, authorise
 from semmem.doors.http.limits import Limits, Rates, Workers
-from semmem.doors.http.metrics import Metrics
+from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
 from semmem.doors.http.replays import Replays, id_for
 from semmem.doors.http.schemas import components, described
@@ -291,6 +291,7 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
     app = FastAPI(
         title="semmem", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan,
         description="Memory for AI agents: remember, recall, and see why. A key goes into Authorization: Bearer KEY.",
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # FastAPI's own has the URL, with the question
     )  # fmt: skip
     for (path, method), routes in _grouped():
         app.add_api_route(
@@ -307,7 +308,7 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
     _add_state(app, service)
     app.add_exception_handler(HTTPException, _handled)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]  # FastAPI's way to add schemas
-    return Guarded(_by_raw_path(app), guard, service.keys, open_paths=OPEN, wants_key=wants_key)
+    return Guarded(traced(_by_raw_path(app)), guard, service.keys, open_paths=OPEN, wants_key=wants_key)
 
 
 async def _refuse(verb: str, _: Request) -> Response:

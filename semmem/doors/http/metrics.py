@@ -1,10 +1,13 @@
-"""What a server counts, as Prometheus reads it: requests, their time, legs that did not answer. No text of a memory."""
+"""What a server tells of its requests: counters as Prometheus reads them, and the trace that each belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Metrics"]
+from semmem.doors.http.guard import App, Receive, Scope, Send
+from semmem.read.tracing import continued
+
+__all__ = ["Metrics", "traced"]
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -44,3 +47,14 @@ class Metrics:
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
         return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+
+
+def traced(app: App) -> App:
+    """Let the spans of each request belong to the trace of its header ``traceparent``, where spans are switched on."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope.get("headers", ())}
+        with continued(headers):
+            await app(scope, receive, send)
+
+    return answered

@@ -1,0 +1,79 @@
+"""The log as JSON: a line a verb, and whatever else semmem logs, without a text, a question or an error's message."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["JsonLines", "JsonLog"]
+
+
+class JsonLines(logging.Formatter):
+    """A record of semmem's log as one line of JSON; of an error its class and where it was raised, not its message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": str(record.msg),
+            **getattr(record, "semmem", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            told["error"] = record.exc_info[0].__name__
+            frames = traceback.extract_tb(record.exc_info[2])
+            told["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
+        return json.dumps(told, ensure_ascii=False)
+
+
+class JsonLog:
+    """A line of JSON for each verb, on standard error; what it is given are calls as semmem.read.tracing has them."""
+
+    def __init__(self) -> None:
+        self._handler = logging.StreamHandler(sys.stderr)
+        self._handler.setFormatter(JsonLines())
+        self._logger = logging.getLogger("semmem")
+        self._logger.addHandler(self._handler)
+        self._level = self._logger.level
+        self._logger.setLevel(logging.INFO)
+
+    def close(self) -> None:
+        """Take the handler away."""
+        self._logger.removeHandler(self._handler)
+        self._logger.setLevel(self._level)
+
+    @contextmanager
+    def verb(self, call: Any) -> Iterator[None]:
+        """Write the line when the verb is over."""
+        try:
+            yield
+        finally:
+            told = {"verb": call.name, **call.facts, "seconds": round(call.seconds, 6)}
+            if call.legs:
+                told["legs"] = {
+                    name: {"seconds": round(leg.seconds, 6), **leg.facts, **({"error": leg.error} if leg.error else {})}
+                    for name, leg in tuple(call.legs.items())
+                }
+            if call.steps:
+                told["steps"] = {name: round(seconds, 6) for name, seconds in tuple(call.steps.items())}
+            if call.error is not None:
+                told["error"] = call.error
+            level = logging.WARNING if call.error is not None else logging.INFO
+            self._logger.getChild("verbs").log(level, call.name, extra={"semmem": told})
+
+    @contextmanager
+    def leg(self, call: Any) -> Iterator[None]:
+        """Write nothing: the line of the verb tells of its legs."""
+        yield
+
+    @contextmanager
+    def step(self, call: Any) -> Iterator[None]:
+        """Write nothing: the line of the verb tells of its steps."""
+        yield
