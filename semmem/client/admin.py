@@ -182,8 +182,9 @@ class Keeping(Life, Namespaces):
         An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
         which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
         the source's memories in ``namespace`` that are neither among the items nor in ``keep``, which is looked at
-        last. Without ``prune`` these are told as gone. A note that was edited by hand since it was imported stays as it
-        is and is rejected if the note has changed too; ``overwrite`` replaces such ones.
+        last; ``restore_memory`` takes one back. Without ``prune`` these are told as gone. A note that was edited by
+        hand since it was imported stays as it is and is rejected if the note has changed too; ``overwrite`` replaces
+        such ones.
 
         Rows of ``export`` may be given as they are; a namespace of its own that an item has is the one it is stored in.
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
@@ -196,7 +197,8 @@ class Keeping(Life, Namespaces):
         return bring_in(
             self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
-            overwrite=overwrite, prune=prune, keep=keep, mark=mark or {}, progress=progress,
+            overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
+            mark=mark or {}, progress=progress,
         )  # fmt: skip
 
     @observed

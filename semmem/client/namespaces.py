@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from reprlib import repr as shown
 from typing import Any
 
@@ -18,7 +17,7 @@ from semmem.write.items import check_namespace
 
 __all__ = ["Namespaces"]
 
-_LONGEST_DAYS = 36_500.0
+_LEAST_DAYS, _MOST_DAYS = 1 / 24, 36_500.0
 
 
 class Namespaces(Connection):
@@ -49,8 +48,9 @@ class Namespaces(Connection):
     def rename_namespace(self, old: str, new: str) -> int:
         """Give a namespace another name, with all that is in it; return how many memories it has.
 
-        Readers see all of it under the old name, or all under the new one; its writers wait meanwhile. Raises NotFound
-        where it holds no memories, Conflict where ``new`` holds anything.
+        Readers see all of it under the old name, or all under the new one; its writers wait meanwhile. Limits that
+        ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new`` holds
+        anything, NamespaceFull where it may not hold so much.
         """
         return life_of(self.store).move_namespace(*_two(old, new), stay=False)
 
@@ -58,7 +58,8 @@ class Namespaces(Connection):
     def copy_namespace(self, old: str, new: str) -> int:
         """Copy a namespace, with all that is in it, to another name; return how many memories it has.
 
-        Raises NotFound where it holds no memories, Conflict where ``new`` holds anything.
+        Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new``
+        holds anything, NamespaceFull where it may not hold so much.
         """
         return life_of(self.store).move_namespace(*_two(old, new), stay=True)
 
@@ -84,20 +85,18 @@ class Namespaces(Connection):
     ) -> Limits:
         """Return what a namespace keeps and may hold, after changing what is given; 0 takes a limit away.
 
-        ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it, for good; pinned
-        ones stay. A write with which there would be more than ``most_memories``, or more than ``most_bytes`` of texts
-        and titles, raises NamespaceFull, and nothing of its batch is stored. What is there already stays. Raises
-        InvalidInput.
+        ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it, for good, and an
+        hour at least; pinned ones stay. A write with which there would be more than ``most_memories``, or more than
+        ``most_bytes`` of texts and titles, raises NamespaceFull, and nothing of its batch is stored. What is there
+        already stays. Raises InvalidInput.
         """
         life = life_of(self.store)
         check_namespace(name)
         given = {"keep_days": keep_days, "most_memories": most_memories, "most_bytes": most_bytes}
         changes = {key: _checked(key, value) for key, value in given.items() if value is not None}
-        limits = life.limits(name)
-        if changes:
-            limits = replace(limits, **{key: value or None for key, value in changes.items()})
-            life.set_limits(name, limits)
-        return limits
+        if not changes:
+            return life.limits(name)
+        return life.set_limits(name, {key: value or None for key, value in changes.items()})
 
 
 def _two(old: str, new: str) -> tuple[str, str]:
@@ -113,7 +112,8 @@ def _checked(name: str, value: Any) -> Any:
     """Return a limit. Raises InvalidInput for what is none."""
     days = name == "keep_days"
     kind: Any = int | float if days else int
-    if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= (_LONGEST_DAYS if days else 2**62):
-        what = f"a number of days up to {_LONGEST_DAYS:,.0f}" if days else "a whole number"
+    least, most = (_LEAST_DAYS, _MOST_DAYS) if days else (0, 2**62)
+    if isinstance(value, bool) or not isinstance(value, kind) or not (value == 0 or least <= value <= most):
+        what = f"a number of days from an hour's 1/24 to {_MOST_DAYS:,.0f}" if days else "a whole number"
         raise InvalidInput(f"{name} must be {what}, or 0 for no limit, not {shown(value)}.")
     return float(value) if days else value

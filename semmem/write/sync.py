@@ -139,11 +139,15 @@ def bring_in(
     replace_changed: bool,
     overwrite: bool,
     prune: bool,
+    soft: bool,
     keep: Collection[str],
     mark: Mapping[str, Any],
     progress: Callable[[BroughtIn], None] | None,
 ) -> BroughtIn:
-    """Store a stream of items, one batch after the other; see Keeping.bring_in for what the arguments mean."""
+    """Store a stream of items, one batch after the other; see Keeping.bring_in for what the arguments mean.
+
+    ``soft``: what is pruned may be taken back for a while.
+    """
     check_batches(batch_size, on_error)
     if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
         raise InvalidInput(f"bring_in takes a list or a stream of items, not one {type(items).__name__}.")
@@ -193,7 +197,7 @@ def bring_in(
                 "forget them by a filter."
             )
         if prune and gone:
-            pruned = sum(store.forget(namespace, id, Filters(), dry_run=False) for id in gone)
+            pruned = sum(store.forget(namespace, id, Filters(), dry_run=False, soft=soft) for id in gone)
             upkeep.forgotten(namespace)
     return replace(done, gone=gone, pruned=pruned, seconds=time.monotonic() - started)
 

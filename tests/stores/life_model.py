@@ -95,9 +95,12 @@ class Model:
             return (id is None or memory.id == id) and (not sessions or memory.session in sessions)
 
         going = {one.id for one in place.memories.values() if matches(one)}
-        if hard:
-            lives = ((name, one) for name, past in place.past.items() for one in past)
-            going |= {name for name, one in lives if one.forgetting is not None and matches(one.memory)}
+        lives: set[tuple[str, int]] = set()
+        if hard:  # of an earlier life the last version decides
+            lasts = {(name, one.forgetting): one.memory for name, past in place.past.items() for one in past}
+            lives = {(name, at) for (name, at), one in lasts.items() if at is not None and matches(one)}
+        living = set(going)
+        going |= {name for name, _ in lives}
         if id is not None and not going:
             raise NotFound("no such memory")
         for name in going:
@@ -110,7 +113,7 @@ class Model:
                     for one in place.past[name]:
                         one.forgetting = self._forgettings if one.forgetting is None else one.forgetting
         if hard:
-            self._purge(place, going)
+            self._purge(place, living, lives)
         return len(going)
 
     def restore_memory(self, namespace: str, id: str) -> Memory:
@@ -131,16 +134,19 @@ class Model:
         """Take away all that is forgotten; return how many versions went."""
         count = 0
         for place in self.places.values():
-            gone = {name: [one for one in past if one.forgetting is not None] for name, past in place.past.items()}
-            count += sum(map(len, gone.values()))
-            self._purge(place, {name for name, past in gone.items() if past})
+            lives = [(name, one.forgetting) for name, past in place.past.items() for one in past]
+            gone = [(name, at) for name, at in lives if at is not None]
+            count += len(gone)
+            self._purge(place, (), set(gone))
         return count
 
-    def _purge(self, place: Place, ids: Collection[str]) -> None:
-        for name in ids:
-            kept = [one for one in place.past.get(name, ()) if one.forgetting is None and name in place.memories]
-            place.past[name] = kept
-        gone = set(ids) - place.memories.keys()
+    def _purge(self, place: Place, living: Collection[str], lives: Collection[tuple[str, int]]) -> None:
+        for name in {*living, *(name for name, _ in lives)}:
+            past = place.past.get(name, ())
+            kept = [one for one in past if (one.forgetting is not None or name not in living)]
+            place.past[name] = [one for one in kept if (name, one.forgetting) not in lives]
+        ids = {*living, *(name for name, _ in lives)}
+        gone = {name for name in ids - place.memories.keys() if not place.past[name]}
         place.ties = {key: by for key, by in place.ties.items() if not gone & {key[0], key[2]}}
 
     # ------------------------------------------------------------------ links

@@ -288,6 +288,58 @@ def test_what_was_taken_back_stays_as_long_as_what_was_changed_then(mem: Semmem)
     assert mem.get("a").updated_at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
+def test_a_hard_forget_by_filter_goes_by_what_a_memory_was_when_it_was_forgotten(mem: Semmem) -> None:
+    mem.remember("The first life.", id="a", tags=["draft"])
+    mem.remember("Another draft.", id="b", tags=["draft"])
+    mem.update("a", tags=["final"])
+    mem.forget("a")
+    asked = {"filters": {"tags": ["draft"]}, "hard": True}
+    assert mem.forget(**asked, dry_run=True) == mem.forget(**asked) == 1
+    assert mem.restore_memory("a").tags == ("final",)
+    assert texts(mem, "a") == ["The first life.", "The first life."]
+    mem.forget("a")
+    mem.remember("The second life.", id="a", tags=["draft"])
+    mem.update("a", text="The second life, changed.")
+    assert mem.forget(**asked, dry_run=True) == mem.forget(**asked) == 1
+    assert texts(mem, "a") == ["The first life.", "The first life."]
+    mem.remember("The third life.", id="a", tags=["third"])
+    assert mem.forget(filters={"tags": ["final"]}, hard=True) == 1
+    assert texts(mem, "a") == ["The third life."]
+    mem.forget("a", hard=True)
+    with pytest.raises(NotFound):
+        mem.history("a")
+
+
+@pytest.mark.parametrize("why", ["expired", "kept"])
+def test_a_sweep_leaves_an_earlier_life_that_may_still_be_taken_back(mem: Semmem, why: str) -> None:
+    mem.remember("A friend.", id="b")
+    mem.remember("The first life.", id="a")
+    mem.link("b", "see-also", "a")
+    mem.forget("a")
+    mem.remember("The second life.", id="a", created_at="2020-01-01")
+    mem.update("a", text="The second life, changed.")
+    if why == "expired":
+        let_expire(mem, "a")
+    else:
+        mem.namespace_limits("default", keep_days=30)
+        table = "memory" if mem.store.kind == "SQLite" else "semmem.memory"
+        old = "1" if mem.store.kind == "SQLite" else "'2020-01-01'"
+        run = mem.store._run if mem.store.kind == "SQLite" else mem.store.run  # type: ignore[attr-defined]
+        run(lambda c: c.execute(f"UPDATE {table} SET updated_at = {old} WHERE id = 'a'"))
+    assert mem.maintain()[why] == 1
+    assert texts(mem, "a") == ["The first life."]
+    assert mem.restore_memory("a").text == "The first life."
+    assert [one.key for one in mem.links("a")] == [("b", "see-also", "a")]
+
+
+def test_what_an_import_prunes_may_be_taken_back(mem: Semmem) -> None:
+    items = [{"id": name, "text": f"Note {name}.", "source": "notes", "author": "Ada"} for name in "ab"]
+    mem.bring_in(items)
+    done = mem.bring_in(items[:1], owned={"authors": "Ada"}, prune=True)
+    assert (done.pruned, [one.id for one in mem.list()]) == (1, ["a"])
+    assert mem.restore_memory("b").text == "Note b."
+
+
 def test_where_nothing_is_to_be_kept_forget_forgets_at_once(tmp_path: Path) -> None:
     with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_forgotten_days=0) as mem:
         mem.remember("Text.", id="a")
@@ -398,8 +450,7 @@ def test_nothing_comes_back_that_has_expired_or_gives_way_to_what_has(mem: Semme
         mem.forget(name)
     mem.remember("The same heron.", id="a", ttl="1h")
     let_expire(mem, "a")
-    with pytest.raises(NotFound, match="Nothing is kept of a memory 'a'"):
-        mem.restore_memory("a")
+    assert mem.restore_memory("a").text == "The same heron."  # the life before the one that has expired
     mem.remember("A heron for an hour.", id="c", ttl="1h")
     let_expire(mem, "c")
     mem.forget("c")
@@ -407,7 +458,7 @@ def test_nothing_comes_back_that_has_expired_or_gives_way_to_what_has(mem: Semme
         mem.restore_memory("c")
     assert texts(mem, "c") == ["A heron for an hour."]
     assert mem.restore_memory("b") == mem.get("b")
-    assert mem.stats().memories == 1
+    assert mem.stats().memories == 2
 
 
 def test_what_takes_the_place_of_something_expired_is_stored_however_much_has_expired(

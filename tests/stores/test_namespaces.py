@@ -214,7 +214,12 @@ def test_of_writers_at_once_no_more_come_in_than_the_limit_lets(url: str) -> Non
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"keep_days": -1}, "keep_days must be a number of days up to 36,500, or 0 for no limit, not -1"),
+        (
+            {"keep_days": -1},
+            "keep_days must be a number of days from an hour's 1/24 to 36,500, or 0 for no limit, not -1",
+        ),
+        ({"keep_days": 1e-300}, "keep_days must be a number of days from an hour's 1/24 to 36,500, or 0 for no limit"),
+        ({"keep_days": 0.04}, "keep_days must be a number of days from an hour's 1/24"),
         ({"keep_days": float("nan")}, "keep_days must be a number of days"),
         ({"most_memories": 1.5}, "most_memories must be a whole number, or 0 for no limit, not 1.5"),
         ({"most_bytes": True}, "most_bytes must be a whole number, or 0 for no limit, not True"),
@@ -226,6 +231,41 @@ def test_a_limit_that_is_none_is_refused(tmp_path: Path, given: dict[str, Any], 
             mem.namespace_limits("default", **given)
         with pytest.raises(semmem.InvalidInput, match="namespace"):
             mem.namespace_limits("", most_bytes=1)
+
+
+def test_of_two_who_change_limits_at_once_each_changes_its_own(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    mem.namespace_limits("n", most_bytes=70)
+    change = mem.store.life.set_limits  # type: ignore[union-attr]
+    others = [lambda: mem.namespace_limits("n", keep_days=1 / 24)]
+
+    def late(_: Any, name: str, changes: Any) -> Any:
+        while others:
+            others.pop()()
+        return change(name, changes)
+
+    monkeypatch.setattr(type(mem.store.life), "set_limits", late)
+    found = mem.namespace_limits("n", most_memories=7)
+    assert (found.keep_days, found.most_memories, found.most_bytes) == (1 / 24, 7, 70)
+    assert mem.namespace_limits("n") == found
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_limits_that_a_name_has_stay_when_a_namespace_gets_it(mem: Semmem, stay: bool) -> None:
+    move = mem.copy_namespace if stay else mem.rename_namespace
+    for name in ("a", "b", "c"):
+        mem.remember(f"Text {name}.", id=name, namespace="old")
+    mem.namespace_limits("old", keep_days=7, most_bytes=500)
+    mem.namespace_limits("small", most_memories=2)
+    mem.namespace_limits("new", most_memories=3, keep_days=30)
+    with pytest.raises(semmem.NamespaceFull, match="'small' would hold 3 memories, and at most 2 are allowed; nothing"):
+        move("old", "small")
+    assert [(one.name, one.memories) for one in mem.namespaces()] == [("old", 3)]
+    assert mem.namespace_limits("small").most_memories == 2
+    assert move("old", "new") == 3
+    found = mem.namespace_limits("new")
+    assert (found.keep_days, found.most_memories, found.most_bytes) == (30, 3, 500)
+    with pytest.raises(semmem.NamespaceFull):
+        mem.remember("Text d.", namespace="new")
 
 
 def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem: Semmem) -> None:

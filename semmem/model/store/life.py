@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
 from semmem.model.life import Change, Earlier, Forgotten, Link, Newer, Similar, Version
@@ -98,8 +98,8 @@ class LifeStore(Protocol):
         """Return what a namespace keeps and may hold."""
         ...
 
-    def set_limits(self, namespace: str, limits: Limits) -> None:
-        """Let a namespace keep and hold so much from now on; what it holds stays."""
+    def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
+        """Change limits of a namespace, by name, None taking one away; return all of them. What it holds stays."""
         ...
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:

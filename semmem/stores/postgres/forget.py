@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ __all__ = [
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
 _OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "change")
-_PURGES = ("purge_history", "purge_link", "purge_judgement", "purge_recall_log", "purge_change")
+_PURGES = ("purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change")
 _SQL = statements("postgres")
 
 PATIENCE = "1500ms"
@@ -60,12 +61,13 @@ def forget(
     dry_run: bool,
     soft: bool = False,
     by: str | None = None,
+    earlier: bool = True,
 ) -> int:
     """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
 
     Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
-    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
-    forgotten softly before.
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and, with
+    ``earlier``, what was forgotten softly before and matches.
     """
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
@@ -75,10 +77,11 @@ def forget(
     selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
     ords = [ord for _, _, ord in selected]
     ids = {id for id, part, _ in selected if part == 0}
-    earlier = set() if soft else {id for (id,) in connection.execute(_SQL["purge_select"], parameters)}
+    lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
+    all_ids = ids | {id for id, _ in lives}
     if not ords:
-        purge(connection, namespace, earlier)
-        return len(earlier)
+        purge(connection, namespace, (), lives)
+        return len(all_ids)
     where = {"namespace": namespace}
     about: list[NDArray[np.int64]] = []
     indexed = length = 0
@@ -94,7 +97,7 @@ def forget(
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
     if not soft:
-        purge(connection, namespace, ids | earlier)
+        purge(connection, namespace, ids, lives)
     fates = dict.fromkeys(ids, "forgotten")
     _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
     gone = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
@@ -102,15 +105,21 @@ def forget(
         _clear_empty(connection, namespace)
     elif gone:
         note_aliases(connection, namespace, gone)
-    return len(ids | earlier)
+    return len(all_ids)
 
 
-def purge(connection: Any, namespace: str, ids: Collection[str]) -> None:
+def purge(
+    connection: Any, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
+) -> None:
     """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
 
-    Under the lock of the namespace's row, so that nobody links one of them meanwhile.
+    ``earlier`` are lives that go too, by id and when they were forgotten. What others of an id need stays. Under the
+    lock of the namespace's row, so that nobody links one of them meanwhile.
     """
-    which = {"namespace": namespace, "ids": sorted(ids)}
+    lives = [id for id, _ in earlier]
+    ids = sorted({*gone, *lives})
+    times = [at for _, at in earlier]
+    which = {"namespace": namespace, "ids": ids, "gone": sorted(gone), "earlier": lives, "times": times}
     if not ids:
         return
     with pipelined(connection):

@@ -86,9 +86,10 @@ class PostgresLife(PostgresLinks):
         rows = self._pool.rows("limits_get", {"namespace": namespace})
         return Limits(*rows[0]) if rows else Limits()
 
-    def set_limits(self, namespace: str, limits: Limits) -> None:
-        """Let a namespace keep and hold so much from now on; what it holds stays."""
-        self._pool.run(lambda c: c.execute(_SQL["limits_set"], {"namespace": namespace, **asdict(limits)}))
+    def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
+        """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+        given = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
+        return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], given).fetchone()))
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
         """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""

@@ -65,10 +65,10 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 
 
 def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what has vanished away for good, with all that is kept of it."""
+    """Take some of what has vanished away for good, with its versions; an earlier life of its id stays."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
-    return forget.forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
+    return forget.forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> int:
@@ -99,7 +99,7 @@ def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int
     """Forget some memories that their namespace keeps no longer, with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
-    return forget.forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
+    return forget.forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 SWEEPS: tuple[Sweep, ...] = (

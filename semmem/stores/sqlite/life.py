@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["SqliteLife"]
 
 _SQL = statements("sqlite")
-_DAY = 86_400_000_000
 
 
 class SqliteLife(SqliteLinks):
@@ -72,11 +70,9 @@ class SqliteLife(SqliteLinks):
         rows = self._file._rows("limits_get", {"namespace": namespace})
         return Limits(*rows[0]) if rows else Limits()
 
-    def set_limits(self, namespace: str, limits: Limits) -> None:
-        """Let a namespace keep and hold so much from now on; what it holds stays."""
-        keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
-        given = {"namespace": namespace, "keep": keep, "at": microsecond(datetime.now(UTC)), **asdict(limits)}
-        self._file._writing(lambda c: c.execute(_SQL["limits_set"], given))
+    def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
+        """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+        return self._file._writing(lambda c: renaming.set_limits(c, namespace, changes))
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
         """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""

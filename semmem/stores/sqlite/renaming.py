@@ -1,26 +1,33 @@
-"""A namespace under another name, or once more, in SQLite: in one transaction, as a file has one writer.
+"""A namespace under another name, or once more, in SQLite, and its limits; in one transaction: a file has one writer.
 
 The number of a namespace begins its tokens and rows, so a name changes without them; a copy has a number of its own.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from semmem.model.errors import Conflict, NotFound
-from semmem.stores.sql_files import statements
+from semmem.model.reports import Limits
+from semmem.stores.sql_files import check_limits, statements
 from semmem.stores.sqlite.write import microsecond
 
-__all__ = ["move"]
+__all__ = ["move", "set_limits"]
 
 _SQL = statements("sqlite")
+_DAY = 86_400_000_000
 
 
 def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> int:
     """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
 
-    Raises NotFound where it has none, Conflict where ``new`` holds anything.
+    Raises NotFound where it has none, Conflict where ``new`` holds anything, NamespaceFull where it may not hold
+    so much.
     """
     tables = _tables(connection)
     for table in tables:
@@ -32,14 +39,20 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     count = int(connection.execute(_SQL["drop_count"], {"namespace": old}).fetchone()[0])
     if not count:
         raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+    own = connection.execute(_SQL["limits_get"], {"namespace": new}).fetchone() or (None, None, None)
+    holds = connection.execute(_SQL["namespace_holds"], {"namespace": old}).fetchone()
+    check_limits(new, (*own[1:], *holds), count)
+    limits = {name: value for name, value in asdict(Limits(*own)).items() if value is not None}
     both = {"old": old, "new": new, "at": microsecond(datetime.now(UTC))}
     connection.execute(_SQL["change_prune"], {"namespace": new})
     connection.execute(_SQL["moved_free"], {"namespace": new})
     if not stay:
         for table in (*tables, "change", "namespace"):
             connection.execute(_SQL["moved_name"].format(table=table), both)
+        set_limits(connection, new, limits)
         return count
     connection.execute(_SQL["moved_row"], both)
+    set_limits(connection, new, limits)
     for table, columns in tables.items():
         if table == "memory":
             continue
@@ -49,6 +62,19 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
     connection.execute(_SQL["moved_tokens"], both)
     connection.execute(_SQL["moved_written"], both)
     return count
+
+
+def set_limits(connection: sqlite3.Connection, namespace: str, changes: Mapping[str, Any]) -> Limits:
+    """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+    limits = replace(Limits(), **changes)
+    keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
+    given = {
+        "namespace": namespace,
+        "keep": keep,
+        "at": microsecond(datetime.now(UTC)),
+        "given": json.dumps([*changes]),
+    }
+    return Limits(*connection.execute(_SQL["limits_set"], {**asdict(limits), **given}).fetchall()[0])
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:

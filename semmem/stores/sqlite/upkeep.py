@@ -57,10 +57,10 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 
 
 def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what has vanished away for good, with all that is kept of it."""
+    """Take some of what has vanished away for good, with its versions; an earlier life of its id stays."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
-    return forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
+    return forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -84,7 +84,7 @@ def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[st
     """Forget some memories that their namespace keeps no longer, with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
-    return forget(connection, namespace, ids, Filters(), dry_run=False) if ids else 0
+    return forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 SWEEPS: tuple[Sweep, ...] = (

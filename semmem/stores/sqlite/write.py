@@ -43,7 +43,8 @@ _SQL = statements("sqlite")
 _MOST_REPEATS = 65_535
 _ORD_BITS = 40
 _PURGES = (
-    "purge_history", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log", "purge_change",
+    "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log",
+    "purge_change",
 )  # fmt: skip
 _AT_ONCE = 5_000
 """Memories of a dropped namespace that one transaction takes away."""
@@ -255,34 +256,45 @@ def forget(
     dry_run: bool,
     soft: bool = False,
     by: str | None = None,
+    earlier: bool = True,
 ) -> int:
     """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
 
-    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and what was
-    forgotten softly before.
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and, with
+    ``earlier``, what was forgotten softly before and matches.
     """
     which = None if id is None else json.dumps([id] if isinstance(id, str) else sorted(id))
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
     fates = {i: "forgotten" for i, part, *_ in rows if part == 0}
-    before = [] if soft else connection.execute(_SQL["purge_select"], parameters).fetchall()
-    earlier = {id for (id,) in before}
+    lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
+    all_ids = fates.keys() | {id for id, _ in lives}
     if dry_run:
-        return len(fates.keys() | earlier)
+        return len(all_ids)
     if soft:
         for one in fates:
             _keep(connection, namespace, one, by, forgotten=True)
     indexed, length = _remove(connection, [row[2:] for row in rows])
     if not soft:
-        purge(connection, namespace, fates.keys() | earlier)
+        purge(connection, namespace, fates.keys(), lives)
     if fates:
         count_change(connection, namespace, -indexed, -length, fates)
-    return len(fates.keys() | earlier)
+    return len(all_ids)
 
 
-def purge(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
-    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them."""
-    which = {"namespace": namespace, "ids": json.dumps(sorted(ids))}
+def purge(
+    connection: sqlite3.Connection,
+    namespace: str,
+    gone: Collection[str],
+    earlier: Collection[tuple[str, int]] = (),
+) -> None:
+    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
+
+    ``earlier`` are lives that go too, by id and when they were forgotten. What others of an id need stays.
+    """
+    ids = sorted({*gone, *(id for id, _ in earlier)})
+    named = {"ids": ids, "gone": sorted(gone), "earlier": list(earlier)}
+    which = {"namespace": namespace, **{name: json.dumps(some) for name, some in named.items()}}
     for statement in _PURGES if ids else ():
         connection.execute(_SQL[statement], which)
 

@@ -13,7 +13,7 @@ from typing import Any
 from psycopg import sql
 
 from semmem.model.errors import Conflict, NotFound
-from semmem.stores.sql_files import statements
+from semmem.stores.sql_files import check_limits, statements
 
 __all__ = ["move"]
 
@@ -25,7 +25,8 @@ _OWN = ("namespace", "change")
 def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
     """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
 
-    Raises NotFound where it has none, Conflict where ``new`` holds anything, or one of both is being dropped.
+    Raises NotFound where it has none, Conflict where ``new`` holds anything, or one of both is being dropped,
+    NamespaceFull where ``new`` may not hold so much.
     """
     both = {"old": old, "new": new}
     connection.execute(_SQL["namespace_make"], {"namespace": new})
@@ -46,6 +47,8 @@ def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
         raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
     for table, columns in tables.items():
         connection.execute(_filled("moved_copy", table, columns), both)
+    _, *limits = connection.execute(_SQL["namespace_check"], {"namespace": new}).fetchone()
+    check_limits(new, (*limits,), count)
     connection.execute(_SQL["moved_counts"], both)
     connection.execute(_SQL["moved_written"], both)
     if not stay:

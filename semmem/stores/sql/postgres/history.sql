@@ -91,7 +91,9 @@ SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0
   AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
   AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
 UNION
-SELECT id FROM history WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+SELECT id FROM history h WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
+                  AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
@@ -103,9 +105,11 @@ SELECT id FROM history WHERE namespace = %(namespace)s AND forgotten_at IS NOT N
   AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)) AS gone;
 
 -- purge_select --
--- The ids that were forgotten softly; a memory may have one of them now.
-SELECT DISTINCT id FROM history
+-- The lives that were forgotten softly, by what they were at their ends; a memory may have one of the ids now.
+SELECT id, forgotten_at FROM history h
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
+                  AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
   AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
@@ -118,22 +122,31 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
 ORDER BY id;
 
 -- purge_history --
--- Every version, but of what has been remembered anew only what was forgotten.
-DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND (forgotten_at IS NOT NULL OR NOT EXISTS (
-    SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id));
+-- The versions of memories that are gone; an earlier life that was forgotten softly may still be taken back.
+DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(gone)s) AND forgotten_at IS NULL AND NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id);
+
+-- purge_earlier --
+-- Earlier lives, by their ids and when they were forgotten.
+DELETE FROM history WHERE namespace = %(namespace)s
+  AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[]));
 
 -- purge_link --
--- Ties of what is gone.
-DELETE FROM link WHERE namespace = %(namespace)s AND (
-    from_id IN (SELECT id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
-        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id))
-    OR to_id IN (SELECT id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
-        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)));
+-- Ties of what is gone, with every earlier life; each end by its index.
+DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
+    SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id)
+    WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)
+      AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id)))
+  OR to_id = ANY(ARRAY(
+    SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id)
+    WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)
+      AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id))));
 
 -- purge_judgement --
 -- What was said of it.
-DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT EXISTS (
-    SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id);
+DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
+  AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id)
+  AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = j.namespace AND h.id = j.id);
 
 -- purge_recall_log --
 -- Questions that found it may quote it: their lines go, and with them what was said of the other hits.

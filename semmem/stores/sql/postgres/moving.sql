@@ -129,10 +129,12 @@ DELETE FROM {table} WHERE namespace = %(namespace)s;
 DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- moved_counts --
--- No number is given out twice under either name, and whoever has read something of the new one reads it again.
+-- No number is given out twice under either name, and whoever has read something of the new one reads it again. Limits
+-- that the new one has stay.
 UPDATE namespace n SET ords = greatest(n.ords, o.ords), segments = greatest(n.segments, o.segments),
     changes = greatest(n.changes, o.changes) + 1, revision = greatest(n.revision, o.revision) + 1, memories = o.memories,
-    length = o.length, language = o.language, keep = o.keep, most_memories = o.most_memories, most_bytes = o.most_bytes,
+    length = o.length, language = o.language, keep = coalesce(n.keep, o.keep),
+    most_memories = coalesce(n.most_memories, o.most_memories), most_bytes = coalesce(n.most_bytes, o.most_bytes),
     changed_at = now()
 FROM namespace o WHERE n.namespace = %(new)s AND o.namespace = %(old)s;
 

@@ -100,11 +100,15 @@ SELECT (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes FRO
 WHERE namespace = %(namespace)s;
 
 -- limits_set --
--- Every writer reads it with the lock of the row.
+-- Every writer reads it with the lock of the row. What is not given stays.
 INSERT INTO namespace (namespace, keep, most_memories, most_bytes)
 VALUES (%(namespace)s, make_interval(secs => 86400 * %(keep_days)s::float8), %(most_memories)s, %(most_bytes)s)
-ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excluded.most_memories,
-    most_bytes = excluded.most_bytes;
+ON CONFLICT (namespace) DO UPDATE SET
+    keep = CASE WHEN %(given)s::text[] @> '{keep_days}' THEN excluded.keep ELSE namespace.keep END,
+    most_memories = CASE WHEN %(given)s::text[] @> '{most_memories}' THEN excluded.most_memories
+                    ELSE namespace.most_memories END,
+    most_bytes = CASE WHEN %(given)s::text[] @> '{most_bytes}' THEN excluded.most_bytes ELSE namespace.most_bytes END
+RETURNING (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes;
 
 -- sweep_kept_due --
 -- Namespaces that keep memories for a time: the oldest by its first time tells nothing, so each is looked at.

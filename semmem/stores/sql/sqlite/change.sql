@@ -37,11 +37,15 @@ FROM namespace AS n WHERE n.namespace = :namespace;
 SELECT keep / 86400e6, most_memories, most_bytes FROM namespace WHERE namespace = :namespace;
 
 -- limits_set --
--- Every writer reads it when it takes its numbers.
+-- Every writer reads it when it takes its numbers. What is not given stays.
 INSERT INTO namespace (namespace, changed_at, keep, most_memories, most_bytes)
 VALUES (:namespace, :at, :keep, :most_memories, :most_bytes)
-ON CONFLICT (namespace) DO UPDATE SET keep = excluded.keep, most_memories = excluded.most_memories,
-    most_bytes = excluded.most_bytes;
+ON CONFLICT (namespace) DO UPDATE SET
+    keep = CASE WHEN 'keep_days' IN (SELECT value FROM json_each(:given)) THEN excluded.keep ELSE keep END,
+    most_memories = CASE WHEN 'most_memories' IN (SELECT value FROM json_each(:given)) THEN excluded.most_memories
+                    ELSE most_memories END,
+    most_bytes = CASE WHEN 'most_bytes' IN (SELECT value FROM json_each(:given)) THEN excluded.most_bytes ELSE most_bytes END
+RETURNING keep / 86400e6, most_memories, most_bytes;
 
 -- sweep_kept_due --
 -- Namespaces that keep memories for a time.

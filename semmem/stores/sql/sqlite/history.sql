@@ -54,8 +54,10 @@ UPDATE history SET forgotten_at = NULL
 WHERE namespace = :namespace AND id = :id AND version < :version AND forgotten_at = :forgotten_at;
 
 -- purge_select --
--- What was forgotten softly and is to go for good.
-SELECT DISTINCT id FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
+-- The lives that were forgotten softly and are to go for good, by what they were at their ends.
+SELECT id, forgotten_at FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = h.namespace AND l.id = h.id
+                  AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
   AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
@@ -69,22 +71,33 @@ SELECT DISTINCT id FROM history AS h WHERE namespace = :namespace AND forgotten_
 ORDER BY id;
 
 -- purge_history --
--- Every version, but of what has been remembered anew only what was forgotten.
-DELETE FROM history WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND (
-    forgotten_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = history.id));
+-- The versions of memories that are gone; an earlier life that was forgotten softly may still be taken back.
+DELETE FROM history WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:gone)) AND forgotten_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = history.id);
+
+-- purge_earlier --
+-- Earlier lives, by their ids and when they were forgotten.
+DELETE FROM history WHERE namespace = :namespace
+  AND (id, forgotten_at) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:earlier));
 
 -- purge_link --
--- Ties of what is gone.
-DELETE FROM link WHERE namespace = :namespace AND (
-    (from_id IN (SELECT value FROM json_each(:ids))
-     AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = from_id))
-    OR (to_id IN (SELECT value FROM json_each(:ids))
-        AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = to_id)));
+-- Ties of what is gone, with every earlier life; each end by its index.
+DELETE FROM link WHERE namespace = :namespace AND (namespace, from_id, type, to_id) IN (
+    WITH gone(id) AS (
+        SELECT value FROM json_each(:ids)
+        WHERE NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = value)
+          AND NOT EXISTS (SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = value))
+    SELECT l.namespace, l.from_id, l.type, l.to_id
+    FROM gone AS g CROSS JOIN link AS l ON l.namespace = :namespace AND l.from_id = g.id
+    UNION ALL
+    SELECT l.namespace, l.from_id, l.type, l.to_id
+    FROM gone AS g CROSS JOIN link AS l ON l.namespace = :namespace AND l.to_id = g.id);
 
 -- purge_judgement --
 -- What was said of it.
 DELETE FROM judgement WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids))
-  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = judgement.id);
+  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = judgement.id)
+  AND NOT EXISTS (SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = judgement.id);
 
 -- purge_judged --
 -- Questions that found it may quote it: their lines go, and before them what was said of the other hits.
