@@ -8,11 +8,11 @@ contradict each other is for ``claims.change``, and whether they are alike for `
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from semmem.concepts.claim_words import EMPTY, FIRST, NUMBERS, SAME, VERBS, WORD
 from semmem.concepts.claims import Change, Claim, change_between, claims, read_word
@@ -27,17 +27,16 @@ __all__ = ["ALIKE", "Outline", "changed", "claim_keys", "outlines", "resemblance
 
 ALIKE = 0.7
 """From this share of common shingles on, two texts are nearly the same; see ADR 0035."""
-BANDS, ROWS = 8, 3
+BANDS, ROWS = 5, 2
 """Of the sketch: so many keys, each of so many smallest hashes."""
 _SHINGLE = 3
 _SHORTEST = 5
 """Words of a text that has a sketch: of fewer, nothing can be said to be nearly the same."""
 _MOST_SENTENCES, _LONGEST_TEXT, _LONGEST_SENTENCE = 12, 5_000, 400
-_SUBJECTS, _OTHERS, _MOST_KEYS = 3, 5, 40
+_SUBJECTS, _MOST_WORDS, _MOST_KEYS = 2, 4, 16
 _NEAR = 0.4
 """Of the frames of two sentences so much must be common before they are taken apart: below what a change needs."""
-_MASK = (1 << 64) - 1
-_PRIME = (1 << 31) - 1
+_MASK, _HALF = (1 << 64) - 1, 1 << 63
 _HINTS = ("instead of", "in place of", "rather than", "replace", " from ", "rename")
 _WRITTEN_VALUES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august
@@ -66,17 +65,15 @@ class Outline:
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
     """Return what the first dozen sentences of ``text`` say; "I" is ``author``, and a question says nothing."""
-    me = fold(author) if author else "i"
-    first = sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]
-    return [_outline(one, me) for one in first if len(one) <= _LONGEST_SENTENCE and not one.endswith("?")]
+    return [_outline(one, me) for one, me in _said(text, author)]
 
 
-def claim_keys(said: Sequence[Outline]) -> set[int]:
-    """Return the keys of what a text says, at most 40: of each sentence its subject with each other word."""
+def claim_keys(text: str, author: str | None = None) -> list[int]:
+    """Return the keys of what a text says, at most 16, ascending: of each sentence its subject with the next words."""
     found: set[int] = set()
-    for one in said:
-        found |= one.keys
-    return found if len(found) <= _MOST_KEYS else set(sorted(found)[:_MOST_KEYS])
+    for one, me in _said(text, author):
+        found |= _keys(one, me)
+    return sorted(found)[:_MOST_KEYS]
 
 
 def changed(
@@ -108,39 +105,87 @@ def _near(before: Outline, after: Outline) -> bool:
     return common >= _NEAR * min(sizes)
 
 
+def _said(text: str, author: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the first dozen sentences of a text that say something, each with who "I" is."""
+    me = fold(author) if author else "i"
+    for one in sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]:
+        if len(one) <= _LONGEST_SENTENCE and not one.endswith("?"):
+            yield one, me
+
+
 def _outline(sentence: str, me: str) -> Outline:
-    subject: list[str] = []
-    others: list[str] = []
+    subject, others, names, tells, _ = _read(sentence, me, len(sentence))
+    words = frozenset((*subject, *others))
+    return Outline(sentence, words, frozenset(names), tells, frozenset(_keys(sentence, me)))
+
+
+def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str, None], set[str], bool, bool]:
+    """Return the words of the subject of a sentence, the others, their names, whether it tells, and if that is all.
+
+    It is not all where ``most`` words are enough, as those of the subject come first.
+    """
+    subject: dict[str, None] = {}
+    others: dict[str, None] = {}
     names: set[str] = set()
     verb = says = leads = False
-    for place, written in enumerate(WORD.findall(sentence)):
-        word, stemmed, cue = read_word(written)
-        if word in FIRST:
-            (others if verb else subject).append(me)
+    whole = True
+    words = WORD.findall(sentence)
+    if words and words[0][0].isupper():
+        words[0] = words[0].lower()  # no name for that
+    for written in words:
+        part, word, is_verb = _word(written)
+        verb = verb or is_verb
+        if part == "":
             continue
-        verb = verb or word in VERBS
-        if word in EMPTY or not word.isalpha() or word in _VALUES or word in NUMBERS:
-            continue
-        if place > 0 and written[0].isupper():
-            names.add(word)
-            (others if verb else subject).append(word)
-        elif (meaning := SAME.get(word)) is not None:
+        if part == "same":
             says = True
-            leads = leads or meaning == "lead"
-            others.append(meaning)
-        elif not cue:
-            (others if verb else subject).append(stemmed)
+            leads = leads or word == "lead"
+            others[word] = None
+        else:
+            if part == "me":
+                word = me
+            elif part == "name":
+                names.add(word)
+            (others if verb else subject)[word] = None
+        if len(subject) + (len(others) if verb else 0) >= most:
+            whole = False
+            break
+    if whole and sentence.endswith("!") and not (verb or says or _DIGIT.search(sentence)):  # "Thanks, Ana!"
+        return {}, {}, names, False, True
     low = sentence.lower()
-    words = list(dict.fromkeys((*subject, *others)))
-    if sentence.endswith("!") and not (verb or says or _DIGIT.search(sentence)):  # "Thanks, Ana!"
-        words = []
-    tells = leads or any(hint in low for hint in _HINTS)
-    plain = [word for word in words if word not in names]
+    return subject, others, names, leads or any(hint in low for hint in _HINTS), whole
+
+
+def _keys(sentence: str, me: str) -> set[int]:
+    """Return the keys of a sentence: its subject with the next words, and words alone where there are few."""
+    subject, others, names, tells, whole = _read(sentence, me, _MOST_WORDS)
+    words = list(subject)
+    words += [word for word in others if word not in subject]
+    plain = [word for word in words if word not in names] if whole else ()
     found = set(map(_hash, plain)) if len(plain) <= 2 else set()
-    near = [_hash(word) for word in words[: _SUBJECTS + _OTHERS]]
-    about = near if tells or not subject else near[: min(len(set(subject)), _SUBJECTS)]
-    found.update(_pair(one, other) for i, one in enumerate(about) for other in near[i + 1 :])
-    return Outline(sentence, frozenset(words), frozenset(names), tells, frozenset(found))
+    near = [_hash(word) for word in words[:_MOST_WORDS]]
+    about = len(near) if tells or not subject else min(len(subject), _SUBJECTS)
+    for place in range(about):
+        one = near[place]
+        for other in near[place + 1 :]:
+            found.add(((one + other) & _MASK) - _HALF)  # whatever their order
+    return found
+
+
+@lru_cache(maxsize=16_384)
+def _word(written: str) -> tuple[Literal["", "me", "name", "same", "plain"], str, bool]:
+    """Return what a word is, what stands for it in a frame, and whether it is a verb; "" where it says nothing."""
+    word, stemmed, cue = read_word(written)
+    verb = word in VERBS
+    if word in FIRST:
+        return "me", word, False
+    if word in EMPTY or not word.isalpha() or word in _VALUES or word in NUMBERS:
+        return "", word, verb
+    if written[0].isupper():
+        return "name", word, verb
+    if (meaning := SAME.get(word)) is not None:
+        return "same", meaning, verb
+    return ("", word, verb) if cue else ("plain", stemmed, verb)
 
 
 @lru_cache(maxsize=16_384)
@@ -148,33 +193,30 @@ def _hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
-def _pair(one: int, other: int) -> int:
-    """Return the key of the hashes of two words, whatever their order."""
-    mixed = (one + other) & _MASK
-    return mixed - (1 << 64) if mixed >> 63 else mixed
-
-
 def sketches(texts: Sequence[str]) -> list[list[int]]:
     """Return the keys of each text's sketch, MinHash over its shingles of three words; none of a very short text.
 
-    Texts that share a part s of their shingles have a key in common with probability 1 - (1 - s³)⁸: .97 at .7, .20
-    at .3. All texts are worked out together. Broder, "On the resemblance and containment of documents" (1997).
+    Texts that share a part s of their shingles have a key in common with probability 1 - (1 - s²)⁵: .97 at .7, .38
+    at .3. All texts are worked out together. Broder, "On the resemblance and containment of documents" (1997); the
+    hash multiplies and shifts, Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem".
     """
     import numpy as np
 
-    hashed = [_hashes(text) for text in texts]
-    held = [i for i, found in enumerate(hashed) if len(found)]
+    words = [WORD.findall(text[:_LONGEST_TEXT]) for text in texts]
+    held = [i for i, found in enumerate(words) if len(found) >= _SHORTEST]
     out: list[list[int]] = [[] for _ in texts]
     if not held:
         return out
-    every = np.concatenate([hashed[i] for i in held])
-    starts = np.cumsum([0, *(len(hashed[i]) for i in held[:-1])])
-    factors, adds = _permutations()
+    every = _runs([word for i in held for word in words[i]])
+    ends = np.cumsum([len(words[i]) for i in held])
+    starts = ends - [len(words[i]) for i in held]
+    bounds = np.stack((starts, ends - _SHINGLE + 1), axis=1).ravel()[:-1]  # of the last text to its end
+    factors, half = _factors(), np.uint64(32)
     bands = np.zeros((BANDS, len(held)), dtype=np.uint64)
     for band in range(BANDS):
         key = np.full(len(held), band + 1, dtype=np.uint64)
         for row in range(band * ROWS, (band + 1) * ROWS):
-            least = np.minimum.reduceat((every * factors[row] + adds[row]) % _PRIME, starts)
+            least = np.minimum.reduceat((every * factors[row]) >> half, bounds)[::2]
             key = (key ^ least) * np.uint64(0x9E3779B97F4A7C15)
         bands[band] = key
     for i, keys in zip(held, bands.T.view(np.int64).tolist(), strict=True):
@@ -182,32 +224,36 @@ def sketches(texts: Sequence[str]) -> list[list[int]]:
     return out
 
 
-def _hashes(text: str) -> NDArray[np.uint64]:
-    """Return the hashes of a text's runs of three words, below 2**31; none where it has fewer than five words."""
+def _runs(words: Sequence[str]) -> NDArray[np.uint64]:
+    """Return the hashes of the runs of three words."""
     import numpy as np
 
-    words = WORD.findall(text[:_LONGEST_TEXT])
-    if len(words) < _SHORTEST:
-        return np.zeros(0, dtype=np.uint64)
-    one = np.array([_low(word) for word in words], dtype=np.uint64)
-    runs: NDArray[np.uint64] = (one[:-2] * np.uint64(3) + one[1:-1] * np.uint64(5) + one[2:] * np.uint64(7)) % _PRIME
+    one = np.fromiter(map(_low, words), np.uint64, len(words))
+    runs: NDArray[np.uint64] = one[:-2] * np.uint64(3) + one[1:-1] * np.uint64(5) + one[2:] * np.uint64(7)
     return runs
+
+
+@lru_cache(maxsize=64)
+def _shingles(text: str) -> frozenset[int]:
+    words = WORD.findall(text[:_LONGEST_TEXT])
+    return frozenset(_runs(words).tolist() if len(words) >= _SHORTEST else ())
 
 
 @lru_cache(maxsize=16_384)
 def _low(word: str) -> int:
-    return _hash(word.casefold()) & 0xFFFF_FFFF
+    return _hash(word.casefold()) & _MASK
 
 
 def resemblance(one: str, other: str) -> float:
     """Return the share of common shingles of two texts, in [0, 1]; 0 where one of them is very short."""
-    first, second = set(_hashes(one).tolist()), set(_hashes(other).tolist())
+    first, second = _shingles(one), _shingles(other)
     return len(first & second) / len(first | second) if first and second else 0.0
 
 
 @lru_cache(maxsize=1)
-def _permutations() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _factors() -> NDArray[np.uint64]:
+    """Return an odd factor for each row of the sketch."""
     import numpy as np
 
-    drawn = np.random.default_rng(35).integers(1, (1 << 31) - 1, size=(2, BANDS * ROWS), dtype=np.uint64)
-    return drawn[0], drawn[1]
+    drawn: NDArray[np.uint64] = np.random.default_rng(35).integers(0, 1 << 63, size=BANDS * ROWS, dtype=np.uint64)
+    return drawn * np.uint64(2) + np.uint64(1)

@@ -238,9 +238,8 @@ class Changes(Sequence[Change]):
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A memory that has ``keys`` in common with another one, which it may repeat or contradict."""
+    """A memory that has a key in common with a later one, which may repeat or contradict it."""
 
-    keys: tuple[int, ...]
     id: str
     ord: int
     text: str

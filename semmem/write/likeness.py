@@ -8,9 +8,10 @@ updated. A sensitive memory and a turn of a conversation are compared with nothi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Literal, TypeAlias
 
 from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
@@ -21,7 +22,10 @@ from semmem.model.store import LifeStore, Store
 from semmem.model.types import LinkType, Memory
 from semmem.write.items import Draft
 
-__all__ = ["Likeness", "Likenesses", "OnContradiction", "merged", "merges"]
+__all__ = ["MOST_ALIKE", "Likeness", "Likenesses", "OnContradiction", "Text", "compared", "merged", "merges"]
+
+MOST_ALIKE = 3
+"""Links of one memory to near-duplicates that were there before it."""
 
 OnContradiction: TypeAlias = Literal["report", "supersede", "ignore"]
 Name: TypeAlias = tuple[str, str]
@@ -65,7 +69,7 @@ class Likenesses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class Text:
     """A text to be compared, and where it stands in time among all: the time it has, then the order of writing."""
 
     id: str
@@ -136,22 +140,19 @@ class Likeness:
         if not rows or not self._looks or self._life is None:
             return Likenesses()
         try:
-            for namespace, id in sorted(written.replaced):
-                for link in self._life.links(namespace, [id]):
-                    if link.made_by == MADE_BY:
-                        self._life.unlink(namespace, link.from_id, link.type, link.to_id)
+            self._unlink(written.replaced)
             if not written.similar:
                 return Likenesses()
             placed = {row.name: at for at, row in enumerate(rows) if row.part == 0}
             of = {row.name: row.memory for row in rows if row.part == 0}
             contradicts: dict[Name, tuple[str, ...]] = {}
             for namespace in sorted({namespace for namespace, _ in written.similar}):
-                pairs = []
+                groups = []
                 for name, others in sorted(written.similar.items()):
                     if name[0] == namespace:
                         text = _text(of[name], written.ords[(*name, 0)], placed[name])
-                        pairs += [(text, _other(one, placed.get((namespace, one.id), -1)), one) for one in others]
-                links = _compared(namespace, pairs, self._policy)
+                        groups.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
+                links = compared(namespace, groups, self._policy)
                 self._life.link(namespace, links, skip=True)
                 for link in links:
                     if link.type == "contradicts":
@@ -161,14 +162,23 @@ class Likeness:
         except SemmemError as error:  # the memories are committed
             return Likenesses({}, {"links": f"Stored, but not linked to what they contradict: {error.message}"})
 
+    def _unlink(self, names: Collection[Name]) -> None:
+        """Take away the links that semmem made of memories whose text may be another one now."""
+        if self._life is None:
+            return
+        each: dict[str, list[str]] = defaultdict(list)
+        for namespace, id in sorted(names):
+            each[namespace].append(id)
+        for namespace, ids in each.items():
+            for link in self._life.links(namespace, ids):
+                if link.made_by == MADE_BY:
+                    self._life.unlink(namespace, link.from_id, link.type, link.to_id)
+
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
     """Return the keys of each memory, ascending: of what it says, and of the sketch of its text."""
     bands = sketches([memory.text for memory in memories])
-    return [
-        tuple(sorted({*claim_keys(outlines(memory.text, memory.author)), *some}))
-        for memory, some in zip(memories, bands, strict=True)
-    ]
+    return [(*claim_keys(memory.text, memory.author), *some) for memory, some in zip(memories, bands, strict=True)]
 
 
 def _a_turn(memory: Memory) -> bool:
@@ -176,43 +186,62 @@ def _a_turn(memory: Memory) -> bool:
     return memory.session is not None and memory.position is not None
 
 
-def _text(memory: Memory, ord: int, place: int) -> _Text:
+def _text(memory: Memory, ord: int, place: int) -> Text:
     assert memory.created_at is not None
-    return _Text(memory.id, memory.text, memory.title, memory.author, (memory.created_at.timestamp(), place, ord))
+    return Text(memory.id, memory.text, memory.title, memory.author, (memory.created_at.timestamp(), place, ord))
 
 
-def _other(one: Similar, place: int) -> _Text:
-    return _Text(one.id, one.text, one.title, one.author, (one.created_at.timestamp(), place, one.ord))
+def _other(one: Similar, place: int) -> Text:
+    return Text(one.id, one.text, one.title, one.author, (one.created_at.timestamp(), place, one.ord))
 
 
-def _compared(namespace: str, pairs: Sequence[tuple[_Text, _Text, Similar]], policy: OnContradiction) -> list[Link]:
-    """Return the links between texts of one namespace that have keys in common, each once."""
+def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], policy: OnContradiction) -> list[Link]:
+    """Return the links of texts of one namespace, each with others that have keys in common with it.
+
+    What another one between two texts has contradicted is contradicted no more: of a value that changed often, each
+    contradicts the one before it. A near-duplicate is linked to the MOST_ALIKE that it is most like.
+    """
     said: dict[str, list[Outline]] = {}
+    known: dict[tuple[str, str], bool] = {}
     found: dict[tuple[str, LinkType, str], Link] = {}
 
-    def outlined(one: _Text) -> list[Outline]:
+    def outlined(one: Text) -> list[Outline]:
         if one.id not in said:
             said[one.id] = outlines(one.text, one.author)
         return said[one.id]
 
-    def add(newer: _Text, type: LinkType, older: _Text) -> None:
+    def contradicts(newer: Text, older: Text) -> bool:
+        pair = newer.id, older.id
+        if pair not in known:
+            who = {"older_author": older.author, "newer_author": newer.author}
+            known[pair] = _of_one_title(newer, older) and changed(outlined(older), outlined(newer), **who) is not None
+        return known[pair]
+
+    def add(newer: Text, type: LinkType, older: Text) -> None:
         found[newer.id, type, older.id] = Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
 
-    met: set[frozenset[str]] = set()
-    for one, other, _ in pairs:
-        both = frozenset((one.id, other.id))
-        if len(both) < 2 or both in met or (one.title and other.title and one.title != other.title):
-            continue  # what has another title is about something else
-        met.add(both)
-        older, newer = sorted((one, other), key=lambda text: text.at)
-        change = changed(outlined(older), outlined(newer), older_author=older.author, newer_author=newer.author)
-        if change is not None:
-            add(newer, "contradicts", older)
-            if policy == "supersede":
-                add(newer, "supersedes", older)
-        elif _of_one_length(older.text, newer.text) and resemblance(older.text, newer.text) >= ALIKE:
+    for one, others in groups:
+        alike: list[tuple[float, tuple[float, int, int], Text, Text]] = []
+        for other in others:
+            if other.id == one.id or not _of_one_title(one, other):
+                continue
+            older, newer = sorted((one, other), key=lambda text: text.at)
+            if not contradicts(newer, older):
+                if _of_one_length(older.text, newer.text):
+                    share = resemblance(older.text, newer.text)
+                    alike += [(share, other.at, newer, older)] if share >= ALIKE else []
+            elif not any(older.at < text.at < newer.at and contradicts(text, older) for text in others):
+                add(newer, "contradicts", older)
+                if policy == "supersede":
+                    add(newer, "supersedes", older)
+        for _, _, newer, older in nlargest(MOST_ALIKE, alike, key=lambda pair: pair[:2]):
             add(newer, "see-also", older)
     return list(found.values())
+
+
+def _of_one_title(one: Text, other: Text) -> bool:
+    """Return whether two texts can be about the same: what has another title is about something else."""
+    return not (one.title and other.title and one.title != other.title)
 
 
 def _of_one_length(one: str, other: str) -> bool:

@@ -26,16 +26,16 @@ def test_every_change_is_found_by_a_key_and_the_quick_look_says_what_the_long_on
         long = change(pair["older"], pair["newer"], older_author="Kim", newer_author="Kim")
         old, new = outlines(pair["older"], "Kim"), outlines(pair["newer"], "Kim")
         assert changed(old, new, older_author="Kim", newer_author="Kim") == long
-        assert long is None or claim_keys(old) & claim_keys(new)
+        assert long is None or {*claim_keys(pair["older"], "Kim")} & {*claim_keys(pair["newer"], "Kim")}
 
 
 def test_a_question_and_a_call_say_nothing() -> None:
-    assert claim_keys(outlines("Does Ana live in Lisbon? Thanks, Ana!")) == set()
+    assert claim_keys("Does Ana live in Lisbon? Thanks, Ana!") == []
 
 
 def test_the_keys_of_a_text_are_few_whatever_its_length() -> None:
     text = " ".join(f"The {a}ter of the {b}per is in the {a}{b} hall of Lisbon." for a in "abcdefg" for b in "mnopq")
-    assert len(claim_keys(outlines(text))) == 40
+    assert len(claim_keys(text)) == 16
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_texts_that_are_alike_have_a_band_in_common_and_others_none() -> None:
 
 @given(st.lists(st.text(max_size=80), max_size=5))
 def test_any_texts_can_be_read(texts: list[str]) -> None:
-    assert [len(keys) for keys in sketches(texts)] == [8 * bool(sketches([text])[0]) for text in texts]
+    assert [len(keys) for keys in sketches(texts)] == [5 * bool(sketches([text])[0]) for text in texts]
     for text in texts:
-        assert all(-(2**63) <= key < 2**63 for key in claim_keys(outlines(text, "Ana")))
+        assert all(-(2**63) <= key < 2**63 for key in claim_keys(text, "Ana"))
         assert 0 <= resemblance(text, text) <= 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,44 @@ def test_near_duplicates_are_linked_and_what_shares_half_its_words_is_not(mem: s
     )
     assert links(mem, first.id, space) == {(near.id, "see-also", first.id)}
     assert links(mem, half.id, space) == set()
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_a_value_that_changes_often_each_contradicts_the_one_before_it(
+    mem: semmem.Semmem, space: str, at_once: bool
+) -> None:
+    ids = [f"n{n:02}" for n in range(1, 41)]
+    items = [{"text": f"Ana has {n} boats.", "id": id} for n, id in enumerate(ids, 1)]
+    if at_once:
+        assert mem.remember_many(items, namespace=space).contradictions == 39
+    else:
+        for item in items:
+            mem.remember(item["text"], id=item["id"], namespace=space)
+    pairs = {link.key for id in ids for link in mem.links(id, namespace=space)}
+    assert pairs == {(newer, "contradicts", older) for older, newer in pairwise(ids)}
+
+
+def test_all_that_said_the_old_value_is_contradicted_and_what_was_already_is_not(
+    mem: semmem.Semmem, space: str
+) -> None:
+    told = ["Ana lives in Lisbon.", "Ana's home is in Lisbon.", "Ana moved to Porto.", "Ana lives in Porto now."]
+    first, second, third, fourth = (mem.remember(text, namespace=space) for text in told)
+    assert (second.contradicts, set(third.contradicts)) == ((), {first.id, second.id})
+    assert fourth.contradicts == ()
+    fifth = mem.remember("Ana lives in Lisbon again.", namespace=space)
+    assert set(fifth.contradicts) == {third.id, fourth.id}
+
+
+def test_of_many_near_duplicates_each_is_linked_to_the_three_that_it_is_most_like(
+    mem: semmem.Semmem, space: str
+) -> None:
+    ids = [f"n{n}" for n in range(8)]
+    mem.remember_many(
+        [{"text": f"{LONG} {word}", "id": id} for id, word in zip(ids, "abcdefgh", strict=True)], namespace=space
+    )
+    pairs = {link.key for id in ids for link in mem.links(id, namespace=space)}
+    assert {type for _, type, _ in pairs} == {"see-also"}
+    assert Counter(newer for newer, _, _ in pairs) == {"n1": 1, "n2": 2, "n3": 3, "n4": 3, "n5": 3, "n6": 3, "n7": 3}
 
 
 def test_a_sensitive_memory_is_compared_with_nothing(mem: semmem.Semmem, space: str) -> None:

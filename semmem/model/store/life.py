@@ -133,8 +133,9 @@ class LifeStore(Protocol):
         ...
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories, by ord, where they are not; return what has keys in common with each.
+        """Store the keys of memories, by ord, where they are not; return what was before each and has some of them.
 
-        Of each key the newest MOST_SIMILAR, and of these for each memory as many, those with most keys in common first.
+        Of each key the MOST_SIMILAR that came last before it; of these for each memory as many, those with most keys
+        in common first.
         """
         ...

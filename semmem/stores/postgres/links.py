@@ -165,11 +165,10 @@ def ask_similar(connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]]
     sent = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
-        columns = {
-            "namespace": namespace,
-            "keys": np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)),
-            "ords": np.repeat(np.fromiter(each, np.int64, len(each)), sizes),
-        }
+        held = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes))
+        ords = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
+        order = np.lexsort((ords, held))  # as the index has them
+        columns = {"namespace": namespace, "keys": held[order], "ords": ords[order]}
         connection.execute(_SQL["likeness_add"], columns)
         sent.append((namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR})))
     return sent
@@ -178,6 +177,6 @@ def ask_similar(connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]]
 def similar_of(cursor: Any) -> dict[int, list[Similar]]:
     """Return what ``likeness_find`` found, by ord."""
     found: dict[int, list[Similar]] = defaultdict(list)
-    for ord, keys, id, other, *rest in cursor.fetchall():
-        found[ord].append(Similar(tuple(keys), id, other, *rest))
+    for ord, *rest in cursor.fetchall():
+        found[ord].append(Similar(*rest))
     return found

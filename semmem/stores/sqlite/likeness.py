@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
+
+import numpy as np
 
 from semmem.model.exchange import Row
 from semmem.model.life import MOST_SIMILAR, Similar
@@ -35,28 +40,37 @@ def corroborate(connection: sqlite3.Connection, namespace: str, times: Mapping[s
 def similar(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]]
 ) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord, and return what has keys in common with each; see LifeStore."""
-    each = [(ord, key) for ord, some in keys.items() for key in some]
-    connection.executemany(
-        _SQL["likeness_add"], [{"namespace": namespace, "key": key, "ord": ord} for ord, key in each]
-    )
-    shared: dict[int, dict[int, list[int]]] = {}
-    where = {"namespace": namespace, "newest": MOST_SIMILAR}
-    for ord, key in each:
-        for (other,) in connection.execute(_SQL["likeness_find"], {**where, "key": key, "ord": ord}):
-            shared.setdefault(ord, {}).setdefault(other, []).append(key)
+    """Store the keys of memories, by ord, and return what was before and has keys in common with each; see LifeStore.
+
+    One statement asks for all of them, before they are stored in their order: what has them in common among
+    themselves needs no question.
+    """
+    sizes = [len(some) for some in keys.values()]
+    held = np.fromiter(chain.from_iterable(keys.values()), np.int64, sum(sizes))
+    ords = np.repeat(np.fromiter(keys, np.int64, len(sizes)), sizes)
+    order = np.lexsort((ords, held))  # as the table has them
+    held, ords = held[order], ords[order]
+    each, starts, counts = np.unique(held, return_index=True, return_counts=True)
+    where = {"namespace": namespace, "newest": MOST_SIMILAR, "keys": json.dumps(each.tolist())}
+    stored = {key: json.loads(some) for key, some in connection.execute(_SQL["likeness_find"], where)}
+    pairs = json.dumps(np.stack((held, ords), axis=1).tolist())
+    connection.execute(_SQL["likeness_add"], {"namespace": namespace, "pairs": pairs})
+    shared: dict[int, Counter[int]] = {}
+    common = (counts > 1) | np.isin(each, np.fromiter(stored, np.int64, len(stored)))
+    for key, start, count in zip(each[common].tolist(), starts[common].tolist(), counts[common].tolist(), strict=True):
+        own = ords[start : start + count].tolist()
+        ascending = sorted({*stored.get(key, ()), *own})
+        for ord in own:
+            place = bisect_left(ascending, ord)
+            shared.setdefault(ord, Counter()).update(ascending[max(0, place - MOST_SIMILAR) : place])
     best = {
-        ord: sorted(found.items(), key=lambda pair: (-len(pair[1]), -pair[0]))[:MOST_SIMILAR]
+        ord: sorted(found.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
         for ord, found in shared.items()
     }
-    ords = sorted({other for found in best.values() for other, _ in found})
-    asked = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
-    rows = {row[0]: row for row in connection.execute(_SQL["likeness_memories"], asked)} if ords else {}
-    return {
-        ord: [
-            Similar(tuple(some), row[1], other, row[2], row[3], row[4], at_microsecond(row[5]))
-            for other, some in found
-            if (row := rows.get(other)) is not None
-        ]
-        for ord, found in best.items()
+    others = sorted({other for found in best.values() for other, _ in found})
+    asked = {"namespace": namespace, "ords": json.dumps(others), "now": microsecond(datetime.now(UTC))}
+    rows = {
+        row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))
+        for row in (connection.execute(_SQL["likeness_memories"], asked) if others else ())
     }
+    return {ord: [rows[other] for other, _ in found if other in rows] for ord, found in best.items()}

@@ -22,15 +22,14 @@ SELECT %(namespace)s, r.key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::big
 ON CONFLICT (namespace, key, ord) DO NOTHING;
 
 -- likeness_find --
--- Of each memory those that have keys in common with it: of each key the newest few, and of these those with most keys in
--- common. Index look-ups, of a bounded number, whatever the size of the namespace.
-SELECT q.ord, q.keys, m.id, m.ord, m.text, m.title, m.author, m.created_at
+-- Of each memory those before it that have keys in common with it: of each key the newest few, and of these those with most
+-- keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
+SELECT q.ord, m.id, m.ord, m.text, m.title, m.author, m.created_at
 FROM (
-    SELECT k.ord, c.ord AS other, array_agg(k.key) AS keys,
-           row_number() OVER (PARTITION BY k.ord ORDER BY count(*) DESC, c.ord DESC) AS place
+    SELECT k.ord, c.ord AS other, row_number() OVER (PARTITION BY k.ord ORDER BY count(*) DESC, c.ord DESC) AS place
     FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS k(key, ord)
     CROSS JOIN LATERAL (
-        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord <> k.ord
+        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord < k.ord
         ORDER BY l.ord DESC LIMIT %(newest)s) AS c
     GROUP BY k.ord, c.ord) AS q
 JOIN memory m ON m.namespace = %(namespace)s AND m.ord = q.other AND NOT m.sensitive

@@ -1,9 +1,9 @@
 -- memory_first --
--- Which memory said the same first.
+-- Which memory said the same first; by its content, and never by its time ("+"), which would read the namespace.
 SELECT id FROM memory
 WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
   AND (expires_at IS NULL OR expires_at > :now)
-ORDER BY created_at, id LIMIT 1;
+ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
 -- What was said again counts how often, and when last. Its version and the time of its last change stay.
@@ -12,13 +12,17 @@ WHERE namespace = :namespace AND id = :id AND part = 0
 RETURNING id;
 
 -- likeness_add --
--- The keys of some memories.
-INSERT INTO likeness (namespace, key, ord) VALUES (:namespace, :key, :ord)
+-- The keys of some memories, as (key, ord).
+INSERT INTO likeness (namespace, key, ord)
+SELECT :namespace, value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
 ON CONFLICT (namespace, key, ord) DO NOTHING;
 
 -- likeness_find --
--- What has one key, the newest few.
-SELECT ord FROM likeness WHERE namespace = :namespace AND key = :key AND ord <> :ord ORDER BY ord DESC LIMIT :newest;
+-- What has each of some keys, the newest few; keys that nothing has are left out.
+SELECT k.value, (
+    SELECT json_group_array(ord) FROM (
+        SELECT ord FROM likeness WHERE namespace = :namespace AND key = k.value ORDER BY ord DESC LIMIT :newest))
+FROM json_each(:keys) AS k WHERE EXISTS (SELECT 1 FROM likeness WHERE namespace = :namespace AND key = k.value);
 
 -- likeness_memories --
 -- What has keys in common with another one.
