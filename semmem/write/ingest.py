@@ -239,7 +239,9 @@ class Ingest:
         degraded |= self._upkeep.written(rows, written, knowledge)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
-        corroborated = self._likeness.counted(again, written.corroborated)
+        sent_again = {draft.name for draft in plan.unchanged}  # with the id that a door made of the same request
+        counts = {name: times for name, times in again.items() if name not in sent_again}
+        corroborated = self._likeness.counted(counts, written.corroborated)
         warn_of(fresh.values())
         for name in written.conflicts:
             refused = no_longer(fresh[name], policy)
@@ -247,6 +249,7 @@ class Ingest:
                 refuse(replace(refused, at=at))
         rejected.sort(key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
+        unchanged += sum(again.values()) - sum(counts.values())
         names = frozenset(draft.name for draft in drafts)
         found = (corroborated, like.count)
         return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)

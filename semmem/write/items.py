@@ -23,6 +23,7 @@ from semmem.text.passages import encoded_text, other_names, split
 __all__ = [
     "KEYS",
     "Draft",
+    "MadeId",
     "at_hand",
     "check_namespace",
     "check_validity",
@@ -52,6 +53,15 @@ _UNIT = 1e-6
 """A vector whose length is 1 but for float32's rounding is kept bit by bit, so that it survives an export."""
 
 
+class MadeId(str):
+    """An id that a door makes of a request that has none, so that it is stored once however often it is sent.
+
+    Who sent it has given no id: where the content is stored already, it is counted there as without one.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
@@ -59,7 +69,7 @@ class Draft:
     ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, with its
     ``replaced_payload``, and ``kept`` the vector of that one and who made it, where what is embedded has not changed;
     ``changed_by`` is who changes it, ``suspected`` the kinds of the credentials that seem to stand in it. ``restores``:
-    it was forgotten softly, and comes back.
+    it was forgotten softly, and comes back. ``made_id``: a door has made its id, see MadeId.
     """
 
     at: int
@@ -73,6 +83,7 @@ class Draft:
     changed_by: str | None = None
     restores: bool = False
     suspected: tuple[str, ...] = ()
+    made_id: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
@@ -157,7 +168,8 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     if "ttl" in given:
         given = given - {"ttl"} | {"expires_at"}
     payload = payload_of(memory, timed=created_at is not None)
-    return Draft(at, memory, payload, _vector(values.get("vector")), given)
+    made_id = isinstance(values.get("id"), MadeId)
+    return Draft(at, memory, payload, _vector(values.get("vector")), given, made_id=made_id)
 
 
 def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:

@@ -36,7 +36,8 @@ def merges(draft: Draft) -> bool:
 
     An id, a position, a time or a vector of its own says that it is another one.
     """
-    other = draft.named or draft.timed or draft.memory.position is not None or draft.vector is not None
+    named = draft.named and not draft.made_id
+    other = named or draft.timed or draft.memory.position is not None or draft.vector is not None
     return not (other or draft.memory.sensitive or draft.restores)
 
 
@@ -176,9 +177,10 @@ class Likeness:
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
-    """Return the keys of each memory, ascending: of what it says, and of the sketch of its text."""
+    """Return the keys of each memory: of what it says, and of the sketch of its text."""
     bands = sketches([memory.text for memory in memories])
-    return [(*claim_keys(memory.text, memory.author), *some) for memory, some in zip(memories, bands, strict=True)]
+    said = [claim_keys(memory.text, memory.author) for memory in memories]
+    return [tuple({*one, *some}) for one, some in zip(said, bands, strict=True)]
 
 
 def _a_turn(memory: Memory) -> bool:

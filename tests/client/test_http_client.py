@@ -413,3 +413,16 @@ def test_a_memory_whose_answer_is_lost_on_the_way_is_stored_once() -> None:
         with cutting(url, 1) as way, semmem.connect(way) as remote, pytest.raises(semmem.StoreUnavailable):
             remote.forget(made.id)  # whether it was done, only a look can tell
         assert local.stats().memories == 0
+
+
+def test_the_same_content_again_counts_through_a_server_too() -> None:
+    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+        for said in (local, remote):
+            first = said.remember("Tea is at four.", author="Ada")
+        assert (first.seen_count, local.stats().memories) == (2, 1)
+        assert remote.remember("Tea is at four.").seen_count == 1  # by nobody
+        items = [{"text": "Tea is at four.", "author": "Ada"}, {"text": "Supper is at six."}]
+        report = remote.remember_many([*items, items[1]])
+        assert (report.remembered, report.unchanged, report.corroborated) == (1, 2, 2)
+        assert remote.get(first.id).seen_count == 3
+        assert remote.remember("Tea is at four.", id="mine").seen_count == 1

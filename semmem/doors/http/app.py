@@ -44,6 +44,7 @@ from semmem.model.errors import (
 )
 from semmem.model.serialization import plain
 from semmem.read.overrides import dotted
+from semmem.write.items import MadeId
 from semmem.write.screening import noted_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Service:
         client = key.id if key is not None else ""
         given = as_bytes(plain([route.name, arguments]))
         if route.name == "remember" and arguments.get("id") is None:
-            arguments["id"] = id_for(client, f"{arguments.get('namespace', 'default')}\n{once}")
+            arguments["id"] = MadeId(id_for(client, f"{arguments.get('namespace', 'default')}\n{once}"))
         work = partial(self._called, route, request, arguments, key, before, FOREVER)
         return await self.replays.once(client, once, given, work, self.limits.seconds)
 

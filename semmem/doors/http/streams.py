@@ -22,6 +22,7 @@ from semmem.doors.http.problems import as_bytes, problem
 from semmem.doors.http.replays import id_for
 from semmem.model.errors import LimitExceeded
 from semmem.model.serialization import plain
+from semmem.write.items import MadeId
 
 __all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
 
@@ -68,7 +69,7 @@ class Items:
             if isinstance(item, Mapping) and item.get("namespace") is not None:
                 authorise(self._key, "write", [str(item["namespace"])])
             if once is not None and isinstance(item, dict) and item.get("id") is None:
-                item["id"] = id_for(client or "", once, place)
+                item["id"] = MadeId(id_for(client or "", once, place))
             yield item
 
     def _parsed(self) -> Iterator[Any]:

@@ -155,6 +155,10 @@ def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> fr
 
 def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
     """Store the keys of memories, by ord, and return what has keys in common with each; see LifeStore."""
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    connection.execute(
+        _SQL["likeness_forget"], {"namespace": namespace, "ords": np.fromiter(keys, np.int64, len(keys))}
+    )
     return {
         ord: rows for _, found in ask_similar(connection, {namespace: keys}) for ord, rows in similar_of(found).items()
     }

@@ -89,3 +89,11 @@ def test_items_of_a_source_are_brought_in_replaced_and_pruned(http: httpx.Client
 def test_the_type_of_a_stream_may_be_written_as_the_standard_allows(http: httpx.Client, kind: str) -> None:
     made = http.post("/v1/memories", content=b'{"text": "a"}\r\n{"text": "b"}', headers={"content-type": kind})
     assert made.json()["remembered"] == 2
+
+
+def test_a_stream_that_is_sent_again_counts_no_more_than_the_first_time(http: httpx.Client, mem: Semmem) -> None:
+    lines = [{"text": "Tea is at four."}, {"text": "Tea is at four."}, {"text": "Supper is at six."}]
+    once = {"idempotency-key": "stream"}
+    reports = [post(http, *lines, headers=once).json() for _ in range(2)]
+    assert [(one["remembered"], one["unchanged"]) for one in reports] == [(2, 1), (0, 3)]
+    assert {one.text: one.seen_count for one in mem.list()} == {"Tea is at four.": 2, "Supper is at six.": 1}

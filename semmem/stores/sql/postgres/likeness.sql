@@ -16,10 +16,9 @@ WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0
 RETURNING m.id;
 
 -- likeness_add --
--- The keys of some memories.
+-- The keys of some memories that have none, each once, in the order of the index.
 INSERT INTO likeness (namespace, key, ord)
-SELECT %(namespace)s, r.key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
-ON CONFLICT (namespace, key, ord) DO NOTHING;
+SELECT %(namespace)s, r.key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord);
 
 -- likeness_find --
 -- Of each memory those before it that have keys in common with it: of each key the newest few, and of these those with most
@@ -32,9 +31,9 @@ FROM (
         SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord < k.ord
         ORDER BY l.ord DESC LIMIT %(newest)s) AS c
     GROUP BY k.ord, c.ord) AS q
-JOIN memory m ON m.namespace = %(namespace)s AND m.ord = q.other AND NOT m.sensitive
-    AND (m.expires_at IS NULL OR m.expires_at > now())
-WHERE q.place <= %(newest)s
+CROSS JOIN LATERAL (  -- by its number, never by reading the namespace
+    SELECT * FROM memory WHERE namespace = %(namespace)s AND ord = q.other LIMIT 1) AS m
+WHERE q.place <= %(newest)s AND NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
 ORDER BY q.ord, q.place;
 
 -- likeness_forget --
