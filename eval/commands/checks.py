@@ -22,8 +22,8 @@ def gate(
     json_: AsJson = False,
 ) -> None:
     """Measure again what eval/expected.toml expects; exit with code 1 when a metric fell by more than its tolerance."""
-    from eval.experiments.gate import EXPECTED, rewritten
-    from eval.experiments.gate_run import run_gate
+    from eval.experiments.evidence.gate import EXPECTED, rewritten
+    from eval.experiments.evidence.gate_run import run_gate
 
     with error_line():
         checked, absent = run_gate(expected or EXPECTED, data, opened)

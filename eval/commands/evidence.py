@@ -23,7 +23,7 @@ def evidence(
     show: Annotated[bool, typer.Option("--list", help="only say which there are and how each is made")] = False,
 ) -> None:
     """Make the committed results again and say what differs; exit with code 1 where something does."""
-    from eval.experiments.again import differences, manifest, result_in
+    from eval.experiments.evidence.again import differences, manifest, result_in
     from eval.reports import adr as records
 
     with error_line():
@@ -67,7 +67,7 @@ def kept_apart(
     records: Annotated[Path | None, typer.Option(help="where records lie; default: eval/results/kept-apart")] = None,
 ) -> None:
     """Measure all recipes and the graph's controls, once, on sets that nothing was tuned on, and write it down."""
-    from eval.experiments.kept_apart import look, sets
+    from eval.experiments.evidence.kept_apart import look, sets
 
     place = records or RESULTS / "kept-apart"
     with error_line():

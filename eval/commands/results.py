@@ -53,7 +53,7 @@ def adr(
 @app.command()
 def compare(a: str, b: str, metric: Metrics = None, seed: Seed = 0, json_: AsJson = False) -> None:
     """Compare two results on the same questions: A and B are result folders, or FOLDER:CONDITION."""
-    from eval.experiments.between import between
+    from eval.experiments.evidence.between import between
 
     with error_line():
         rows = between(a, b, metric or METRICS, seed=seed)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.experiments.provenance import COMMIT
+from eval.experiments.evidence.provenance import COMMIT
 from semmem.config import Settings
 from semmem.embedders import load
 from semmem.model.errors import EmbedderUnavailable, MissingExtra

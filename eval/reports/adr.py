@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import DatasetError
-from eval.experiments.provenance import clean
+from eval.experiments.evidence.provenance import clean
 from eval.reports import tables
 from eval.statistics.verdict import REFUSED, interval
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from eval.experiments.evidence.provenance import COMMIT
 from eval.experiments.lists import Asked
-from eval.experiments.provenance import COMMIT
 
 __all__ = ["cost", "environment"]
 

@@ -11,8 +11,8 @@ import pytest
 
 import semmem
 from eval.datasets import Corpus, DatasetError
-from eval.experiments.gate import EXPECTED, Checked, Expected, expectations, rewritten
-from eval.experiments.gate_run import run_gate
+from eval.experiments.evidence.gate import EXPECTED, Checked, Expected, expectations, rewritten
+from eval.experiments.evidence.gate_run import run_gate
 
 
 def expected(value: float, tolerance: float) -> Expected:

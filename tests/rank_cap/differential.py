@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import semmem
-from eval.experiments.provenance import COMMIT
+from eval.experiments.evidence.provenance import COMMIT
 from semmem.legs.graph import Graph
 from semmem.legs.today import Today
 from semmem.model.errors import LegFailed

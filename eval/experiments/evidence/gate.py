@@ -12,7 +12,7 @@ from eval.datasets import DatasetError
 
 __all__ = ["EXPECTED", "Checked", "Expected", "check", "expectations", "rewritten"]
 
-EXPECTED = Path(__file__).resolve().parents[1] / "expected.toml"
+EXPECTED = Path(__file__).resolve().parents[2] / "expected.toml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from eval.datasets import DatasetError
 
 __all__ = ["MANIFEST", "Made", "differences", "manifest"]
 
-MANIFEST = Path(__file__).resolve().parents[1] / "evidence.toml"
+MANIFEST = Path(__file__).resolve().parents[2] / "evidence.toml"
 _SAME = 5e-4
 """Numbers nearer than this are printed alike."""
 

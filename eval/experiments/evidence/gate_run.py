@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import Corpus, DatasetError, load
+from eval.experiments.evidence.gate import Checked, Expected, check, expectations
 from eval.experiments.experiment import conduct
-from eval.experiments.gate import Checked, Expected, check, expectations
 from eval.experiments.plan import of_run
 from eval.statistics.comparison import ExperimentError
 
@@ -28,7 +28,7 @@ def run_gate(path: Path, only: str | None, opened: Opened) -> tuple[list[Checked
             by_corpus[e.data, e.embedder].append(e)
     checked: list[Checked] = []
     absent: list[str] = []
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     for (data, embedder), expected in by_corpus.items():
         try:
             corpus = load(root / data if (root / data).exists() else data)

@@ -15,9 +15,9 @@ from typing import Any
 
 from eval.datasets import FORMATS, Corpus, DatasetError, load
 from eval.experiments.conditions import Condition
+from eval.experiments.evidence.provenance import COMMIT, clean, role
 from eval.experiments.experiment import conduct
 from eval.experiments.plan import of_ablation, of_run
-from eval.experiments.provenance import COMMIT, clean, role
 from eval.reports.adr import rounded
 from eval.statistics.comparison import Comparison
 

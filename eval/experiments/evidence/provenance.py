@@ -12,7 +12,7 @@ from eval.datasets import KNOWN_SHA256, Corpus
 
 __all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
 """Sets on which settings of the recipes were chosen."""
 KEPT_APART = {"agentnotes_c": "kept apart, looked at twice"}
