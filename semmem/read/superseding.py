@@ -194,10 +194,15 @@ def _with_score(one: Kept, score: float) -> Kept:
 
 
 def of_superseding(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """A newer memory may come from anywhere into the place of an older one, and what is fetched takes a place."""
+    """A newer memory may come from anywhere into the place of an older one, and what is fetched takes a place.
+
+    What is fetched for one memory, to stand above it, may supersede another one too, and take the place of that.
+    """
     met = _met(found)
-    older = {name for name in met & found.newer.keys() if met.intersection(above(name, found.newer))}
-    fetched = len(set(_to_fetch(found).values()))
+    to_fetch = {name: _name(key) for name, key in _to_fetch(found).items()}
+    elsewhere = {name: met | (set(to_fetch.values()) - {to_fetch.get(name)}) for name in met & found.newer.keys()}
+    older = {name for name, others in elsewhere.items() if others.intersection(above(name, found.newer))}
+    fetched = len(set(to_fetch.values()))
     if not older and not fetched:
         return Effect(k, k)
     kept = k if places <= k else max(0, k - fetched)

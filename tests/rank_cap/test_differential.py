@@ -36,6 +36,10 @@ def test_every_part_of_what_is_newer_stands_above_each_part_of_what_it_supersede
     assert run([9_100_047], worlds=LINKED).contradictions == []
 
 
+def test_what_is_fetched_above_one_memory_and_supersedes_another_too_leaves_that_one_no_guaranteed_place() -> None:
+    assert run([27_811], worlds=LINKED[:1]).contradictions == []
+
+
 def test_some_hundred_random_recalls_contradict_no_class() -> None:
     # and those that once did: a reserved place that folding brought within the cut, and scores that are all 0
     tally = run([*range(300), 7035, 11654, 12942, 14667, 17963, 22454])
