@@ -171,8 +171,9 @@ class Semmem(Keeping, Use):
         Without ``position`` they are put behind the last turn that the session has: for an agent that passes what is
         new. With the ``position`` of the first one they are known by session and position, and what is stored already
         is left alone: for an agent that passes the whole chat each time, ``position=0``. ``name`` is the author, else
-        ``role``; messages without text are left out. One transaction. Raises InvalidInput for what is no message,
-        Conflict for a position that holds another text.
+        ``role``; ``created_at``, ``importance``, ``sensitive``, ``pinned``, and when it is valid or expires, are those
+        of ``remember``. Messages without text are left out. One transaction. Raises InvalidInput for what is no
+        message, Conflict for a position that holds another text.
         """
         first = position
         if first is None:

@@ -22,6 +22,7 @@ from semmem.model.types import Memory
 
 __all__ = [
     "FORMATS",
+    "LIFE",
     "MARK",
     "MARKED",
     "NOTE_HASH",
@@ -33,6 +34,7 @@ __all__ = [
     "document",
     "edited",
     "item",
+    "life_of",
     "lines",
     "mark",
     "moment",
@@ -58,6 +60,9 @@ FORMATS = {
     "mem0": "mem0",
 }
 """The formats of ``semmem import``, each with its module."""
+
+LIFE = ("importance", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned")
+"""The arguments of ``remember`` that a message of a chat, or a note, has under the same names."""
 
 MARK = "imported_from"
 """The metadata key that says from which file a memory was imported."""
@@ -202,6 +207,11 @@ def item(where: str, **given: Any) -> Item:
     made = Item({name: value for name, value in given.items() if value is not None})
     made.where = where
     return made
+
+
+def life_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of LIFE that a row has, as they are; ``remember`` refuses those that are wrong."""
+    return {name: row[name] for name in LIFE if row.get(name) is not None}
 
 
 def refuse(row: BadRow) -> None:

@@ -3,7 +3,7 @@
 A ``.jsonl`` file has one message a line, or one conversation a line (``{"messages": […]}``); any other file is one
 JSON value: an array of messages, a conversation, or an array of conversations. A message has ``role``, ``author``,
 ``speaker`` or ``name``; ``content``, ``text`` or ``message`` (a string, or parts, of which the text is read); and
-optionally ``timestamp``, ``session`` and ``id``. One message becomes one memory.
+optionally ``timestamp``, ``session`` and ``id``, and the fields of ``LIFE``. One message becomes one memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.importers import BadRow, Item, Reject, RowError, document, item, life_of, lines, moment, plain_text
 from semmem.importers import refuse as _refuse
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
@@ -147,6 +147,7 @@ def _item(where: str, row: Any, session: str, positions: Counter[str], times: di
         session=session,
         position=position,
         created_at=times.get(session),
+        **life_of(row),
     )
 
 

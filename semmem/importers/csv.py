@@ -18,12 +18,13 @@ __all__ = ["FIELDS", "column_map", "read"]
 
 FIELDS = (
     "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at",
+    "created_at", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
 """The fields that a column can fill; a header of that name, in any case, fills it."""
 _DELIMITERS = ",;\t|"
 _SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
 _SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _LONGEST_CELL = 20_000_000
 _SAMPLE = 65_536
 
@@ -54,9 +55,9 @@ def read(
 
     ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata as they are,
     or nowhere with ``drop_others``. A row without an id gets one made from its content, so that reading the same row
-    again changes nothing. ``delimiter=None`` finds the delimiter in the header. A row that cannot be read goes to
-    ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the columns that are
-    needed.
+    again changes nothing; a sensitive one needs an id. ``delimiter=None`` finds the delimiter in the header. A row that
+    cannot be read goes to ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the
+    columns that are needed.
     """
     bad = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
@@ -150,7 +151,13 @@ def _item(
     made["tags"] = _tags(given.get("tags", ""), separator) or None
     made["position"] = _whole(given.get("position"))
     made["importance"] = _number(given.get("importance"))
-    made["created_at"] = _time(given.get("created_at"))
+    for name in ("created_at", "valid_from", "valid_to", "expires_at"):
+        made[name] = _time(given.get(name))
+    for name in ("sensitive", "pinned"):
+        made[name] = _flag(name, given.get(name))
+    made["ttl"] = _lasting(given.get("ttl"))
+    if "id" not in made and made["sensitive"]:
+        raise RowError("it is sensitive and has no id, and one made from its cells would tell of them; give it one.")
     if "id" not in made:
         raw = json.dumps([header, cells]).encode()
         made["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
@@ -184,6 +191,21 @@ def _number(cell: str | None) -> float | None:
         return None if cell is None else float(cell)
     except ValueError:
         raise RowError(f"its importance must be a number from 0 to 1, not {cell!r:.100}.") from None
+
+
+def _flag(name: str, cell: str | None) -> bool | None:
+    shown = None if cell is None else cell.strip().lower()
+    if shown is not None and shown not in _FLAGS:
+        raise RowError(f"its {name} must be true or false, yes or no, 1 or 0, not {cell!r:.100}.")
+    return None if shown is None else _FLAGS[shown]
+
+
+def _lasting(cell: str | None) -> float | str | None:
+    """Return seconds, or what has a unit as it stands."""
+    try:
+        return None if cell is None else float(cell)
+    except ValueError:
+        return str(cell).strip()
 
 
 def _time(cell: str | None) -> Any:

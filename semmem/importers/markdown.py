@@ -13,7 +13,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from unicodedata import normalize
 
-from semmem.importers import NOTE_HASH, BadRow, Item, Reject, RowError, content_hash, item, moment, opened, refuse
+from semmem.importers import (
+    NOTE_HASH,
+    BadRow,
+    Item,
+    Reject,
+    RowError,
+    content_hash,
+    item,
+    life_of,
+    moment,
+    opened,
+    refuse,
+)
 from semmem.importers import note as notes
 from semmem.importers import place as place_of
 from semmem.model.errors import InvalidInput
@@ -42,6 +54,7 @@ class _Note:
     tags: list[str] = field(default_factory=list)
     aliases: list[str] = field(default_factory=list)
     created_at: datetime | None = None
+    life: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -49,9 +62,10 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
     """Yield one item a note, in the order of their paths; ``origin`` says which vault the folder is, else its name.
 
     Front matter gives title, tags, aliases and created_at (``created``, ``created_at`` or ``date``; else a file name
-    that is a day), the rest of it is metadata. Without a title there the first ``#`` heading is taken, else the file's
-    name; the name is an alias then, if no other note has it. Links are shown as their author wrote them, with the
-    title of their note behind it where that is another name, and ``metadata["links"]`` has the ids of the notes.
+    that is a day), and under their names the fields of ``LIFE``; the rest of it is metadata. Without a title there the
+    first ``#`` heading is taken, else the file's name; the name is an alias then, if no other note has it. Links are
+    shown as their author wrote them, with the title of their note behind it where that is another name, and
+    ``metadata["links"]`` has the ids of the notes.
 
     Hidden folders are left out, links of the file system to outside too. Notes that cannot be read, and empty ones, go
     to ``reject``; one whose front matter is broken goes in without it and is told as well. Without ``reject`` these
@@ -153,8 +167,15 @@ def _described(id: str, path: Path, body: str, front: dict[str, Any]) -> _Note:
     if note.created_at is None and _DAY.match(stem):
         with suppress(RowError):  # 2026-02-31
             note.created_at = moment(stem)
-    note.metadata = front
+    note.life = life_of(front)
+    if not _is_share(front.get("importance")):  # many write "high" there, for themselves
+        note.life.pop("importance", None)
+    note.metadata = {name: value for name, value in front.items() if name not in note.life}
     return note
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _taken(front: dict[str, Any], read: Any, *names: str) -> list[str]:
@@ -177,7 +198,8 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
     own = {key: value for key, value in own.items() if value}
     hidden = {key: note.metadata[key] for key in (*own, NOTE_HASH) if key in note.metadata}
     metadata = {**note.metadata, **own, **({"front matter": hidden} if hidden else {})}
-    metadata[NOTE_HASH] = content_hash(text, note.title, note.tags, metadata)
+    if not note.life.get("sensitive"):  # a hash of a secret text lets it be guessed
+        metadata[NOTE_HASH] = content_hash(text, note.title, note.tags, metadata)
     return item(
         note.id,
         text=text,
@@ -187,6 +209,7 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
         tags=note.tags,
         metadata=metadata,
         created_at=note.created_at,
+        **note.life,
     )
 
 

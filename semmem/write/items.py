@@ -66,10 +66,11 @@ class MadeId(str):
 class Draft:
     """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
 
-    ``given`` are the fields that the item has. ``replaces`` is the stored memory whose place it takes, with its
-    ``replaced_payload``, and ``kept`` the vector of that one and who made it, where what is embedded has not changed;
-    ``changed_by`` is who changes it, ``suspected`` the kinds of the credentials that seem to stand in it. ``restores``:
-    it was forgotten softly, and comes back. ``made_id``: a door has made its id, see MadeId.
+    ``given`` are the fields that the item has, ``expires_at`` among them for a ``ttl``. ``replaces`` is the stored
+    memory whose place it takes, with its ``replaced_payload``, and ``kept`` the vector of that one and who made it,
+    where what is embedded has not changed; ``changed_by`` is who changes it, ``suspected`` the kinds of the credentials
+    that seem to stand in it. ``restores``: it was forgotten softly, and comes back. ``made_id``: a door has made
+    its id, see MadeId.
     """
 
     at: int
@@ -166,7 +167,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     )
     given = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if values.get(name) is None}
     if "ttl" in given:
-        given = given - {"ttl"} | {"expires_at"}
+        given = given | {"expires_at"}
     payload = payload_of(memory, timed=created_at is not None)
     made_id = isinstance(values.get("id"), MadeId)
     return Draft(at, memory, payload, _vector(values.get("vector")), given, made_id=made_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from semmem.importers import RowError, plain_text
+from semmem.importers import RowError, life_of, plain_text
 from semmem.model.errors import InvalidInput
 
 __all__ = ["message_items"]
@@ -17,9 +17,9 @@ def message_items(
     """Return one item a message that holds text; the first message has the position ``first`` in its session.
 
     A message has ``content``, a string or parts of which those with text are taken, and ``role``; ``name`` is its
-    author rather than the role, ``created_at`` its time, and ``sensitive`` keeps it out of every index. A message
-    without text (a call of a tool) keeps its position and is left out. ``named`` gives each item the id
-    SESSION:POSITION. Raises InvalidInput for what is no message.
+    author rather than the role, ``created_at`` its time; importance, sensitive, pinned, valid_from, valid_to,
+    expires_at and ttl are those of ``remember``. A message without text (a call of a tool) keeps its position and is
+    left out. ``named`` gives each item the id SESSION:POSITION. Raises InvalidInput for what is no message.
     """
     if not isinstance(session, str) or not session.strip():
         raise InvalidInput(f"session must be a name, not {session!r}.")
@@ -36,12 +36,10 @@ def message_items(
             text = plain_text(message.get("content"))
         except RowError:
             continue
-        item = {"text": text, "author": str(author), "session": session, "position": position}
+        item = {"text": text, "author": str(author), "session": session, "position": position, **life_of(message)}
         if named:
             item["id"] = f"{session}:{position}"
         if message.get("created_at") is not None:
             item["created_at"] = message["created_at"]
-        if message.get("sensitive") is not None:
-            item["sensitive"] = message["sensitive"]
         items.append(item)
     return items

@@ -181,7 +181,8 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
         return there.sensitive and draft.timed == timed and _same_fields(there, item, timed)
     if "metadata" in draft.given and not _same_metadata(there.metadata, item.metadata, policy.mark):
         return False
-    others = (name for name in _FIELDS if name in draft.given and name != "metadata")
+    left = {"metadata", *(["expires_at"] if "ttl" in draft.given and there.expires_at is not None else [])}
+    others = (name for name in _FIELDS if name in draft.given and name not in left)  # a ttl counts from the first time
     return all(_alike(getattr(there, name), getattr(item, name)) for name in others)
 
 
