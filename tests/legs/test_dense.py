@@ -91,6 +91,34 @@ def test_copies_of_one_vector_are_cut_by_id_and_not_by_insertion(mem: semmem.Sem
     assert ask(mem, VECTORS[0], recipe=semmem.recipe("dense", depths={"dense": 5})) == ["00", "01", "02", "03", "04"]
 
 
+def test_copies_beyond_a_small_depth_are_cut_by_id_too(mem: semmem.Semmem) -> None:
+    mem.remember_many({"text": f"copy {n}", "id": f"c{9 - n}", "vector": VECTORS[0]} for n in range(9))
+    shallow = semmem.recipe("dense", depths={"dense": 3})
+    assert ask(mem, VECTORS[0], recipe=shallow, limit=3) == ["c1", "c2", "c3"]
+
+
+def test_turns_around_the_nearest_are_found_only_where_the_filter_admits_them(mem: semmem.Semmem) -> None:
+    mem.remember_many(
+        {"text": f"turn {n}", "id": f"t{n}", "session": "s", "position": n, "vector": VECTORS[n]}
+        | {"author": ("Ana", "Ben")[n % 2]}
+        for n in range(8)
+    )
+    talk = semmem.recipe("dense", conversation=True)
+    assert sorted(ask(mem, VECTORS[1], recipe=talk)) == [f"t{n}" for n in range(8)]
+    assert sorted(ask(mem, VECTORS[1], recipe=talk, filters={"author": "Ana"})) == ["t0", "t2", "t4", "t6"]
+
+
+def test_what_the_named_author_said_rises_from_below_the_depth(mem: semmem.Semmem) -> None:
+    across = VECTORS[1:72] - np.outer(VECTORS[1:72] @ VECTORS[0], VECTORS[0])
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    near, further = VECTORS[0] + 0.3 * across[:70], VECTORS[0] + 0.35 * across[70]  # cosines of .958 and .944
+    mem.remember_many({"text": f"note {n}", "id": f"n{n:02}", "vector": near[n]} for n in range(70))
+    mem.remember("We sail at noon.", id="sail", session="s", author="Ana", vector=further)
+    shallow = semmem.recipe("dense", conversation=True, depths={"dense": 3})
+    found = mem.recall("What did Ana say?", vector=VECTORS[0], limit=3, recipe=shallow)
+    assert found[0].memory.id == "sail"
+
+
 @pytest.mark.parametrize("wrong", [[1.0] * 15, [1.0] * 17, [[1.0] * DIMENSIONS], 1.0])
 def test_a_question_of_another_length_is_refused_with_both_named(filled: semmem.Semmem, wrong: Any) -> None:
     with pytest.raises(semmem.EmbedderMismatch, match="external:16 with 16 dimensions"):

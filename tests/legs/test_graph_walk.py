@@ -108,6 +108,20 @@ def test_a_relationship_leads_from_one_of_its_concepts_to_the_memories_that_ment
     assert {row[:3]: row[3] for row in found} == pytest.approx({(1, 7, 2): 0.75, (1, 7, 3): 0.25, (1, 8, 4): 1.0})
 
 
+def test_a_relationship_of_a_concept_with_itself_and_one_with_what_too_many_mention_lead_nowhere() -> None:
+    held: Held = {1: {5: (100, 0)}, 2: {5: (100, 0), 7: (50, 0)}, 3: {7: (50, 0), 8: (50, 0)}, 4: {8: (50, 0)}}
+    pairs = [(5, 5), (5, 7), (5, 8)]
+
+    def found(max_df: int) -> dict[tuple[int, int, int], float]:
+        along = related_edges(forwards({1: held[1]}), postings(held), pairs, related=1.0, max_df=max_df)
+        rows = zip(along.source.tolist(), along.key.tolist(), along.target.tolist(), along.weight.tolist(), strict=True)
+        return {row[:3]: row[3] for row in rows}
+
+    assert found(2) == pytest.approx({(1, 7, 2): 0.25, (1, 7, 3): 0.25, (1, 8, 3): 0.25, (1, 8, 4): 0.25})
+    held[1][8] = (50, 0)  # a third mentions 8
+    assert found(2) == pytest.approx({(1, 7, 2): 0.5, (1, 7, 3): 0.5})
+
+
 # ---------------------------------------------------------------------- a dense transcription
 
 weight = st.sampled_from((0, 30, 60, 90, 100))
@@ -235,6 +249,11 @@ def test_a_tie_at_the_cut_is_decided_by_names_and_not_by_ord() -> None:
     assert [sorted(ords) for ords in asked] == [[2, 3, 4]]
     assert strongest(tied, 4, names).tolist() == [1, 2, 3, 4]
     assert len(asked) == 1
+
+
+def test_a_tie_at_the_cut_stays_whole_while_it_makes_at_most_half_as_many_again() -> None:
+    tied = mass({1: 0.5, 2: 0.25, 3: 0.25, 4: 0.25})
+    assert strongest(tied, 3, lambda ords: {o: (-o,) for o in ords}).tolist() == [1, 2, 3, 4]
 
 
 def test_an_edge_of_weight_0_carries_no_mass_and_makes_none_unknown() -> None:
