@@ -105,7 +105,7 @@ def test_turns_around_the_nearest_are_found_only_where_the_filter_admits_them(me
     )
     talk = semmem.recipe("dense", conversation=True)
     assert sorted(ask(mem, VECTORS[1], recipe=talk)) == [f"t{n}" for n in range(8)]
-    assert sorted(ask(mem, VECTORS[1], recipe=talk, filters={"author": "Ana"})) == ["t0", "t2", "t4", "t6"]
+    assert sorted(ask(mem, VECTORS[1], recipe=talk, filters={"authors": ["Ana"]})) == ["t0", "t2", "t4", "t6"]
 
 
 def test_what_the_named_author_said_rises_from_below_the_depth(mem: semmem.Semmem) -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.legs.lexical import bm25
+from semmem.legs.lexical import _most, bm25
 from semmem.model.exchange import Postings
 from semmem.stores.packed_postings import POSTING
 from semmem.text.passages import terms
@@ -87,6 +87,14 @@ def test_no_match_costs_anything_while_a_drop_has_counted_less_than_postings_hol
     # as if three were counted: log(1 + .5 / 3.5) = .1335, times 1 / (1 + .9)
     assert (ords.tolist(), matched.tolist()) == ([1, 2, 3], [1, 1, 1])
     assert scores.tolist() == pytest.approx([0.0703] * 3, abs=1e-4)
+
+
+def test_the_most_a_memory_could_score_counts_terms_that_none_has_as_well() -> None:
+    entries = np.zeros(1, dtype=POSTING)
+    entries["ord"], entries["count"], entries["length"] = [1], 1, 4
+    postings = Postings(3, 12, np.array([7]), np.array([1]), entries)
+    # twice log(1 + 2.5 / 1.5) = .98083 of the term that one of three has, once log(1 + 3.5 / .5) = 2.07944
+    assert _most(postings, {7: 2, 9: 1}) == pytest.approx(4.04110, abs=1e-5)
 
 
 def test_the_title_counts_twice(pets: semmem.Semmem) -> None:
