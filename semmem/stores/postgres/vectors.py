@@ -282,7 +282,8 @@ def _swap(connection: Any) -> None:
         try:
             with connection.transaction():
                 connection.execute(_SQL["shadow_own_lock"])
-                connection.execute(_SQL["shadow_swap"])
+                for command in _SQL["shadow_swap"].split(";\n"):  # one by one, as several nodes take them
+                    connection.execute(command)
             return
         except psycopg.errors.LockNotAvailable:
             time.sleep(_PAUSE)

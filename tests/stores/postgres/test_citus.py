@@ -1,4 +1,4 @@
-"""A first proof that a store may lie on several nodes: tables distributed by their namespace, one node's answers.
+"""A store may lie on several nodes: tables distributed by their namespace give the answers of one node.
 
 Citus is in no package index: SEMMEM_TEST_CITUS names a program that is called as ``PROGRAM up FOLDER``, which prints a
 URL, and ``PROGRAM down FOLDER``; without it, ``shared/engines/citus/cluster`` beside the checkout is.
@@ -20,6 +20,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.embedders.hashing import Hashing
+from semmem.stores.postgres import nearest
 from semmem.stores.postgres.migrate import migrate
 from tests.stores.audit import check
 
@@ -33,6 +35,13 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(not CLUSTER.is_file(), reason="There is no Citus here."),
 ]
+
+
+class Renamed(Hashing):
+    """The vectors of Hashing under another name, as of another embedder."""
+
+    name = "hashing of another name"
+    fingerprint = "another"
 
 
 @pytest.fixture(scope="module")
@@ -103,27 +112,104 @@ def answers(mem: Semmem) -> list[Any]:
     return out
 
 
-def test_three_nodes_give_the_answers_of_one(nodes: str, store_url: str) -> None:
+@pytest.fixture
+def both(nodes: str, store_url: str) -> Iterator[tuple[Semmem, Semmem]]:
+    """A store on one node and one on three, both empty."""
     with (
         semmem.connect(store_url, embedder="hashing", pool_size=4) as one,
         semmem.connect(nodes, embedder="hashing", pool_size=4) as three,
     ):
-        with psycopg.connect(nodes) as connection:
-            shard = "get_shard_id_for_distribution_column('semmem.memory', n)"
-            placed = f"SELECT count(DISTINCT {shard}) FROM unnest(%s::text[]) AS n"
-            assert connection.execute(placed, (list(SPACES),)).fetchone()[0] > 1  # type: ignore[index]
-        for mem in (one, three):
-            fill(mem)
-        assert answers(three) == answers(one)
-        for mem in (one, three):
-            assert mem.forget("m4", namespace=SPACES[0]) == 1
-            assert mem.forget(namespace=SPACES[1], filters={"sessions": ["s1"]}) == 10
-            assert mem.store.forget_namespace(SPACES[2], dry_run=False) == 72
-            mem.remember("A new beginning.", id="again", namespace=SPACES[2], created_at="2026-03-01")
-            mem.store.change_settings(SPACES[3], {"weights.graph": 0.5}, [])
-            mem.maintain()
-        assert answers(three) == answers(one)
-        assert three.rebuild(extract=True).read == one.rebuild(extract=True).read
-        assert answers(three) == answers(one)
-        check(one)
-        check(three)
+        for space in three.namespaces():
+            three.drop_namespace(space.name)
+        yield one, three
+
+
+def life(mem: Semmem) -> list[Any]:
+    """Do with a memory what can be done, and return what each verb says."""
+    where: dict[str, Any] = {"namespace": SPACES[0]}
+    out: list[Any] = [mem.update("m5", text="Note 5: a crow met owl 3.", changed_by="Ada", **where).version]
+    out.append([(one.version, one.memory.text, one.changed_by) for one in mem.history("m5", **where)])
+    out.append(mem.get("m5", as_of="2026-02-01", **where).text)
+    out.append([hit.id for hit in mem.recall(QUESTIONS[0], as_of="2026-02-01", **where)])
+    out.append(mem.link("m6", "supersedes", "m7", **where).made_by)
+    out.append([(one.from_id, one.type, one.to_id) for one in mem.links("m6", **where)])
+    out.append([(hit.id, hit.superseded_by) for hit in mem.recall("note 7: owl 0", **where)])
+    out += [mem.unlink("m6", "supersedes", "m7", **where), mem.forget("m8", **where)]
+    out.append(mem.restore_memory("m8", **where).text)
+    out.append(mem.forget("m9", hard=True, **where))
+    out.append(mem.forget(filters={"sessions": ["s2"]}, hard=True, dry_run=True, **where))
+    out.append(mem.remember("The key is under the mat.", id="hidden", sensitive=True, **where).text)
+    out.append([(one.id, one.kind) for one in mem.changes(**where) if one.kind != "dropped"])
+    return out
+
+
+def test_three_nodes_keep_what_becomes_of_a_memory_as_one_does(both: tuple[Semmem, Semmem]) -> None:
+    for mem in both:
+        fill(mem)
+    one, three = map(life, both)
+    assert three == one
+    assert one[:3] == [2, one[1], "Note 5: Ada Lovelace met owl 5 near the quay at 5."]
+    assert [answers(mem) for mem in both[1:]] == [answers(both[0])]
+
+
+def test_three_nodes_copy_rename_and_drop_namespaces_as_one_does(both: tuple[Semmem, Semmem]) -> None:
+    for mem in both:
+        fill(mem)
+        mem.namespace_limits(SPACES[0], most_memories=1_000)
+        assert mem.copy_namespace(SPACES[0], "copy") == 32
+        assert mem.rename_namespace("copy", "renamed") == 32
+        assert [(one.name, one.memories) for one in mem.namespaces()] == [
+            ("renamed", 32), ("space 0", 32), ("space 1", 52), ("space 2", 72), ("space 3", 92), ("space 4", 112),
+        ]  # fmt: skip
+        with pytest.raises(semmem.Conflict):
+            mem.rename_namespace("renamed", SPACES[1])
+        found, same = (mem.recall(QUESTIONS[0], namespace=name) for name in ("renamed", SPACES[0]))
+        assert [(hit.id, hit.score) for hit in found] == [(hit.id, hit.score) for hit in same]
+        mem.maintain()
+        check(mem)
+    assert answers(both[1]) == answers(both[0])
+    for mem in both:
+        assert mem.drop_namespace("renamed") == 32
+        check(mem)
+
+
+def test_three_nodes_get_the_vectors_of_another_embedder_as_one_does(
+    both: tuple[Semmem, Semmem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    for mem in both:
+        fill(mem)
+        mem.maintain()
+    assert answers(both[1]) == answers(both[0])
+    made = [mem.rebuild(embedder=Renamed()).embedded for mem in both]
+    assert made[0] == made[1] == both[0].stats().vectors
+    assert answers(both[1]) == answers(both[0])
+    for mem in both:
+        mem.remember("A heron came late.", id="heron", namespace=SPACES[0])
+        mem.maintain()
+        check(mem)
+        assert mem.rebuild(embedder="hashing").embedded == made[0] + 1
+    assert answers(both[1]) == answers(both[0])
+
+
+def test_three_nodes_give_the_answers_of_one(nodes: str, both: tuple[Semmem, Semmem]) -> None:
+    one, three = both
+    with psycopg.connect(nodes) as connection:
+        shard = "get_shard_id_for_distribution_column('semmem.memory', n)"
+        placed = f"SELECT count(DISTINCT {shard}) FROM unnest(%s::text[]) AS n"
+        assert connection.execute(placed, (list(SPACES),)).fetchone()[0] > 1  # type: ignore[index]
+    for mem in (one, three):
+        fill(mem)
+    assert answers(three) == answers(one)
+    for mem in (one, three):
+        assert mem.forget("m4", namespace=SPACES[0]) == 1
+        assert mem.forget(namespace=SPACES[1], filters={"sessions": ["s1"]}) == 10
+        assert mem.store.forget_namespace(SPACES[2], dry_run=False) == 72
+        mem.remember("A new beginning.", id="again", namespace=SPACES[2], created_at="2026-03-01")
+        mem.store.change_settings(SPACES[3], {"weights.graph": 0.5}, [])
+        mem.maintain()
+    assert answers(three) == answers(one)
+    assert three.rebuild(extract=True).read == one.rebuild(extract=True).read
+    assert answers(three) == answers(one)
+    check(one)
+    check(three)

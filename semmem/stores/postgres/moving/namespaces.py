@@ -32,8 +32,8 @@ def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
     connection.execute(_SQL["namespace_make"], {"namespace": new})
     if not stay:  # as everybody locks: memories first, then the rows of namespaces
         connection.execute(_SQL["moved_lock"], both)
-    rows = {name: (held, dropping) for name, held, dropping in connection.execute(_SQL["moved_own"], both)}
-    if any(dropping is not None for _, dropping in rows.values()):
+    rows = [connection.execute(_SQL["moved_own"], {"namespace": name}).fetchone() for name in sorted((old, new))]
+    if any(row is not None and row[0] is not None for row in rows):
         raise Conflict(f"{old!r} or {new!r} is being dropped; run `semmem maintain`, which finishes it, and try again.")
     tables = _tables(connection)
     for table in tables:
@@ -49,7 +49,9 @@ def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
         connection.execute(_filled("moved_copy", table, columns), both)
     _, *limits = connection.execute(_SQL["namespace_check"], {"namespace": new}).fetchone()
     check_limits(new, (*limits,), count)
-    connection.execute(_SQL["moved_counts"], both)
+    kept = connection.execute(_SQL["moved_kept"], {"namespace": old})
+    columns = [column.name for column in kept.description]
+    connection.execute(_SQL["moved_counts"], {**dict(zip(columns, kept.fetchone(), strict=True)), "namespace": new})
     connection.execute(_SQL["moved_written"], both)
     if not stay:
         for table in tables:

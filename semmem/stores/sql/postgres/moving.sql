@@ -105,8 +105,13 @@ FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %
 SELECT count(*) FROM (SELECT FROM memory WHERE namespace = %(old)s ORDER BY id, part FOR UPDATE) AS locked;
 
 -- moved_own --
--- Its writers wait here.
-SELECT namespace, memories, dropping FROM namespace WHERE namespace IN (%(old)s, %(new)s) ORDER BY namespace FOR UPDATE;
+-- Its writers wait here: one of both at a time, as each may lie on a node of its own.
+SELECT dropping FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
+
+-- moved_kept --
+-- What the other name gets of its row.
+SELECT ords, segments, changes, revision, memories, length, language, keep, most_memories, most_bytes
+FROM namespace WHERE namespace = %(namespace)s;
 
 -- moved_holds --
 -- A name that is taken is not taken over.
@@ -131,12 +136,12 @@ DELETE FROM change WHERE namespace = %(namespace)s;
 -- moved_counts --
 -- No number is given out twice under either name, and whoever has read something of the new one reads it again. Limits
 -- that the new one has stay.
-UPDATE namespace n SET ords = greatest(n.ords, o.ords), segments = greatest(n.segments, o.segments),
-    changes = greatest(n.changes, o.changes) + 1, revision = greatest(n.revision, o.revision) + 1, memories = o.memories,
-    length = o.length, language = o.language, keep = coalesce(n.keep, o.keep),
-    most_memories = coalesce(n.most_memories, o.most_memories), most_bytes = coalesce(n.most_bytes, o.most_bytes),
+UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
+    changes = greatest(changes, %(changes)s) + 1, revision = greatest(revision, %(revision)s) + 1,
+    memories = %(memories)s, length = %(length)s, language = %(language)s, keep = coalesce(keep, %(keep)s),
+    most_memories = coalesce(most_memories, %(most_memories)s), most_bytes = coalesce(most_bytes, %(most_bytes)s),
     changed_at = now()
-FROM namespace o WHERE n.namespace = %(new)s AND o.namespace = %(old)s;
+WHERE namespace = %(namespace)s;
 
 -- moved_written --
 -- For those who keep a copy of the new one.
