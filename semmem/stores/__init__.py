@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput, LocalOnly
-from semmem.model.store import Store
+
+if TYPE_CHECKING:  # its classes take long to make, and a hook that asks a server opens no store
+    from semmem.model.store import Store
 
 __all__ = ["Target", "check_file", "is_server", "masked", "open_store", "parse_url"]
 

@@ -119,3 +119,20 @@ def test_options_before_a_command_reach_it_and_a_misspelt_one_is_told(
     assert '"The key is red."' in capfd.readouterr().out
     assert run(["recal", "key"]) == 2
     assert "No such command 'recal'" in capfd.readouterr().err
+
+
+def test_a_start_hardly_collects_garbage(tmp_path: Path) -> None:
+    program = """if True:
+        import gc, sys
+        from semmem.__main__ import main
+        before = gc.get_stats()[0]["collections"]
+        try:
+            main()
+        except SystemExit:
+            sys.stderr.write(str(gc.get_stats()[0]["collections"] - before))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program, "stats", "--url", f"sqlite:{tmp_path}/notes.db"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert int(done.stderr.rpartition("\n")[2] or done.stderr) <= 10, done.stderr

@@ -439,3 +439,13 @@ def test_the_address_of_a_server_that_was_killed_is_not_asked(url: str) -> None:
         file = announcement._file(store_name(url))
         file.write_text(json.dumps({"url": "http://127.0.0.1:8765", "process": program.pid}), encoding="utf-8")
         assert server_of(store_name(url)) is None
+
+
+def test_a_hook_that_asks_a_server_loads_nothing_of_a_store() -> None:
+    program = (
+        "import sys, semmem.doors.coding_agents.hook, semmem.doors.coding_agents.source\n"
+        "loaded = [name for name in sys.modules if name.startswith(('semmem.model.store', 'semmem.client'))]\n"
+        "sys.exit(', '.join(loaded) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

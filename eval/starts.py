@@ -1,0 +1,135 @@
+"""How long an agent waits for a process that begins: the first answers of `semmem mcp`, and a hook beside a server.
+
+    python -m eval.starts --runs 9
+
+Each row is a fresh process, timed from its start to the answer: median, least and most of the wall time, and of the
+time on a processor, which a busy machine changes less. The aims: the first answer of `semmem mcp` within 2 s, with the
+store and the model opened behind it, and a hook within .3 s where a server runs. `python -X importtime -m semmem mcp`
+shows what it goes into: nearly all of it is the imports of the package mcp.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import semmem
+
+__all__ = ["first_answers", "hook", "main", "served"]
+
+_SEMMEM = (sys.executable, "-m", "semmem")
+_HELLO: Mapping[str, Any] = {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "starts", "version": "1"},
+}  # fmt: skip
+_RECALL: Mapping[str, Any] = {"name": "memory_recall", "arguments": {"query": "what is the logger called?"}}
+_NOTES = 200
+
+
+def first_answers(env: Mapping[str, str]) -> dict[str, float]:
+    """Return the seconds from the start of `semmem mcp` to its answers to initialize, tools/list and a recall."""
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [*_SEMMEM, "mcp", "--namespace", "starts"],
+        env=env, cwd=env["HOME"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        spent = {}
+        for number, (method, given) in enumerate(
+            (("initialize", _HELLO), ("tools/list", {}), ("tools/call", _RECALL)), start=1
+        ):
+            asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": given}
+            server.stdin.write(json.dumps(asked) + "\n")
+            if method == "initialize":
+                server.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+            server.stdin.flush()
+            answer = json.loads(server.stdout.readline())
+            assert "result" in answer, answer
+            assert not answer["result"].get("isError"), answer
+            spent[f"mcp: {method}"] = time.perf_counter() - began
+        server.stdin.close()
+    return spent
+
+
+def hook(env: Mapping[str, str], event: str) -> float:
+    """Return the seconds that `semmem hook` takes from its start to its end; it must print a block of memories."""
+    told = {"session_id": "s", "cwd": env["HOME"], "hook_event_name": event, "prompt": "what is the logger called?"}
+    began = time.perf_counter()
+    done = subprocess.run(
+        [*_SEMMEM, "hook", event, "--namespace", "starts"],
+        env=env, cwd=env["HOME"], input=json.dumps(told), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    spent = time.perf_counter() - began
+    assert "Kestrel" in done.stdout, done.stderr
+    return spent
+
+
+@contextmanager
+def served(env: Mapping[str, str]) -> Iterator[None]:
+    """Run `semmem serve` for the store of ``env`` until the end of the block."""
+    server = subprocess.Popen(
+        [*_SEMMEM, "--json", "serve", "--port", "0"], env=env, cwd=env["HOME"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        assert json.loads(server.stdout.readline())["url"]
+        yield
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+
+
+def _timed(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[float]]:
+    """Return the seconds of each answer by run, and beside them those on a processor."""
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = work()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for name, seconds in spent.items():
+            found.setdefault(name, []).append(seconds)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        found.setdefault(f"{name}, on a processor until it ended", []).append(cpu)
+    return found
+
+
+def main(
+    runs: Annotated[int, typer.Option(help="Processes that each row is the median of.")] = 9,
+    url: Annotated[str | None, typer.Option(help="The store; default: a SQLite file of its own.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Time the first answers of `semmem mcp`, and hooks beside a server."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = url or f"sqlite:{folder}/starts.db"
+        own = {name: str(Path(folder)) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        env = {**os.environ, **own, "SEMMEM_URL": place, "SEMMEM_CONFIG": ""}
+        with semmem.connect(place, config="") as mem:
+            notes = [{"text": f"Note {n} of many.", "id": f"n{n}"} for n in range(_NOTES)]
+            mem.remember_many([*notes, {"text": "The logger is called Kestrel."}], namespace="starts")
+        found = _timed(lambda: first_answers(env), runs)
+        with served(env):
+            for event in ("session-start", "prompt"):
+                found |= _timed(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
+    rows = {name: (statistics.median(all_), min(all_), max(all_)) for name, all_ in found.items()}
+    if json_:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    typer.echo(f"{'seconds, of ' + str(runs) + ' processes':<56}  median   least    most")
+    for name, (middle, least, most) in rows.items():
+        typer.echo(f"{name:<56} {middle:7.3f} {least:7.3f} {most:7.3f}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
