@@ -82,6 +82,12 @@ class Settings(BaseSettings):
         le=36_500,
         description="Days for which what was forgotten can be taken back with restore_memory; 0 forgets at once.",
     )
+    keep_versions: int = Field(
+        100,
+        ge=0,
+        le=1_000_000,
+        description="Earlier versions kept of each memory, each with its vector; maintain sweeps the oldest.",
+    )
     keep_changes_days: float = Field(
         90.0,
         ge=1,
@@ -131,6 +137,7 @@ class Settings(BaseSettings):
         "start_timeout_s",
         "keep_changes_days",
         "keep_forgotten_days",
+        "keep_versions",
         "keep_recall_log_days",
         mode="before",
     )

@@ -214,6 +214,7 @@ class Keeping(Life, Namespaces):
             changes_days=days.keep_changes_days,
             forgotten_days=days.keep_forgotten_days,
             recall_log_days=days.keep_recall_log_days,
+            versions=days.keep_versions,
         )
         return {**self._upkeep.maintain(), **self.store.maintain(keep)}
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from semmem.client.connection import Connection, legs_at
-from semmem.model.errors import Conflict, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.filters import at_time, shown_by, string
 from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
@@ -26,16 +26,32 @@ class Life(Connection):
     """The versions and the links of memories."""
 
     @observed
-    def history(self, id: str, *, namespace: str = "default", reveal: bool = False) -> Sequence[Version]:
+    def history(
+        self,
+        id: str,
+        *,
+        namespace: str = "default",
+        reveal: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Sequence[Version]:
         """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
+
+        All of them, or a page: up to ``limit`` of them, behind the first ``offset``. Of a memory that changes all the
+        time the last ``keep_versions`` earlier ones are kept (a setting, 100); ``maintain`` sweeps the others.
 
         Each says which fields it changed, when, and by whom where a name was given; ``diff`` of a version shows how it
         differs from another. A memory that was forgotten softly still has its versions, until it is gone for good. The
         texts of sensitive versions are shown where it is to ``reveal`` them: all up to the one that became sensitive.
         """
         where, shown = string("namespace", namespace), shown_by(reveal)
-        found = self._life().history(where, string("id", id))
-        if not found:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000):
+            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
+            raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
+        life = self._life()
+        found = life.history(where, string("id", id), limit, offset)
+        if not found and not (offset and life.history(where, id, 1)):
             raise self._unknown(id, namespace)
         return [replace(one, memory=shown(one.memory)) for one in found]
 

@@ -14,7 +14,7 @@ from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import checked_filters, shown_by, string, strings
+from semmem.model.filters import checked_filters, person, shown_by, string, strings
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
@@ -210,7 +210,7 @@ class Semmem(Keeping, Use):
                 changes,
                 namespace=string("namespace", namespace),
                 expected_version=expected_version,
-                changed_by=None if changed_by is None else string("changed_by", changed_by),
+                changed_by=person("changed_by", changed_by),
             )
         )
 
@@ -351,7 +351,7 @@ class Semmem(Keeping, Use):
         if id is not None:
             string("id", id)
         where = string("namespace", namespace)
-        whom = None if forgotten_by is None else string("forgotten_by", forgotten_by)
+        whom = person("forgotten_by", forgotten_by)
         soft = not hard and self.settings.keep_forgotten_days > 0
         count = (
             self.store.forget_namespace(where, dry_run=dry_run)

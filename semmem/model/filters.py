@@ -16,7 +16,19 @@ from semmem.model.keywords import FilterValues
 from semmem.model.serialization import instant
 from semmem.model.types import Filters, Memory, masked
 
-__all__ = ["Within", "at_time", "checked_filters", "contains", "matches", "shown_by", "string", "strings", "within"]
+__all__ = [
+    "LONGEST_NAME",
+    "Within",
+    "at_time",
+    "checked_filters",
+    "contains",
+    "matches",
+    "person",
+    "shown_by",
+    "string",
+    "strings",
+    "within",
+]
 
 _OPERATORS = frozenset(
     (
@@ -25,6 +37,9 @@ _OPERATORS = frozenset(
     )
 )  # fmt: skip
 """Words of other filter languages. A value all of whose keys are among them is taken for one of theirs."""
+
+LONGEST_NAME = 200
+"""Characters of the name of an author, and of who changes, forgets, links or judges."""
 
 _DEEPEST = 100
 
@@ -40,6 +55,14 @@ def string(name: str, value: Any) -> str:
     if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
         raise InvalidInput(f"{name} contains a NUL character or half a surrogate pair, which no store has; remove it.")
     return value
+
+
+def person(name: str, value: Any) -> str | None:
+    """Return who did something, if that is said. Raises InvalidInput for a name that is longer than an author's."""
+    said = None if value is None else string(name, value)
+    if said is not None and len(said) > LONGEST_NAME:
+        raise InvalidInput(f"{name} has {len(said)} characters; at most {LONGEST_NAME} are stored.")
+    return said
 
 
 def strings(name: str, value: Any) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ class SettingValues(TypedDict, total=False):
     start_timeout_s: float
     keep_changes_days: float
     keep_forgotten_days: float
+    keep_versions: int
     recall_log: bool
     keep_recall_log_days: float
     backup_before_migration: bool

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head
-from semmem.model.filters import string
+from semmem.model.filters import person, string
 from semmem.model.types import LINK_TYPES, LinkType, Memory
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Newer",
     "Similar",
     "Version",
+    "around",
     "checked_link",
     "versions_of",
 ]
@@ -121,8 +122,16 @@ class Earlier:
     vectors: Mapping[int, Any] = field(default_factory=dict)
 
 
-def versions_of(kept: Iterable[Kept]) -> list[Version]:
-    """Return the versions of one memory from what a store keeps of them, in the order given: the oldest first."""
+def around(limit: int | None, offset: int) -> tuple[int | None, int]:
+    """Return the limit and offset to read for a page of versions: also the one before it, and the one behind."""
+    return None if limit is None else limit + min(offset, 1) + 1, max(offset - 1, 0)
+
+
+def versions_of(kept: Iterable[Kept], limit: int | None = None, offset: int = 0) -> list[Version]:
+    """Return the versions of one memory from what a store keeps of them, in the order given: the oldest first.
+
+    Of a page, ``kept`` is what is ``around`` it: the version before says what its first one changed.
+    """
     lives = list(kept)
     found: list[Version] = []
     for before, one, behind in zip([None, *lives], lives, [*lives[1:], None], strict=False):
@@ -132,7 +141,7 @@ def versions_of(kept: Iterable[Kept]) -> list[Version]:
         by = None if before is None or first else before[1]
         last = behind is None or behind[3] != forgotten  # who ended an earlier one has changed it, not forgotten it
         found.append(Version(memory, changed, by, forgotten, ended_by if forgotten is not None and last else None))
-    return found
+    return found[min(offset, 1) :][:limit]
 
 
 def _differ(one: Memory, other: Memory) -> tuple[str, ...]:
@@ -266,7 +275,7 @@ def checked_link(
             f"namespace and both ids have {size} bytes together in UTF-8; memories with at most {_MOST_BYTES} can be "
             "linked."
         )
-    who = None if made_by is None else string("made_by", made_by)
+    who = person("made_by", made_by)
     try:
         when = datetime.fromisoformat(since) if isinstance(since, str) else since
     except ValueError:

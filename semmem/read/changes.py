@@ -19,8 +19,10 @@ __all__ = ["NOW", "changes"]
 
 NOW = "now"
 """Instead of a cursor: no changes, and the cursor that asks for what comes."""
-_Place = tuple[int | None, int, str | None]
-_BEGINNING: _Place = (None, 0, None)
+_Place = tuple[int | None, int, str | None, int | None]
+"""Which namespace of that name, up to which number, up to which id of it, and behind which restore of a backup."""
+_PARTS = 4
+_BEGINNING: _Place = (None, 0, None, None)
 
 
 def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit: int) -> Changes:
@@ -30,13 +32,13 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
     behind it are not kept any longer, so that there would be a gap.
     """
     places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _read(str(since), namespaces)
-    logs = life.changes({n: (number, id) for n, (_, number, id) in places.items()}, limit)
+    logs = life.changes({n: (number, id) for n, (_, number, id, _) in places.items()}, limit)
     if since == NOW:
-        return Changes((), _cursor({n: (log.origin, log.number, None) for n, log in logs.items()}))
+        return Changes((), _cursor({n: (log.origin, log.number, None, _life(log)) for n, log in logs.items()}))
     found: list[Change] = []
     for namespace, log in logs.items():
-        origin, number, id = places[namespace]
-        if _lost(origin, log, number, id):
+        _, number, id, _ = places[namespace]
+        if _lost(places[namespace], log):
             raise InvalidInput(
                 f"Changes of the namespace {namespace!r} behind this cursor are not kept any longer "
                 f"(keep_changes_days), so a copy would have a gap: ask for changes since {NOW!r}, take a full export, "
@@ -47,16 +49,24 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
         if rows:
             last, cut = rows[-1], len(rows) < len(log.changes) or len(log.changes) == limit
             number, id = last[0], last[1].id or "" if cut else None
-        places[namespace] = (log.origin, number, id)
+        places[namespace] = (log.origin, number, id, _life(log))
     return Changes(tuple(found), _cursor(places))
 
 
-def _lost(before: int | None, log: ChangeLog, number: int, id: str | None) -> bool:
+def _life(log: ChangeLog) -> int | None:
+    return None if log.restored is None else log.restored["life"]
+
+
+def _lost(place: _Place, log: ChangeLog) -> bool:
     """Return whether something behind a place is not kept: it was swept, or the namespace was and has come again.
 
-    So it has where its last number is less than that of the place: an older backup was restored.
+    So it has where a backup was restored that the place is no part of: what was made behind the backup is gone, and
+    its numbers come again.
     """
+    before, number, id, life = place
     again = before is not None and (before != log.origin or number > log.number)
+    if before is not None and log.restored is not None and life != log.restored["life"]:
+        again = again or life != log.restored["before"] or number > (log.restored["number"] or 0)
     return again or log.swept > number or (log.swept == number and id is not None)
 
 
@@ -68,9 +78,11 @@ def _read(cursor: str, namespaces: Sequence[str]) -> dict[str, _Place]:
     """Return the place in each namespace; one that the cursor does not know is read from its first change on."""
     try:
         found = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-        places = {name: (origin, number, id) for name, (origin, number, id) in found.items()}
-        for origin, number, id in places.values():
-            if not (isinstance(origin, int | None) and isinstance(number, int) and isinstance(id, str | None)):
+        places = {n: (origin, number, id, *life) for n, (origin, number, id, *life) in found.items()}
+        places = {n: place if len(place) == _PARTS else (*place, None) for n, place in places.items()}
+        for origin, number, id, life in places.values():
+            known = isinstance(origin, int | None) and isinstance(number, int) and isinstance(id, str | None)
+            if not (known and isinstance(life, int | None)):
                 raise ValueError
     except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
         raise InvalidInput("That is no cursor of changes; pass on the one that the call before has returned.") from None

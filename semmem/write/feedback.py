@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import string, strings
+from semmem.model.filters import person, string, strings
 from semmem.model.store import LifeStore
 from semmem.write.items import uuid7
 
@@ -53,7 +53,7 @@ def judge(
     An id means the memory of the first of ``namespaces`` among whose hits it was, else of the first one that was asked.
     Raises NotFound for a recall or a memory that is not there, InvalidInput for what says nothing; then none is noted.
     """
-    id = string("recall_id", recall_id)
+    id, who = string("recall_id", recall_id), person("made_by", made_by)
     said = {"useful": strings("useful", useful), "not_useful": strings("not_useful", not_useful)}
     both = sorted(set(said["useful"]) & set(said["not_useful"]))
     if both:
@@ -68,7 +68,7 @@ def judge(
             "setting recall_log is on, for keep_recall_log_days."
         )
     judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in said.items() for one in ids}
-    missing = sorted(life.judge(id, judged, None if made_by is None else string("made_by", made_by)))
+    missing = sorted(life.judge(id, judged, who))
     if missing:
         namespace, first = missing[0]
         raise NotFound(f"There is no memory {first!r} in namespace {namespace!r}; no judgement was noted.")

@@ -15,6 +15,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.filters import LONGEST_NAME
 from semmem.model.protocols import Embedder
 from semmem.model.serialization import instant
 from semmem.model.types import MASK, Memory
@@ -42,7 +43,7 @@ KEYS = (
     "created_at", "vector", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
 """What an item of remember_many may hold: the arguments of remember."""
-_LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": 200, "session": 1_000, "source": 4_000}
+_LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": LONGEST_NAME, "session": 1_000, "source": 4_000}
 _LONGEST_TEXT = 10_000_000
 _MOST_INDEXED_BYTES = 2_500
 """Of namespace, session and id together: an index entry of PostgreSQL holds 2,704 bytes."""

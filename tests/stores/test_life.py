@@ -72,6 +72,70 @@ def test_what_an_import_replaces_is_kept_too(mem: Semmem) -> None:
     assert [one.memory.text for one in mem.history("a")] == ["Tea.", "Rum."]
 
 
+def test_of_many_versions_the_last_are_kept_and_a_page_says_what_its_first_one_changed(mem: Semmem) -> None:
+    mem.remember("Text 1.", id="a")
+    mem.remember("Other.", id="b")
+    mem.update("b", text="Another.")
+    for n in range(2, 8):
+        mem.update("a", text=f"Text {n}.", changed_by=f"clerk {n}")
+    whole = mem.history("a")
+    assert [one.version for one in whole] == [1, 2, 3, 4, 5, 6, 7]
+    pages = [mem.history("a", limit=3, offset=at) for at in (0, 3, 6, 9)]
+    assert [one for page in pages for one in page] == whole
+    assert [len(page) for page in pages] == [3, 3, 1, 0]
+    assert mem.history("a", offset=5) == whole[5:]
+    swept = mem.store.maintain(Keep(versions=2))
+    assert swept["versions"] == 4
+    assert "versions" not in mem.store.maintain(Keep(versions=2))
+    assert texts(mem, "a") == ["Text 5.", "Text 6.", "Text 7."]
+    assert texts(mem, "b") == ["Other.", "Another."]
+    mem.forget("a", forgotten_by="Ada")
+    assert mem.store.maintain(Keep(versions=0))["versions"] == 1  # of b; those of a go with it, or come back with it
+    assert texts(mem, "b") == ["Another."]
+    assert [one.forgotten_by for one in mem.history("a", limit=2)] == [None, None]
+    assert [one.forgotten_by for one in mem.history("a", limit=2, offset=1)] == [None, "Ada"]
+    assert mem.restore_memory("a").version == 7
+    assert mem.update("a", text="Text 8.").version == 8
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ({"limit": 0}, "limit must be from 1 to 10000, not 0"),
+        ({"limit": True}, "limit must be from 1 to 10000, not True"),
+        ({"offset": -1}, "offset must be a whole number from 0, not -1"),
+        ({"offset": "1"}, "offset must be a whole number from 0, not '1'"),
+    ],
+)
+def test_a_page_of_versions_that_is_none_is_refused(tmp_path: Path, page: Any, said: str) -> None:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_versions=0) as mem:
+        mem.remember("Tea.", id="a")
+        with pytest.raises(InvalidInput, match=said):
+            mem.history("a", **page)
+        with pytest.raises(NotFound):
+            mem.history("b", offset=7)
+        mem.update("a", text="Rum.")
+        assert mem.maintain()["versions"] == 1
+        assert texts(mem, "a") == ["Rum."]
+
+
+def test_who_does_something_has_a_name_as_short_as_an_author(mem: Semmem) -> None:
+    long, said = "x" * 201, "has 201 characters; at most 200 are stored"
+    mem.remember("Tea.", id="a", author="x" * 200)
+    mem.remember("Rum.", id="b")
+    for name, verb in (
+        ("author", lambda: mem.remember("Gin.", author=long)),
+        ("changed_by", lambda: mem.update("a", text="Gin.", changed_by=long)),
+        ("forgotten_by", lambda: mem.forget("a", forgotten_by=long)),
+        ("made_by", lambda: mem.link("a", "see-also", "b", made_by=long)),
+        ("made_by", lambda: mem.feedback("r", useful=["a"], made_by=long)),
+    ):
+        with pytest.raises(InvalidInput, match=f"{name} {said}"):
+            verb()
+    assert (texts(mem, "a"), mem.links("a")) == (["Tea."], [])
+    assert mem.update("a", text="Gin.", changed_by="x" * 200).version == 2
+
+
 def test_an_update_that_came_too_late_changes_no_history(mem: Semmem) -> None:
     mem.remember("Tea.", id="a")
     mem.update("a", text="Rum.")

@@ -105,6 +105,37 @@ def test_a_cursor_from_before_an_older_backup_was_restored_asks_for_a_full_expor
             mem.changes(gone)
 
 
+def test_a_cursor_that_a_restored_namespace_has_passed_asks_for_a_full_export(store_url: str, tmp_path: Path) -> None:
+    def refused(cursor: str) -> None:
+        with pytest.raises(semmem.InvalidInput, match=r"Changes of the namespace 'default' .* take a full export"):
+            mem.changes(cursor)
+
+    def emptied() -> None:
+        for one in mem.list():
+            mem.forget(one.id, hard=True)
+
+    with connected(store_url) as mem:
+        mem.remember("one", id="a")
+        kept = mem.changes().cursor
+        mem.backup(tmp_path / "one.semmem")
+        mem.remember("two", id="b")
+        gone = mem.changes().cursor
+        emptied()
+        mem.restore(tmp_path / "one.semmem")
+        for name in ("c", "d", "e"):  # whoever has seen b would never hear that it is not there
+            mem.remember(f"text {name}", id=name)
+        refused(gone)
+        assert kinds(mem.changes(kept)) == [("c", "written"), ("d", "written"), ("e", "written")]
+        new = mem.changes(kept, limit=1).cursor
+        assert kinds(mem.changes(new)) == [("d", "written"), ("e", "written")]
+        emptied()
+        mem.restore(tmp_path / "one.semmem")
+        mem.remember("another", id="x")
+        mem.remember("and another", id="y")
+        refused(new)
+        assert kinds(mem.changes(kept)) == [("x", "written"), ("y", "written")]
+
+
 def test_a_follower_beside_writers_has_an_equal_copy_at_the_end(url: str) -> None:
     spaces, ids = ("one", "two"), [f"m{n}" for n in range(12)]
     done = threading.Event()

@@ -117,7 +117,7 @@ def get(call: Call) -> dict[str, Any]:
 def history(call: Call) -> dict[str, Any]:
     """Answer memory_history."""
     id = call.arguments["id"]
-    found = call.memory.history(id, namespace=call.namespace)
+    found = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"))
     before = [None, *found[:-1]]
     return {
         "versions": [
@@ -296,7 +296,12 @@ TOOLS = (
         "Return the versions of one memory, oldest first: what was changed, when and by whom. Use it to see what was "
         "true before, or who changed something.",
         history,
-        {"id": ID, "namespace": NAMESPACE},
+        {
+            "id": ID,
+            "namespace": NAMESPACE,
+            "limit": integer("How many versions at most; without it all.", minimum=1, maximum=10_000),
+            "offset": integer("How many of the oldest to pass over.", minimum=0, default=0),
+        },
         ("id",),
         {"versions": array({"type": "object"}, "Each with its fields, its memory, and a diff to the one before.")},
     ),

@@ -18,20 +18,26 @@ class ChangeLog(NamedTuple):
     """Changes of one namespace behind a number, each with its own, and what is known of all of them.
 
     ``origin`` tells a namespace from another of the same name before it; None: there is none. ``number`` is that of its
-    last change, ``swept`` that of the last one which is not kept any longer.
+    last change, ``swept`` that of the last one which is not kept any longer. ``restored``, where the store is what a
+    backup held, says which restore that was (``life``), which one the store had behind it that the backup was taken of
+    (``before``), and the last change that was in it (``number``).
     """
 
     changes: Sequence[tuple[int, Change]]
     origin: int | None = None
     number: int = 0
     swept: int = 0
+    restored: Mapping[str, int | None] | None = None
 
 
 class LifeStore(Protocol):
     """The life of the memories of a store. Every method is safe to call from any thread."""
 
-    def history(self, namespace: str, id: str) -> Sequence[Version]:
-        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
+    def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
+        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too.
+
+        All of them, or up to ``limit`` behind the first ``offset``.
+        """
         ...
 
     def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Change, Earlier, Forgotten, Version, versions_of
+from semmem.model.life import Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
@@ -40,10 +40,11 @@ _THREE_INT4 = struct.Struct("!iii")
 class PostgresLife(PostgresLinks):
     """The life of the memories of one PostgreSQL store; it asks with the store's connections."""
 
-    def history(self, namespace: str, id: str) -> Sequence[Version]:
+    def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
-        rows = self._pool.rows("history_list", {"namespace": namespace, "id": id})
-        return versions_of((memory_of(row[:-3]), *row[-3:]) for row in rows)
+        most, start = around(limit, offset)
+        rows = self._pool.rows("history_list", {"namespace": namespace, "id": id, "limit": most, "offset": start})
+        return versions_of(((memory_of(row[:-3]), *row[-3:]) for row in rows), limit, offset)
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
         """Return the version of a memory that was valid at a time, None where none was."""

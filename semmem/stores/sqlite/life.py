@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.life import Change, Earlier, Forgotten, Version, versions_of
+from semmem.model.life import Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
@@ -27,10 +27,13 @@ _SQL = statements("sqlite")
 class SqliteLife(SqliteLinks):
     """The life of the memories of one file; it asks with the store's connections."""
 
-    def history(self, namespace: str, id: str) -> Sequence[Version]:
+    def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
-        rows = self._file._rows("history_list", {"namespace": namespace, "id": id})
-        return versions_of((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
+        most, start = around(limit, offset)
+        page = {"limit": -1 if most is None else most, "offset": start}
+        rows = self._file._rows("history_list", {"namespace": namespace, "id": id, **page})
+        kept = ((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
+        return versions_of(kept, limit, offset)
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
         """Return the version of a memory that was valid at a time, None where none was."""

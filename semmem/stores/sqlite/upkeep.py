@@ -91,6 +91,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("expired", "sweep_expired_due", expired),
     Sweep("kept", "sweep_kept_due", _kept),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
+    Sweep("versions", "sweep_versions_due", "sweep_versions"),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("emptied", "namespace_forgotten", _emptied),

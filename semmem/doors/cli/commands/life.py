@@ -30,10 +30,12 @@ def history(
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     diff: Annotated[bool, typer.Option("--diff", help="Show how each version differs from the one before.")] = False,
     reveal: Reveal = False,
+    limit: Annotated[int | None, typer.Option("--limit", "-k", help="How many versions at most.")] = None,
+    offset: Annotated[int, typer.Option("--offset", help="How many of the oldest to pass over.")] = 0,
 ) -> None:
     """Print the versions of a memory, oldest first: what was changed, when, and by whom."""
     with door.connect() as mem:
-        found = mem.history(id, namespace=door.namespace, reveal=reveal)
+        found = mem.history(id, namespace=door.namespace, reveal=reveal, limit=limit, offset=offset)
     given = [one.as_dict() for one in found]
     if diff:
         for before, one, shown in zip(found, found[1:], given[1:], strict=False):

@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from semmem.files import new_file
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
@@ -166,11 +168,20 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                 found = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
                 if found != manifest["namespaces"]:
                     raise StoreError(f"What was restored differs from {file}, so nothing was kept; try again.")
+            _note(connection)
             if manifest["indexed"]:
                 postgres_tables.index_vectors(connection)
             memories = connection.execute(_SQL["move_size"]).fetchone()[0]
         postgres_tables.analyze(connection, postgres_tables.tables(connection))
     return _report(file, {**manifest, "memories": memories}, started)
+
+
+def _note(connection: Any) -> None:
+    """Note that the store is what a backup held: changes that were made behind it have numbers that come again."""
+    found = connection.execute(_SQL["meta_get"], {"key": "restored"}).fetchone()
+    numbers = dict(connection.execute(_SQL["move_numbers"]).fetchall())
+    told = {"life": time.time_ns() // 1_000, "before": found[0]["life"] if found else None, "numbers": numbers}
+    connection.execute(_SQL["meta_set"], {"key": "restored", "value": Jsonb(told)})
 
 
 @contextlib.contextmanager

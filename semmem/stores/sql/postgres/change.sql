@@ -30,5 +30,7 @@ ORDER BY number, id LIMIT %(limit)s;
 -- change_head --
 -- Read behind the list: what is swept in between is told, and not passed over.
 SELECT (extract(epoch FROM n.created_at) * 1000000)::bigint, n.changes, coalesce((
-    SELECT max(c.number) FROM change AS c WHERE c.namespace = n.namespace AND c.kind = 'swept'), 0)
+    SELECT max(c.number) FROM change AS c WHERE c.namespace = n.namespace AND c.kind = 'swept'), 0),
+    (SELECT jsonb_build_object('life', value -> 'life', 'before', value -> 'before',
+                               'number', value -> 'numbers' -> %(namespace)s::text) FROM meta WHERE key = 'restored')
 FROM namespace AS n WHERE n.namespace = %(namespace)s;

@@ -8,7 +8,7 @@ UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
-ORDER BY version;
+ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --
 -- What is to be changed or forgotten softly, as it is now: with what the postings hold of each passage, and its vectors. A
@@ -176,6 +176,20 @@ RETURNING id;
 -- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
 SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
     SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id);
+
+-- sweep_versions_due --
+-- Where a memory has more earlier versions than are kept.
+SELECT DISTINCT namespace FROM (
+    SELECT namespace FROM history WHERE forgotten_at IS NULL
+    GROUP BY namespace, id HAVING count(*) > %(versions)s) AS many ORDER BY 1;
+
+-- sweep_versions --
+-- The oldest of them, some at a time. Those of what was forgotten go with it.
+DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
+    SELECT v.id, v.version FROM (
+        SELECT h.id, h.version, row_number() OVER (PARTITION BY h.id ORDER BY h.version DESC) AS place
+        FROM history h WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL) AS v
+    WHERE v.place > %(versions)s LIMIT %(limit)s);
 
 -- sweep_expired_due --
 -- Where something has vanished.

@@ -64,6 +64,10 @@ SELECT count(DISTINCT (namespace, id)) FROM semmem.history WHERE forgotten_at IS
 SELECT coalesce(string_agg(int8send(hashtextextended(namespace, ord)), ''::bytea), ''::bytea) FROM semmem.memory
 WHERE part = 0;
 
+-- move_numbers --
+-- Up to where a cursor of changes that was given before may go on behind a restore.
+SELECT namespace, changes FROM namespace;
+
 -- move_analyze --
 -- Else the planner takes a full store for an empty one.
 ANALYZE {tables};

@@ -7,7 +7,7 @@ UNION ALL
 SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
-ORDER BY version;
+ORDER BY version LIMIT :limit OFFSET :offset;
 
 -- history_keep --
 -- What is to be changed or forgotten softly, as it is now: with the tokens of each passage. A version of that number is there
@@ -130,6 +130,20 @@ RETURNING id;
 -- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
 SELECT value FROM json_each(:ids) WHERE NOT EXISTS (
     SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = value);
+
+-- sweep_versions_due --
+-- Where a memory has more earlier versions than are kept.
+SELECT DISTINCT namespace FROM (
+    SELECT namespace FROM history WHERE forgotten_at IS NULL
+    GROUP BY namespace, id HAVING count(*) > :versions) ORDER BY 1;
+
+-- sweep_versions --
+-- The oldest of them, some at a time. Those of what was forgotten go with it.
+DELETE FROM history WHERE namespace = :namespace AND (id, version) IN (
+    SELECT id, version FROM (
+        SELECT id, version, row_number() OVER (PARTITION BY id ORDER BY version DESC) AS place
+        FROM history WHERE namespace = :namespace AND forgotten_at IS NULL)
+    WHERE place > :versions LIMIT :limit);
 
 -- sweep_expired_due --
 -- Where something has vanished.
