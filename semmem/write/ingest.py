@@ -75,6 +75,7 @@ class Ingest:
     ) -> None:
         self._store = store
         self._likeness = Likeness(store, on_contradiction)
+        self.maintain = self._likeness.maintain
         self._upkeep = Upkeep(store, extractor, language)
         self._embedder = embedder
         self._renewed = renewed

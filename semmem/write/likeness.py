@@ -1,8 +1,8 @@
 """What is like what is written: said before, nearly the same, or changed. Repeats are counted, the others linked.
 
 A memory is stored first and compared afterwards, with what has a key in common (``concepts.likeness``). What is done
-after the commit never raises: what could not be linked is reported, and stays without those links until the memory is
-updated. A sensitive memory and a turn of a conversation are compared with nothing.
+after the commit never raises: what could not be linked is reported, and left to ``maintain``. A sensitive memory and a
+turn of a conversation are compared with nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from semmem.write.items import Draft
 
 __all__ = ["MOST_ALIKE", "Likeness", "Likenesses", "OnContradiction", "Text", "compared", "merged", "merges"]
 
+_AT_ONCE = 500
 MOST_ALIKE = 3
 """Links of one memory to near-duplicates that were there before it."""
 
@@ -161,7 +162,45 @@ class Likeness:
                         contradicts[namespace, link.from_id] = (*of_one, link.to_id)
             return Likenesses(contradicts)
         except SemmemError as error:  # the memories are committed
-            return Likenesses({}, {"links": f"Stored, but not linked to what they contradict: {error.message}"})
+            self._leave(written)
+            reason = f"Stored, but not linked to what they contradict, which maintain makes up for: {error.message}"
+            return Likenesses({}, {"links": reason})
+
+    def _leave(self, written: Written) -> None:
+        """Leave it to maintain to compare what was written, if the store can be reached."""
+        each: dict[str, list[int]] = defaultdict(list)
+        for name in written.similar:
+            each[name[0]].append(written.ords[(*name, 0)])
+        for namespace, ords in each.items():
+            with suppress(SemmemError):
+                if self._life is not None:
+                    self._life.compare_again(namespace, ords)
+
+    def maintain(self) -> dict[str, int]:
+        """Compare what was never compared, some hundreds at a time; return how many memories, if any.
+
+        What has been done is not done again: it has keys.
+        """
+        life, count = self._life, 0
+        for namespace in sorted(self._store.languages()) if life is not None and self._looks else ():
+            after = 0
+            while life is not None and (some := life.uncompared(namespace, after, _AT_ONCE)):
+                after = some[-1][0]
+                each = zip(some, keys_of([memory for _, memory in some]), strict=True)
+                keys = {ord: keys for (ord, _), keys in each if keys}
+                try:
+                    found = life.similar(namespace, keys) if keys else {}
+                    groups = [
+                        (_text(memory, ord, 0), [_other(one, 0) for one in found[ord]])
+                        for ord, memory in some
+                        if ord in found
+                    ]
+                    life.link(namespace, compared(namespace, groups, self._policy), skip=True)
+                except SemmemError:
+                    life.compare_again(namespace, keys)
+                    raise
+                count += len(keys)
+        return {"compared": count} if count else {}
 
     def _unlink(self, names: Collection[Name]) -> None:
         """Take away the links that semmem made of memories whose text may be another one now."""

@@ -284,14 +284,40 @@ def test_a_policy_that_does_not_exist_is_refused_in_one_sentence(open_mem: Calla
 def test_what_cannot_be_linked_is_stored_and_told(
     mem: semmem.Semmem, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def link(*_: Any, **__: Any) -> None:
-        raise StoreError("The store is away.")
-
     mem.remember("Ana lives in Lisbon.", namespace=space)
-    monkeypatch.setattr(type(mem.store.life), "link", link)
+    monkeypatch.setattr(type(mem.store.life), "link", _fail)
     report = mem.remember_many([{"text": "Ana moved to Porto."}], namespace=space)
     assert (report.remembered, report.contradictions) == (1, 0)
-    assert report.degraded["links"] == "Stored, but not linked to what they contradict: The store is away."
+    assert report.degraded["links"] == (
+        "Stored, but not linked to what they contradict, which maintain makes up for: The store is away."
+    )
+
+
+def test_maintain_compares_what_was_not_and_does_nothing_twice(
+    open_mem: Callable[..., semmem.Semmem], mem: semmem.Semmem, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.maintain()
+    with open_mem(on_contradiction="ignore") as other:
+        other.remember("Ana lives in Lisbon.", id="old", namespace=space)
+        other.remember("Yes.", session="s", position=1, namespace=space)
+        other.remember("The lamp in hall 4 is red.", sensitive=True, namespace=space)
+        assert "compared" not in other.maintain()
+    mem.remember("Ana moved to Porto.", id="new", namespace=space)
+    assert links(mem, "new", space) == set()
+    with monkeypatch.context() as broken:
+        broken.setattr(type(mem.store.life), "link", _fail)
+        report = mem.remember_many([{"text": "Ana moved to Ghent.", "id": "last"}], namespace=space)
+        assert "maintain makes up for" in report.degraded["links"]
+    assert mem.maintain()["compared"] == 2
+    assert links(mem, "new", space) == {("new", "contradicts", "old"), ("last", "contradicts", "new")}
+    assert links(mem, "last", space) == {("last", "contradicts", "new")}
+    mem.unlink("new", "contradicts", "old", namespace=space)
+    assert "compared" not in mem.maintain()
+    assert links(mem, "new", space) == {("last", "contradicts", "new")}
+
+
+def _fail(*_: Any, **__: Any) -> None:
+    raise StoreError("The store is away.")
 
 
 def test_what_is_forgotten_is_compared_with_nothing_more(mem: semmem.Semmem, space: str) -> None:

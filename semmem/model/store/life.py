@@ -138,10 +138,18 @@ class LifeStore(Protocol):
         """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
         ...
 
-    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories, by ord, where they are not; return what was before each and has some of them.
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return memories without keys, with their ords, ascending from above ``after``; no sensitive ones or turns."""
+        ...
 
-        Of each key the MOST_SIMILAR that came last before it; of these for each memory as many, those with most keys
-        in common first.
+    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
+        """Take the keys of memories away, so that they are compared again."""
+        ...
+
+    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
+        """Store the keys of memories that have none, by ord; return what has some of them too, before or after.
+
+        Of each key the newest MOST_SIMILAR; of these for each memory as many, those with most keys in common first.
+        What has been forgotten meanwhile is left out. A write by itself finds only what was there before.
         """
         ...

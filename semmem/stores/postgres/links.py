@@ -18,8 +18,9 @@ from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Head, Ords, Row, placed
 from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, Link, Newer, Similar
-from semmem.model.types import LinkType
+from semmem.model.types import LinkType, Memory
 from semmem.stores.link_rules import allowed
+from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import count_change
 from semmem.stores.sql_files import statements
 
@@ -102,6 +103,16 @@ class PostgresLinks:
         """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
         return self._pool.transaction(partial(corroborate, namespace=namespace, times=times))
 
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return memories without keys, with their ords; see LifeStore."""
+        rows = self._pool.rows("likeness_missing", {"namespace": namespace, "after": after, "limit": limit})
+        return [(row[-1], memory_of(row)) for row in rows]
+
+    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
+        """Take the keys of memories away."""
+        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
+        self._pool.transaction(lambda c: c.execute(_SQL["likeness_forget"], which))
+
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
         return self._pool.transaction(partial(similar, namespace=namespace, keys=keys))
@@ -156,16 +167,20 @@ def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> fr
 def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
     """Store the keys of memories, by ord, and return what has keys in common with each; see LifeStore."""
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    connection.execute(
-        _SQL["likeness_forget"], {"namespace": namespace, "ords": np.fromiter(keys, np.int64, len(keys))}
-    )
-    return {
-        ord: rows for _, found in ask_similar(connection, {namespace: keys}) for ord, rows in similar_of(found).items()
-    }
+    which = {"namespace": namespace, "ords": np.fromiter(keys, np.int64, len(keys))}
+    there = [ord for ord, _ in connection.execute(_SQL["memory_titles"], which)]
+    connection.execute(_SQL["likeness_forget"], which)
+    asked = ask_similar(connection, {namespace: {ord: keys[ord] for ord in there}}, upto=2**62) if there else ()
+    return {ord: rows for _, found in asked for ord, rows in similar_of(found).items()}
 
 
-def ask_similar(connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]]) -> list[tuple[str, Any]]:
-    """Send the keys of each namespace's memories, and ask for what has some in common; return the cursors."""
+def ask_similar(
+    connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
+) -> list[tuple[str, Any]]:
+    """Send the keys of each namespace's memories, and ask for what has some in common; return the cursors.
+
+    What is found is before each memory, or before the number ``upto``.
+    """
     sent = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
@@ -174,7 +189,9 @@ def ask_similar(connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]]
         order = np.lexsort((ords, held))  # as the index has them
         columns = {"namespace": namespace, "keys": held[order], "ords": ords[order]}
         connection.execute(_SQL["likeness_add"], columns)
-        sent.append((namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR})))
+        sent.append(
+            (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
+        )
     return sent
 
 

@@ -17,7 +17,7 @@ from semmem.model.life import MOST_SIMILAR, Similar
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 
-__all__ = ["corroborate", "first_of", "similar"]
+__all__ = ["corroborate", "first_of", "similar", "similar_around"]
 
 _SQL = statements("sqlite")
 
@@ -37,10 +37,22 @@ def corroborate(connection: sqlite3.Connection, namespace: str, times: Mapping[s
     return frozenset(row[0] for one in each for row in connection.execute(_SQL["memory_corroborate"], one).fetchall())
 
 
-def similar(
+def similar_around(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]]
 ) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord, and return what was before and has keys in common with each; see LifeStore.
+    """Store the keys of memories that are still there; return what has keys in common with each; see LifeStore."""
+    there = _memories(connection, namespace, sorted(keys))
+    which = {"namespace": namespace, "ords": json.dumps(sorted(there))}
+    connection.execute(_SQL["likeness_again"], which)
+    return similar(connection, namespace, {ord: keys[ord] for ord in sorted(there)}, around=True)
+
+
+def similar(
+    connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]], *, around: bool = False
+) -> dict[int, list[Similar]]:
+    """Store the keys of memories, by ord, and return what was before and has keys in common with each.
+
+    ``around``: what came after it too.
 
     One statement asks for all of them, before they are stored in their order: what has them in common among
     themselves needs no question.
@@ -61,16 +73,22 @@ def similar(
         own = ords[start : start + count].tolist()
         ascending = sorted({*stored.get(key, ()), *own})
         for ord in own:
-            place = bisect_left(ascending, ord)
-            shared.setdefault(ord, Counter()).update(ascending[max(0, place - MOST_SIMILAR) : place])
+            place = len(ascending) if around else bisect_left(ascending, ord)
+            some = ascending[max(0, place - MOST_SIMILAR) : place]
+            shared.setdefault(ord, Counter()).update(other for other in some if other != ord)
     best = {
         ord: sorted(found.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
         for ord, found in shared.items()
     }
     others = sorted({other for found in best.values() for other, _ in found})
-    asked = {"namespace": namespace, "ords": json.dumps(others), "now": microsecond(datetime.now(UTC))}
-    rows = {
-        row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))
-        for row in (connection.execute(_SQL["likeness_memories"], asked) if others else ())
-    }
+    rows = _memories(connection, namespace, others) if others else {}
     return {ord: [rows[other] for other, _ in found if other in rows] for ord, found in best.items()}
+
+
+def _memories(connection: sqlite3.Connection, namespace: str, ords: Sequence[int]) -> dict[int, Similar]:
+    """Return those of some memories that are there and may be compared, by ord."""
+    asked = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
+    return {
+        row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))
+        for row in connection.execute(_SQL["likeness_memories"], asked)
+    }

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Head, Ords, placed
 from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar
-from semmem.model.types import LinkType
+from semmem.model.types import LinkType, Memory
 from semmem.stores.link_rules import allowed
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import likeness
-from semmem.stores.sqlite.write import at_microsecond, count_change, microsecond
+from semmem.stores.sqlite.write import at_microsecond, count_change, memory_of, microsecond
 
 if TYPE_CHECKING:
     from semmem.stores.sqlite.connection import Filed
@@ -88,9 +88,19 @@ class SqliteLinks:
         """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
         return self._file._writing(lambda c: likeness.corroborate(c, namespace, times))
 
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return memories without keys, with their ords; see LifeStore."""
+        asked = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
+        return [(row[-1], memory_of(row)) for row in self._file._rows("likeness_missing", asked)]
+
+    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
+        """Take the keys of memories away."""
+        which = {"namespace": namespace, "ords": json.dumps(sorted(ords))}
+        self._file._writing(lambda c: c.execute(_SQL["likeness_again"], which))
+
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
-        return self._file._writing(lambda c: likeness.similar(c, namespace, keys))
+        return self._file._writing(lambda c: likeness.similar_around(c, namespace, keys))
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None

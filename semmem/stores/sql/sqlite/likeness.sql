@@ -30,6 +30,21 @@ SELECT ord, id, text, title, author, created_at FROM memory
 WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
   AND NOT sensitive AND (expires_at IS NULL OR expires_at > :now);
 
+-- likeness_missing --
+-- What has no keys, and may have some.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+FROM memory AS m
+WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
+  AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
+  AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL) AND (expires_at IS NULL OR expires_at > :now)
+  AND NOT EXISTS (SELECT 1 FROM likeness AS l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+ORDER BY row LIMIT :limit;
+
+-- likeness_again --
+-- The keys of some memories go.
+DELETE FROM likeness WHERE namespace = :namespace AND ord IN (SELECT value FROM json_each(:ords));
+
 -- likeness_forget --
 -- Those of a memory that goes, by its row.
 DELETE FROM likeness WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
