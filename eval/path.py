@@ -4,9 +4,12 @@ Counted, not timed, so that the same code gives the same numbers on every machin
 
 - files, functions: those of the package semmem that are entered, comprehensions and generator expressions left out;
 - calls: how often they are entered, on every thread; a generator counts each time it goes on;
-- round trips to PostgreSQL: how often the client waits for the server. A statement is one, ``BEGIN`` and ``COMMIT``
-  are one each, a ``COPY`` is two (its start and its end), and statements that are sent together in a pipeline are one;
-- round trips to SQLite: the statements that are executed, ``BEGIN`` and ``COMMIT`` included.
+- round trips to PostgreSQL: how often the client waits for the server, whatever number of statements it has sent since
+  it last did. A statement by itself is one, ``BEGIN`` and ``COMMIT`` by themselves are one each, a ``COPY`` is two (its
+  start and its end). In a pipeline each point is one at which a result is needed before more can be sent, and so is its
+  end. Waits side by side, on the connections of several legs, are counted one by one;
+- round trips to SQLite, which has no server: the statements that are executed, ``BEGIN`` and ``COMMIT`` included, each
+  once for however many rows.
 
 Connections that a pool makes beside the call, on its own threads, are no part of it.
 """
@@ -152,9 +155,7 @@ def installed(counter: Counter) -> Iterator[None]:
             return super().execute(sql, *args)
 
         def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:
-            rows = list(rows)
-            for _ in rows:
-                counter.trip(_name_of(sql, names))
+            counter.trip(_name_of(sql, names))
             return super().executemany(sql, rows)
 
     psycopg.Connection.wait = waiting  # type: ignore[method-assign]

@@ -144,7 +144,8 @@ class Written:
     ``changes`` the number under which the arrivals of each namespace were noted. ``degraded`` maps work that is left to
     ``maintain`` to the reason. ``memories`` has some as they are stored, where the store knows them without another
     look. ``corroborated`` has, for what was not stored because a memory said it before, the id of that one, and
-    ``similar`` the memories that have keys in common with one that was written.
+    ``similar`` the memories that have keys in common with one that was written. ``meanwhile`` has, by namespace, what
+    ``changed_and_known_subjects`` returned behind the commit, where it came with it.
     """
 
     new: frozenset[tuple[str, str]]
@@ -157,6 +158,7 @@ class Written:
     memories: Mapping[tuple[str, str], Memory] = field(default_factory=dict)
     corroborated: Mapping[tuple[str, str], str] = field(default_factory=dict)
     similar: Mapping[tuple[str, str], Sequence[Similar]] = field(default_factory=dict)
+    meanwhile: Mapping[str, tuple[set[int], set[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.clock import step
 from semmem.model.errors import (
@@ -44,7 +45,7 @@ from semmem.write.plan import (
     no_longer,
     planned,
 )  # fmt: skip
-from semmem.write.relink import Knowledge, Upkeep
+from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken
 
@@ -98,7 +99,7 @@ class Ingest:
             raise Conflict(refused.reason, names=frozenset((refused.name,)))
         if plan.new:
             try:
-                rows, knowledge, _, written = self._written(plan.new, "abort")
+                rows, knowledge, _, written = self._written(plan.new, "abort", plan.ahead)
             except Conflict as error:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             if draft.name in written.corroborated:
@@ -231,7 +232,7 @@ class Ingest:
             refuse(refused)
         fresh = {draft.name: draft for draft in (*plan.new, *plan.changed)}
         try:
-            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error)
+            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error, plan.ahead)
         except Conflict as error:
             late = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
             if not late:
@@ -264,18 +265,18 @@ class Ingest:
     ) -> Plan:
         """Compare drafts with the store; a query for all, and one more where vectors are given or may be kept."""
         named = {draft.name: draft for draft in drafts if draft.named and stored is None}
-        stored = stored or {}
+        stored, ahead = stored or {}, None
         if named and policy.partial:
             stored = self._store.stored_memories(named)
         elif named:  # only whether the content is the same
-            payloads = self._store.payload_hashes(named)
+            payloads, ahead = self._upkeep.payloads({name: draft.memory for name, draft in named.items()})
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
             if hidden := [name for name in stored if named[name].memory.sensitive]:  # no hash tells of these
                 stored |= self._store.stored_memories(hidden)
         given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
         held = self._store.vectors
         vectors = held.stored_vectors(given) if given and held is not None else {}
-        plan = planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), met=met)
+        plan = replace(planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), met=met), ahead=ahead)
         return self._with_kept(plan) if plan.changed else plan
 
     def _with_kept(self, plan: Plan) -> Plan:
@@ -325,24 +326,24 @@ class Ingest:
         return recorded
 
     def _written(
-        self, drafts: Sequence[Draft], on_conflict: str
+        self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``: again, if a rebuild of this very Semmem came in between."""
-        rows, knowledge, degraded = self._rows(drafts)
+        rows, knowledge, degraded = self._rows(drafts, ahead)
         try:
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict)
+                written = self._store.write(rows, on_conflict=on_conflict, since=knowledge.since)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
             rows, knowledge, degraded = self._rows([replace(draft, kept=None) for draft in drafts])
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict)
+                written = self._store.write(rows, on_conflict=on_conflict, since=knowledge.since)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, knowledge, {**degraded, **written.degraded}, written
 
-    def _rows(self, drafts: Sequence[Draft]) -> tuple[list[Row], Knowledge, dict[str, str]]:
+    def _rows(self, drafts: Sequence[Draft], ahead: Ahead | None = None) -> tuple[list[Row], Knowledge, dict[str, str]]:
         """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
         embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
         pieces: list[tuple[Draft, Memory, int, int]] = []
@@ -362,7 +363,7 @@ class Ingest:
         memories = [pieces[i][1] for i in indexed]
         with step("extract"):
             self._upkeep.prepare(memories)
-            knowledge = self._upkeep.knowledge(memories)
+            knowledge = self._upkeep.knowledge(memories, ahead=ahead)
             extractions = {i: self._upkeep.extraction(pieces[i][1], knowledge) for i in indexed}
         made = {i: found for i in indexed if (found := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in made]

@@ -8,6 +8,7 @@ from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
+from semmem.concepts.mentions import Ahead
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
@@ -65,7 +66,8 @@ class Refused:
 class Plan:
     """What becomes of each draft of a batch. A changed one has the memory that is to be, and what it ``replaces``.
 
-    ``repeats`` are the places of items that say the same as an earlier one of the batch, by (namespace, id).
+    ``repeats`` are the places of items that say the same as an earlier one of the batch, by (namespace, id), and
+    ``ahead`` is what was looked up for reading them.
     """
 
     new: list[Draft] = field(default_factory=list)
@@ -73,6 +75,7 @@ class Plan:
     unchanged: list[Draft] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     repeats: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
-from semmem.concepts.mentions import AT_ONCE, Mentions
-from semmem.concepts.rules import corrected, keys_of_other_names, with_other_names
+from semmem.concepts.mentions import AT_ONCE, Ahead, Knowledge, Mentions, texts_of
+from semmem.concepts.rules import corrected, with_other_names
 from semmem.model.exchange import Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
@@ -31,25 +30,10 @@ __all__ = ["Knowledge", "Upkeep"]
 
 _NAMES_AT_ONCE = 500
 _ROUNDS = 8
+_FEW = 16
 _LOG = logging.getLogger(__name__)
 _TOO_LATE = timedelta(hours=12)
 """After which an interrupted call is not gone on with: what came and went meanwhile is noted for a day."""
-
-
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """What some memories were read with: the ``known`` names and corrections of each namespace, as of a ``moment``.
-
-    The moment of a namespace is the number of its last change.
-
-    ``own`` are the names the memories are about themselves, ``arrivals`` those of them that the store did not have.
-    """
-
-    moment: Mapping[str, int]
-    known: Mapping[str, Collection[int]]
-    own: Mapping[str, Collection[int]]
-    arrivals: Mapping[str, Collection[int]]
-    corrections: Mapping[str, Corrections]
 
 
 class Upkeep:
@@ -66,49 +50,53 @@ class Upkeep:
     # ------------------------------------------------------------------ reading memories
 
     def knowledge(
-        self, memories: Iterable[Memory], *, new: bool = True, unread: list[Memory] | None = None
+        self,
+        memories: Iterable[Memory],
+        *,
+        new: bool = True,
+        unread: list[Memory] | None = None,
+        ahead: Ahead | None = None,
     ) -> Knowledge:
         """Return what ``memories`` are to be read with; one round trip. ``new``: they are not in the store yet.
 
+        What was looked up ``ahead`` for just these texts is not asked for again.
         Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
         """
         if self._graph is None:  # what is found in a memory then depends on its text alone
             spaces = {memory.namespace for memory in memories}
             return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
-        wanted: dict[str, set[int]] = {}
-        own: dict[str, set[int]] = {}
-        for memory in memories:
-            try:
-                candidates, subjects = (
-                    self._extractor.candidates(read_text(memory), memory.title),
-                    self.subjects(memory),
-                )
-            except Exception:
-                if unread is None:
-                    raise
-                unread.append(memory)
-                continue
-            wanted.setdefault(memory.namespace, set()).update(candidates)
-            own.setdefault(memory.namespace, set()).update(subjects)
-        if not wanted:
-            return Knowledge({}, {}, {}, {}, {})
-        for namespace, mentioned in wanted.items():
-            mentioned |= own.get(namespace, set())
-        moment, corrections, subjects_of = self._graph.snapshot_with_subjects(wanted)
-        known, arrivals = {}, {}
-        for namespace, mentioned in wanted.items():
+        memories = list(memories)
+        if ahead is None or ahead.texts != texts_of(memories):
+            wanted, about = self._mentions.wanted(memories, unread)
+            if not wanted:
+                return Knowledge({}, {}, {}, {}, {})
+            ahead = Ahead(texts_of(memories), wanted, about, self._graph.snapshot_with_subjects(wanted))
+        moment, corrections, subjects_of = ahead.snapshot
+        known, arrivals, own = {}, {}, {}
+        for namespace, mentioned in ahead.wanted.items():
             into, stored = corrections[namespace], subjects_of[namespace]
-            brought = {into.key(at) for at in own.get(namespace, ())} if new else set()
-            there = stored | brought
+            brought = {into.key(at) for at in ahead.own.get(namespace, ())} if new else set()
+            there = {*stored, *brought}
             known[namespace] = {at for at in mentioned if into.key(at) in there}
             own[namespace] = brought
-            arrivals[namespace] = brought - stored
+            arrivals[namespace] = brought.difference(stored)
         return Knowledge(moment, known, own, arrivals, corrections)
 
-    def subjects(self, memory: Memory) -> set[int]:
-        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
-        found = self._extractor.subjects(read_text(memory), memory.title)
-        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
+    def payloads(
+        self, memories: Mapping[tuple[str, str], Memory]
+    ) -> tuple[Mapping[tuple[str, str], bytes], Ahead | None]:
+        """Return what Store.payload_hashes does for some names, and what ``knowledge`` will want to know of them.
+
+        Of a few, in one round trip: reading what may be stored already is cheap with the rules alone.
+        """
+        indexed = [memory for memory in memories.values() if not memory.sensitive]
+        rules = getattr(self._extractor, "name", None) == "rules"
+        if self._graph is None or not rules or not indexed or len(memories) > _FEW:
+            return self._store.payload_hashes(memories), None
+        wanted, own = self._mentions.wanted(indexed)
+        payloads, snapshot = self._graph.payloads_and_subjects(memories, wanted)
+        ahead = Ahead(texts_of(indexed), wanted, own, snapshot)
+        return self._store.payload_hashes(memories) if payloads is None else payloads, ahead
 
     def prepare(self, memories: Collection[Memory]) -> None:
         """Let an extractor that asks a model ask about all of ``memories`` together."""
@@ -167,15 +155,16 @@ class Upkeep:
             if ord is not None and row.extraction is not None:
                 ours.setdefault(row.memory.namespace, {})[ord] = row
         for namespace, stored in ours.items():
-            self._catch_up(graph, namespace, stored, knowledge, written.changes.get(namespace))
+            self._catch_up(graph, namespace, stored, knowledge, written)
 
     def _catch_up(
-        self, graph: GraphStore, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, note: int | None
+        self, graph: GraphStore, namespace: str, ours: Mapping[int, Row], knowledge: Knowledge, written: Written
     ) -> None:
         own, into = knowledge.own[namespace], knowledge.corrections[namespace]
         came = {at for row in ours.values() for at in row.arrivals}
-        used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
-        noted, left_of = graph.changed_and_known_subjects(namespace, knowledge.moment[namespace], used)
+        moment, used = knowledge.since[namespace]
+        looked = written.meanwhile.get(namespace)
+        noted, left_of = looked or graph.changed_and_known_subjects(namespace, moment, used)
         changed = noted - came
         changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
         changed |= used - left_of  # of a namespace that was emptied meanwhile there is no note left
@@ -204,7 +193,7 @@ class Upkeep:
                 namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left
             )
         _, unread = self._renew(graph, namespace, sorted(again))
-        if note is not None:
+        if (note := written.changes.get(namespace)) is not None:
             graph.mark_propagated(namespace, [note], came if unread else left if came else ())
 
     def forgotten(self, namespace: str) -> None:
@@ -387,7 +376,7 @@ class Upkeep:
         about: set[int] = set()
         for batch in self._batches(namespace, 0):
             for _, memory in batch:
-                about.update(into.key(at) for at in self.subjects(memory))
+                about.update(into.key(at) for at in self._mentions.subjects(memory))
         return {namespace: into.forms(about)}
 
     def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Memory]]]:

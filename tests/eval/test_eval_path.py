@@ -16,15 +16,15 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
+        "remember": 3, "remember, warm": 3, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
         "forget": 7,
     },
     "SQLite": {
-        "remember": 44, "remember, warm": 44, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
+        "remember": 28, "remember, warm": 28, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
         "forget": 10,
     },
 }  # fmt: skip
-"""Round trips; to be lowered as they fall, and raised only for a verb that does more: forget keeps what it takes."""
+"""Round trips; to be lowered as they fall, and raised only for a verb that does more: what is alike is looked for."""
 MOST_FILES = {"PostgreSQL": {"remember": 27, "recall": 35}, "SQLite": {"remember": 24, "recall": 25}}
 """Files of semmem that a verb enters, as CONTEXT.md says; to be raised only for a verb that does more by default."""
 

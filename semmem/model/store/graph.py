@@ -74,6 +74,15 @@ class GraphStore(Protocol):
         """Return what ``snapshot`` does, and which of each namespace's keys, as people corrected them, are subjects."""
         ...
 
+    def payloads_and_subjects(
+        self, names: Collection[tuple[str, str]], keys: Mapping[str, Collection[int]]
+    ) -> tuple[
+        Mapping[tuple[str, str], bytes] | None,
+        tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
+    ]:
+        """Return what Store.payload_hashes does (None: ask for it by itself), and ``snapshot_with_subjects``."""
+        ...
+
     def changed_subjects(self, namespace: str, since: int) -> set[int]:
         """Return the keys of the subjects that came or went, or were corrected, since a change."""
         ...

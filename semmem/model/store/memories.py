@@ -69,10 +69,18 @@ class Store(Protocol):
         """Give the connections back; the data stays."""
         ...
 
-    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
+    def write(
+        self,
+        rows: Sequence[Row],
+        *,
+        on_conflict: str,
+        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+    ) -> Written:
         """Store ``rows`` in one transaction, in the place of what they replace; once committed, nothing is raised.
 
         With on_conflict="abort" a Conflict rolls all of it back. Where nobody fills the store yet, their embedder does.
+        ``since`` has, by namespace, what GraphStore.changed_and_known_subjects would be asked for behind the commit: a
+        store that can send it along returns it.
         """
         ...
 

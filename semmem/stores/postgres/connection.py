@@ -277,24 +277,30 @@ def pipelined(connection: Any) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def pipelined_transaction(connection: Any) -> Iterator[None]:
+def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Send the statements of the block together, in a transaction; a result that is fetched there costs a round trip.
 
-    psycopg's own ``transaction`` would wait for BEGIN, and twice around COMMIT.
+    ``behind`` executes what is to be asked once that is committed, in the same round trip; where only that fails, it
+    has no result. psycopg's own ``transaction`` would wait for BEGIN, and twice around COMMIT.
     """
     if not psycopg.Pipeline.is_supported():
         with connection.transaction():
             yield
+        behind()
         return
+    commit: Any = None
     try:
         with connection.pipeline():
             connection.execute("BEGIN")
             yield
-            connection.execute("COMMIT")
-    except BaseException:
+            commit = connection.execute("COMMIT")
+            behind()
+    except BaseException as error:
+        committed = commit is not None and commit.statusmessage == "COMMIT"
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
             connection.rollback()
-        raise
+        if not committed or not isinstance(error, psycopg.Error):
+            raise
 
 
 @contextmanager

@@ -15,14 +15,14 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords, placed
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
-from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.connection import Pooled, by_namespace
 from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, known_of, labels_of, text, text_array
 from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["PostgresGraph", "reindex"]
+__all__ = ["PostgresGraph", "changes_asked", "changes_of", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -136,29 +136,31 @@ class PostgresGraph:
 
         These are the keys as people corrected them.
         """
-        spaces = sorted(keys)
-        some = [namespace for namespace in spaces if keys[namespace]]
-        rows = self._pool.together(
-            *(("moment", {"namespace": namespace}) for namespace in spaces),
-            *(("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some),
-        )
-        first = dict(zip(spaces, rows[: len(spaces)], strict=True))
-        corrections = {namespace: corrections_of(found) for namespace, found in first.items()}
-        known: dict[str, set[int]] = {namespace: set() for namespace in keys}
-        for namespace, found in zip(some, rows[len(spaces) :], strict=True):
-            into = corrections[namespace]
-            known[namespace] = known_of(found) & {into.key(at) for at in keys[namespace]}
-        return {namespace: found[0][0] for namespace, found in first.items()}, corrections, known
+        return _snapshot_of(keys, self._pool.together(*_snapshot_asked(keys)))
+
+    def payloads_and_subjects(
+        self, names: Collection[tuple[str, str]], keys: Mapping[str, Collection[int]]
+    ) -> tuple[
+        Mapping[tuple[str, str], bytes] | None,
+        tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
+    ]:
+        """Return what Store.payload_hashes does, and what ``snapshot_with_subjects`` does; in one round trip.
+
+        Instead of the hashes None where one of them goes, so that what takes it away is to be finished first.
+        """
+        each = by_namespace(names)
+        asked = [("memory_payloads", {"namespace": n, "ids": ids}) for n, ids in each.items()]
+        rows = self._pool.together(*asked, *_snapshot_asked(keys))
+        held = [(n, *row) for n, found in zip(each, rows[: len(each)], strict=True) for row in found]
+        payloads = {(n, id): bytes(payload) for n, id, payload, _ in held}
+        return None if any(goes for *_, goes in held) else payloads, _snapshot_of(keys, rows[len(each) :])
 
     def changed_and_known_subjects(
         self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
         """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
-        asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
-        if keys:
-            asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
-        changed, *rest = self._pool.together(*asked)
-        return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
+        rows = self._pool.together(*changes_asked(namespace, since, keys))
+        return changes_of(rows, keys)
 
     def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
         """Note that older memories that mention ``keys`` are to be read again."""
@@ -348,6 +350,39 @@ class PostgresGraph:
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of what the indexed memories hold, whatever the order in which they came."""
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
+
+
+def _snapshot_asked(keys: Mapping[str, Collection[int]]) -> list[tuple[str, dict[str, Any]]]:
+    asked: list[tuple[str, dict[str, Any]]] = [("moment", {"namespace": namespace}) for namespace in sorted(keys)]
+    some = [namespace for namespace in sorted(keys) if keys[namespace]]
+    return asked + [("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some]
+
+
+def _snapshot_of(
+    keys: Mapping[str, Collection[int]], rows: Sequence[list[Any]]
+) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
+    spaces = sorted(keys)
+    first = dict(zip(spaces, rows[: len(spaces)], strict=True))
+    corrections = {namespace: corrections_of(found) for namespace, found in first.items()}
+    known: dict[str, set[int]] = {namespace: set() for namespace in keys}
+    for namespace, found in zip((n for n in spaces if keys[n]), rows[len(spaces) :], strict=True):
+        into = corrections[namespace]
+        known[namespace] = known_of(found) & {into.key(at) for at in keys[namespace]}
+    return {namespace: found[0][0] for namespace, found in first.items()}, corrections, known
+
+
+def changes_asked(namespace: str, since: int, keys: Collection[int]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the statements, with parameters, of ``changed_and_known_subjects``."""
+    asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
+    if keys:
+        asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
+    return asked
+
+
+def changes_of(rows: Sequence[list[Any]], keys: Collection[int]) -> tuple[set[int], set[int]]:
+    """Return what ``changed_and_known_subjects`` does, from the rows of ``changes_asked``."""
+    changed, *rest = rows
+    return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
 
 
 def _literal(text: str) -> str:

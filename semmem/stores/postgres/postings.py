@@ -14,12 +14,11 @@ import numpy as np
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Extraction, Row
-from semmem.model.types import Memory
 from semmem.stores import packed_postings
 from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import agree, pipelined
-from semmem.stores.postgres.encoding import Vector, copy_rows, memory_of, text, text_array
+from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
 from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
@@ -30,6 +29,8 @@ __all__ = [
     "FOLD_AT",
     "LAST_KEY",
     "are_few",
+    "ask_grounds",
+    "check_grounds",
     "checked",
     "clear_keys",
     "clear_postings",
@@ -70,20 +71,42 @@ def are_few(rows: Sequence[Row]) -> bool:
     return len(rows) <= _FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
 
 
+def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[Any, Any]:
+    """Ask for all that may forbid rows, behind their memories and under the lock of their namespace; for two cursors.
+
+    Who fills the store is looked up once our own lock on the table of vectors is held.
+    """
+    filled_by = None
+    if any(row.vector is not None for row in rows):
+        connection.execute(_SQL["embedding_own"])
+        filled_by = connection.execute(_SQL["meta_get"], {"key": "embedder"})
+    return filled_by, connection.execute(_SQL["namespace_check"], {"namespace": namespace})
+
+
+def check_grounds(
+    connection: Any, asked: tuple[Any, Any], namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]
+) -> None:
+    """Raise EmbedderReplaced, and what ``checked`` does, unless memories may stay; ``asked`` is of ``ask_grounds``."""
+    filled_by, holds = asked
+    if filled_by is not None:
+        known = filled_by.fetchone()
+        mine = next((r.embedder for _, r in stored if r.vector is not None), None)
+        _filled_by(connection, known[0] if known else None, mine)
+    checked(holds, namespace, stored, fates)
+
+
 def index_few(
     connection: Any,
     namespace: str,
     stored: Sequence[tuple[int, Row]],
     count: Mapping[str, int],
     fates: Mapping[str, str],
-    arrivals: Collection[int],
-) -> tuple[int | None, tuple[int, int], Sequence[Memory]]:
+) -> tuple[Any, Any]:
     """Write what is derived from a few new memories, which stay pending, by statements that are sent together.
 
     A round trip counts there, and a COPY is two. The connection is in a pipeline; see ``count_change`` for the rest.
 
-    Returns the number of the note on ``arrivals``, how many memories are pending and segments fresh, and the memory as
-    it is stored, if it is one. Raises EmbedderReplaced, and what ``checked`` does.
+    Returns two cursors: how many memories are pending and segments fresh, and the memory as it is stored, if it is one.
     """
     where = {"namespace": namespace}
     for ord, row in stored:
@@ -94,28 +117,13 @@ def index_few(
         connection.execute(_SQL["forward_add"], held)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
-    # behind the vectors: who fills the store is looked up once our own lock on their table is held
-    filled_by = connection.execute(_SQL["meta_get"], {"key": "embedder"})
-    for ord, row in stored:
-        if row.extraction is not None:
-            connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": list(row.extraction.names)})
+        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": list(row.extraction.names)})
     _send_change(connection, namespace, count, fates)
-    noted = None
-    if arrivals:
-        keys = np.fromiter(sorted(arrivals), np.int64, len(arrivals))
-        noted = connection.execute(_SQL["alias_note"], {**where, "keys": keys})
     backlog = connection.execute(_SQL["backlog"], where)
-    holds = connection.execute(_SQL["namespace_check"], where)
     names = {row.name for _, row in stored}
-    read = None
-    if len(names) == 1:
-        read = connection.execute(_SQL["memory_get"], {**where, "ids": [next(iter(names))[1]]}, binary=True)
-    known = filled_by.fetchone()
-    mine = next((r.embedder for _, r in stored if r.vector is not None), None)
-    _filled_by(connection, known[0] if known else None, mine)
-    checked(holds, namespace, stored, fates)
-    whole = [memory_of(found) for found in read] if read is not None else []
-    return None if noted is None else int(noted.fetchone()[0]), backlog.fetchone(), whole
+    if len(names) > 1:
+        return backlog, None
+    return backlog, connection.execute(_SQL["memory_get"], {**where, "ids": [next(iter(names))[1]]}, binary=True)
 
 
 def index_many(
@@ -225,17 +233,17 @@ def _send_change(connection: Any, namespace: str, count: Mapping[str, int], fate
     return number
 
 
-def note(connection: Any, namespace: str, keys: Collection[int]) -> int:
-    """Note that older memories that mention ``keys`` are to be read again, under the number just taken; return it."""
+def note(connection: Any, namespace: str, keys: Collection[int]) -> Any:
+    """Note that older memories that mention ``keys`` are to be read again; return a cursor: the number just taken."""
     parameters = {"namespace": namespace, "keys": np.fromiter(sorted(keys), np.int64, len(keys))}
-    return int(connection.execute(_SQL["alias_note"], parameters).fetchone()[0])
+    return connection.execute(_SQL["alias_note"], parameters)
 
 
 def note_aliases(connection: Any, namespace: str, keys: Collection[int]) -> int:
     """Note that older memories that mention ``keys`` are to be read again, under a number of its own; return it."""
     connection.execute(_SQL["namespace_make"], {"namespace": namespace})
     connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
-    return note(connection, namespace, keys)
+    return int(note(connection, namespace, keys).fetchone()[0])
 
 
 def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> None:

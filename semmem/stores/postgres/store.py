@@ -77,8 +77,17 @@ class PostgresStore(Pooled):
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
 
-    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
-        """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many."""
+    def write(
+        self,
+        rows: Sequence[Row],
+        *,
+        on_conflict: str,
+        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+    ) -> Written:
+        """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many.
+
+        Behind the commit of a few, ``since`` is asked for in the same round trip; see Store.write.
+        """
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int]] = {}
         lost: list[bool] = []
@@ -88,11 +97,13 @@ class PostgresStore(Pooled):
                 with connection.transaction():
                     return write.write_again(connection, rows, on_conflict)
             if few:
-                with pipelined_transaction(connection):
-                    return write.write(connection, rows, on_conflict, backlog)
+                looks: dict[str, list[Any]] = {}
+                with pipelined_transaction(connection, partial(write.look_behind, connection, since or {}, looks)):
+                    written = write.write(connection, rows, on_conflict, backlog)
+                return replace(written(), meanwhile=write.meanwhile_of(looks, since or {}))
             numbers = write.numbers_for(connection, rows)  # not in the transaction: others would wait for all of it
             with connection.transaction():
-                return write.write(connection, rows, on_conflict, numbers=numbers)
+                return write.write(connection, rows, on_conflict, numbers=numbers)()
 
         written = self.run(run, on_loss=lambda: lost.append(True))
         try:

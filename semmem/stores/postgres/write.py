@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +21,25 @@ from semmem.model.types import Memory
 from semmem.stores.packed_postings import FIRST_EARLIER, FORWARD, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
+from semmem.stores.postgres.graph import changes_asked, changes_of
 from semmem.stores.postgres.life import keep, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, similar_of
-from semmem.stores.postgres.postings import checked, clear_postings, index_few, index_many, note, note_aliases
+from semmem.stores.postgres.postings import (
+    ask_grounds,
+    check_grounds,
+    checked,
+    clear_postings,
+    index_few,
+    index_many,
+    note,
+    note_aliases,
+)
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["numbers_for", "payloads", "write", "write_again"]
+__all__ = ["look_behind", "meanwhile_of", "numbers_for", "payloads", "write", "write_again"]
 
 _SQL = statements("postgres")
 
@@ -39,11 +50,13 @@ def write(
     on_conflict: str,
     backlog: dict[str, tuple[int, int]] | None = None,
     numbers: Mapping[str, int] | None = None,
-) -> Written:
+) -> Callable[[], Written]:
     """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment.
 
-    In a pipeline (rows that ``are_few``) give a ``backlog`` to be filled, with what ``tidy`` wants of each namespace.
-    ``numbers`` are those before the first of each namespace's rows, if they were taken before the transaction.
+    In a pipeline (rows that ``are_few``) give a ``backlog`` to be filled, with what ``tidy`` wants of each namespace:
+    that waits once, for the numbers of the memories and for all that may forbid them, and the rest is sent without
+    waiting. ``numbers`` are those before the first of each namespace's rows, if they were taken before the transaction.
+    Returns what returns the result, and waits where the pipeline has not ended.
     """
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
@@ -52,7 +65,11 @@ def write(
     if back := [row for row in wholes if row.restores]:
         take_back(connection, back)
     fresh = [r for r in wholes if r.name not in stale]
-    ords = place.insert(fresh)
+    sent = place.send(fresh)
+    grounds = (
+        {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in fresh)}
+    )
+    ords = _numbered(sent)
     new = {(namespace, id) for namespace, id, _ in ords}
     for namespace, ids in by_namespace([row.name for row in back if row.name in new]).items():
         connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
@@ -67,7 +84,7 @@ def write(
             "change it.",
             names=frozenset(conflicts),
         )
-    ords |= place.insert([r for r in ordered if r.part > 0 and r.name in new])
+    ords |= _numbered(place.send([r for r in ordered if r.part > 0 and r.name in new]))
     each: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in ordered:
         if row.name in new and (row.extraction is not None or row.memory.sensitive):
@@ -77,8 +94,8 @@ def write(
         if row.likeness and row.name in new:
             keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
     asked = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
-    changes: dict[str, int] = {}
-    memories: dict[tuple[str, str], Memory] = {}
+    noted: dict[str, Any] = {}
+    waiting: dict[str, tuple[Any, Any]] = {}
     for namespace, stored in each.items():
         arrivals = {at for _, row in stored for at in row.arrivals}
         stored.sort(key=lambda pair: pair[0])
@@ -86,14 +103,14 @@ def write(
         fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
         count = _total(stored, went.get(namespace, (0, 0)))
         if backlog is not None:
-            noted, backlog[namespace], whole = index_few(connection, namespace, stored, count, fates, arrivals)
-            memories |= {(namespace, memory.id): memory for memory in whole}
+            check_grounds(connection, grounds[namespace], namespace, stored, fates)
+            waiting[namespace] = index_few(connection, namespace, stored, count, fates)
         else:
             index_many(connection, namespace, stored, count, fates, place.last(namespace))
-            noted = note(connection, namespace, arrivals) if arrivals else None
-            checked(connection.execute(_SQL["namespace_check"], {"namespace": namespace}), namespace, stored, fates)
-        if noted is not None:
-            changes[namespace] = noted
+            holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
+            checked(holds, namespace, stored, fates)
+        if arrivals:
+            noted[namespace] = note(connection, namespace, arrivals)
     for namespace, forgotten in removed.items():  # last, so that a name the successor has too is none that went
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if gone := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
@@ -102,11 +119,37 @@ def write(
         check_merged(connection, [r for r in fresh if r.merges and r.name in new])
         asked = ask_similar(connection, keys)
     named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
-    alike = {named[n, ord]: rows for n, found in asked for ord, rows in similar_of(found).items()}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
-    return Written(
-        *fates_, ords, changes, frozenset(replaced), memories=memories, corroborated=corroborated, similar=alike
-    )
+
+    def written() -> Written:
+        memories: dict[tuple[str, str], Memory] = {}
+        for namespace, (behind, read) in waiting.items():
+            if backlog is not None:
+                backlog[namespace] = behind.fetchone()
+            memories |= {(namespace, memory.id): memory for memory in map(memory_of, read or ())}
+        changes = {namespace: int(number.fetchone()[0]) for namespace, number in noted.items()}
+        alike = {named[n, ord]: rows for n, found in asked for ord, rows in similar_of(found).items()}
+        known: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
+        return Written(*fates_, ords, changes, frozenset(replaced), **known)
+
+    return written
+
+
+def look_behind(
+    connection: Any, since: Mapping[str, tuple[int, Collection[int]]], cursors: dict[str, list[Any]]
+) -> None:
+    """Send what ``changed_and_known_subjects`` asks of each namespace, and add the ``cursors``."""
+    for namespace, asked in since.items():
+        sent = changes_asked(namespace, *asked)
+        cursors[namespace] = [connection.execute(_SQL[name], known, binary=True) for name, known in sent]
+
+
+def meanwhile_of(
+    cursors: Mapping[str, Sequence[Any]], since: Mapping[str, tuple[int, Collection[int]]]
+) -> dict[str, tuple[set[int], set[int]]]:
+    """Return what ``changed_and_known_subjects`` does, of each namespace whose cursors of ``look_behind`` have rows."""
+    there = {n: of for n, of in cursors.items() if all(cursor.description for cursor in of)}
+    return {n: changes_of([cursor.fetchall() for cursor in of], since[n][1]) for n, of in there.items()}
 
 
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
@@ -159,11 +202,9 @@ class _Numbers:
         """Return the last number of the batch, 0 where its numbers came with the lock."""
         return 0 if self._before is None else self._before[namespace] + self._count[namespace]
 
-    def insert(self, rows: Sequence[Row]) -> dict[tuple[str, str, int], int]:
-        """Store those of ``rows`` whose ids are new; return their ords."""
-        if not rows:
-            return {}
-        if self._before is None:
+    def send(self, rows: Sequence[Row]) -> list[tuple[str, Any]]:
+        """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
+        if rows and self._before is None:
             self._take()
         sent = []
         for namespace in sorted({row.memory.namespace for row in rows}):
@@ -173,7 +214,12 @@ class _Numbers:
             columns = encoding.columns_of(ours, after=self._given[namespace])
             self._given[namespace] += len(ours)
             sent.append((namespace, self._connection.execute(_SQL["memory_insert"], {**numbered, **columns})))
-        return {(namespace, id, part): ord for namespace, found in sent for id, part, ord in found.fetchall()}
+        return sent
+
+
+def _numbered(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
+    """Return the ords of what was stored, by (namespace, id, part)."""
+    return {(namespace, id, part): ord for namespace, found in sent for id, part, ord in found.fetchall()}
 
 
 def _take_place(
@@ -242,7 +288,7 @@ def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Writt
         for namespace, id, part, version, _, payload in found
         if part == 0 and version == wholes[namespace, id].memory.version and payload == wholes[namespace, id].payload
     }
-    written = write(connection, [row for row in rows if row.name not in done], on_conflict)
+    written = write(connection, [row for row in rows if row.name not in done], on_conflict)()
     replaced = {name for name in done if wholes[name].replaces is not None}
     ords = {(namespace, id, part): ord for namespace, id, part, _, ord, _ in found if (namespace, id) in done}
     return replace(

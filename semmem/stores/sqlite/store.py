@@ -106,7 +106,13 @@ class SqliteStore(Filed):
 
     # ------------------------------------------------------------------ writing
 
-    def write(self, rows: Sequence[Row], *, on_conflict: str) -> Written:
+    def write(
+        self,
+        rows: Sequence[Row],
+        *,
+        on_conflict: str,
+        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+    ) -> Written:
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
         return self._writing(lambda c: write.write(c, rows, on_conflict))
 

@@ -101,6 +101,10 @@ ON CONFLICT (namespace, ord) DO NOTHING;
 -- The vector of one new memory.
 INSERT INTO embedding (namespace, ord, vector) VALUES (%(namespace)s, %(ord)s, %(vector)s::public.vector);
 
+-- embedding_own --
+-- The lock of whoever stores a vector, before the vector is there: whose vectors these are does not change behind it.
+LOCK TABLE embedding IN ROW EXCLUSIVE MODE;
+
 -- embedding_in_index --
 -- Whether a build that was interrupted is still to be done.
 SELECT EXISTS (SELECT 1 FROM {table} WHERE indexed);

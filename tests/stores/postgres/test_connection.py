@@ -1,0 +1,74 @@
+"""Statements that are sent together: in a transaction, and behind its commit in the same round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from eval.path import Counter, installed
+from semmem.stores.postgres.connection import pipelined_transaction
+
+
+@pytest.fixture
+def connection(other_url: str) -> Iterator[Any]:
+    with psycopg.connect(other_url, autocommit=True) as opened:
+        opened.execute("CREATE TEMPORARY TABLE held (n int PRIMARY KEY)")
+        yield opened
+
+
+def held(connection: Any) -> list[int]:
+    return [n for (n,) in connection.execute("SELECT n FROM held ORDER BY n")]
+
+
+def test_a_transaction_and_what_is_asked_behind_it_are_one_round_trip(connection: Any) -> None:
+    counter = Counter()
+    asked: list[Any] = []
+    with installed(counter), counter.counting():
+        with pipelined_transaction(
+            connection, lambda: asked.append(connection.execute("SELECT count(*)::int FROM held"))
+        ):
+            connection.execute("INSERT INTO held VALUES (1)")
+        assert asked[0].fetchone() == (1,)
+    assert counter.counts().trips == {"pipeline": 1}
+    assert held(connection) == [1]
+
+
+def test_what_fails_behind_a_commit_takes_nothing_back_and_says_nothing(connection: Any) -> None:
+    asked: list[Any] = []
+
+    def behind() -> None:
+        asked.extend(connection.execute(statement) for statement in ("SELECT 7", "SELECT 1/0", "SELECT 8"))
+
+    with pipelined_transaction(connection, behind):
+        connection.execute("INSERT INTO held VALUES (1)")
+    assert [cursor.description is None for cursor in asked] == [False, True, True]
+    assert held(connection) == [1]
+
+
+@pytest.mark.parametrize("wrong", ["INSERT INTO held VALUES (1)", "SELECT 1/0"])
+def test_what_fails_before_the_commit_takes_all_of_it_back(connection: Any, wrong: str) -> None:
+    asked: list[Any] = []
+
+    def work() -> None:
+        with pipelined_transaction(connection, lambda: asked.append(connection.execute("SELECT 7"))):
+            connection.execute("INSERT INTO held VALUES (1)")
+            connection.execute(wrong)
+
+    with pytest.raises((psycopg.errors.UniqueViolation, psycopg.errors.DivisionByZero)):
+        work()
+    assert asked[0].description is None
+    assert held(connection) == []
+
+
+def test_a_block_that_raises_leaves_nothing_behind(connection: Any) -> None:
+    def work() -> None:
+        with pipelined_transaction(connection):
+            assert connection.execute("INSERT INTO held VALUES (1) RETURNING n").fetchone() == (1,)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+    assert held(connection) == []
