@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from semmem.concepts.rules import keys_of_other_names
 from semmem.model.exchange import Corrections, Extraction, Kind
 from semmem.model.protocols import Extractor
 from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
-from semmem.text.passages import other_names, read_text
+from semmem.text.passages import read_text
 from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 
-__all__ = ["AT_ONCE", "MOST_RENEWED", "Ahead", "Knowledge", "Mentions", "accented", "required", "spelling", "texts_of"]
+__all__ = ["AT_ONCE", "MOST_RENEWED", "Ahead", "Knowledge", "Mentions", "accented", "required", "spelling"]
 
 MOST_RENEWED = 200
 """Memories that one write extracts again at most; the others wait for ``maintain``."""
@@ -48,16 +47,6 @@ class Knowledge:
     arrivals: Mapping[str, Collection[int]]
     corrections: Mapping[str, Corrections]
 
-    @property
-    def since(self) -> dict[str, tuple[int, set[int]]]:
-        """The moment of each namespace, and which names were taken for known there that these memories do not bring."""
-        found = {}
-        for namespace, moment in self.moment.items():
-            into = self.corrections[namespace]
-            used = {into.key(at) for at in self.known[namespace]} - set(self.arrivals[namespace])
-            found[namespace] = moment, used
-        return found
-
 
 class Ahead(NamedTuple):
     """What was looked up for memories before it is known which of them are new.
@@ -80,33 +69,6 @@ class Mentions:
         self._extractor = extractor
         self._language: str = getattr(extractor, "language", "english")
         self._most = _MOST_ASKED if hasattr(extractor, "prepare") else MOST_RENEWED
-
-    def subjects(self, memory: Memory) -> set[int]:
-        """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
-        found = self._extractor.subjects(read_text(memory), memory.title)
-        return {*found, *keys_of_other_names(other_names(memory.metadata), self._language)}
-
-    def wanted(
-        self, memories: Iterable[Memory], unread: list[Memory] | None = None
-    ) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-        """Return, by namespace, the names that memories may mention, and those that they are about themselves.
-
-        Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
-        """
-        wanted: dict[str, set[int]] = {}
-        own: dict[str, set[int]] = {}
-        for memory in memories:
-            try:
-                candidates = self._extractor.candidates(read_text(memory), memory.title)
-                subjects = self.subjects(memory)
-            except Exception:
-                if unread is None:
-                    raise
-                unread.append(memory)
-                continue
-            wanted.setdefault(memory.namespace, set()).update(candidates, subjects)
-            own.setdefault(memory.namespace, set()).update(subjects)
-        return wanted, own
 
     def named(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
         try:
@@ -241,8 +203,3 @@ def spelling(written: str, at: int, language: str = "english") -> str:
 def accented(language: str) -> bool:
     """Return whether the stem of a word depends on its accents, so that two spellings of a name may share no key."""
     return language not in ("english", "porter")
-
-
-def texts_of(memories: Iterable[Memory]) -> list[tuple[Any, ...]]:
-    """Return all that is read of memories."""
-    return [(memory.namespace, read_text(memory), memory.title, other_names(memory.metadata)) for memory in memories]

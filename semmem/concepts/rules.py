@@ -6,8 +6,9 @@ of workers cannot change what is found.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from semmem.concepts.names import (
     BARE_TITLE,
@@ -24,7 +25,10 @@ from semmem.concepts.names import (
     title_initials,
 )
 from semmem.model.exchange import Corrections, Extraction, Kind
+from semmem.model.protocols import Extractor
 from semmem.model.question import Name, QuestionConcepts
+from semmem.model.types import Memory
+from semmem.text.passages import other_names, read_text
 from semmem.text.tokens import Word, hashed, key, vocabulary
 
 __all__ = [
@@ -36,6 +40,9 @@ __all__ = [
     "extract",
     "keys_of_other_names",
     "question",
+    "subjects_of",
+    "texts_of",
+    "wanted_by",
     "with_other_names",
 ]
 
@@ -271,3 +278,37 @@ def with_other_names(found: Extraction, names: Sequence[str], language: str = "e
         list(c) for c in zip(*(rows[at] for at in sorted(rows)), strict=True)
     )
     return Extraction(keys, kinds, labels, mentions, subjects, counts, found.length, found.relationships)
+
+
+def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]:
+    """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
+    found = extractor.subjects(read_text(memory), memory.title)
+    return {*found, *keys_of_other_names(other_names(memory.metadata), language)}
+
+
+def wanted_by(
+    extractor: Extractor, memories: Iterable[Memory], language: str, unread: list[Memory] | None = None
+) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
+    """Return, by namespace, the names that memories may mention, and those that they are about themselves.
+
+    Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
+    """
+    wanted: dict[str, set[int]] = {}
+    own: dict[str, set[int]] = {}
+    for memory in memories:
+        try:
+            candidates = extractor.candidates(read_text(memory), memory.title)
+            subjects = subjects_of(extractor, memory, language)
+        except Exception:
+            if unread is None:
+                raise
+            unread.append(memory)
+            continue
+        wanted.setdefault(memory.namespace, set()).update(candidates, subjects)
+        own.setdefault(memory.namespace, set()).update(subjects)
+    return wanted, own
+
+
+def texts_of(memories: Iterable[Memory]) -> list[tuple[Any, ...]]:
+    """Return all that is read of memories."""
+    return [(memory.namespace, read_text(memory), memory.title, other_names(memory.metadata)) for memory in memories]

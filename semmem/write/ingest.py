@@ -332,13 +332,13 @@ class Ingest:
         rows, knowledge, degraded = self._rows(drafts, ahead)
         try:
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict, since=knowledge.since)
+                written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
         except EmbedderReplaced:
             if not self._renewed():
                 raise
             rows, knowledge, degraded = self._rows([replace(draft, kept=None) for draft in drafts])
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict, since=knowledge.since)
+                written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, knowledge, {**degraded, **written.degraded}, written

@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
 
-from semmem.concepts.mentions import AT_ONCE, Ahead, Knowledge, Mentions, texts_of
-from semmem.concepts.rules import corrected, with_other_names
+from semmem.concepts.mentions import AT_ONCE, Ahead, Knowledge, Mentions
+from semmem.concepts.rules import corrected, subjects_of, texts_of, wanted_by, with_other_names
 from semmem.model.exchange import Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
@@ -67,7 +67,7 @@ class Upkeep:
             return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         memories = list(memories)
         if ahead is None or ahead.texts != texts_of(memories):
-            wanted, about = self._mentions.wanted(memories, unread)
+            wanted, about = wanted_by(self._extractor, memories, self._language, unread)
             if not wanted:
                 return Knowledge({}, {}, {}, {}, {})
             ahead = Ahead(texts_of(memories), wanted, about, self._graph.snapshot_with_subjects(wanted))
@@ -93,10 +93,20 @@ class Upkeep:
         rules = getattr(self._extractor, "name", None) == "rules"
         if self._graph is None or not rules or not indexed or len(memories) > _FEW:
             return self._store.payload_hashes(memories), None
-        wanted, own = self._mentions.wanted(indexed)
+        wanted, own = wanted_by(self._extractor, indexed, self._language)
         payloads, snapshot = self._graph.payloads_and_subjects(memories, wanted)
         ahead = Ahead(texts_of(indexed), wanted, own, snapshot)
         return self._store.payload_hashes(memories) if payloads is None else payloads, ahead
+
+    @staticmethod
+    def since(knowledge: Knowledge) -> dict[str, tuple[int, set[int]]]:
+        """Return the moment of each namespace, and the names taken for known there that the memories do not bring."""
+        found = {}
+        for namespace, moment in knowledge.moment.items():
+            into = knowledge.corrections[namespace]
+            used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
+            found[namespace] = moment, used
+        return found
 
     def prepare(self, memories: Collection[Memory]) -> None:
         """Let an extractor that asks a model ask about all of ``memories`` together."""
@@ -162,7 +172,7 @@ class Upkeep:
     ) -> None:
         own, into = knowledge.own[namespace], knowledge.corrections[namespace]
         came = {at for row in ours.values() for at in row.arrivals}
-        moment, used = knowledge.since[namespace]
+        moment, used = self.since(knowledge)[namespace]
         looked = written.meanwhile.get(namespace)
         noted, left_of = looked or graph.changed_and_known_subjects(namespace, moment, used)
         changed = noted - came
@@ -376,7 +386,7 @@ class Upkeep:
         about: set[int] = set()
         for batch in self._batches(namespace, 0):
             for _, memory in batch:
-                about.update(into.key(at) for at in self._mentions.subjects(memory))
+                about.update(into.key(at) for at in subjects_of(self._extractor, memory, self._language))
         return {namespace: into.forms(about)}
 
     def _batches(self, namespace: str, after: int) -> Iterable[Sequence[tuple[int, Memory]]]:

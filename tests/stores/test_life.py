@@ -151,10 +151,10 @@ def test_an_update_for_a_memory_that_went_for_good_is_none_for_its_successor(
     before = mem.remember("Tea.", id="a", created_at="2026-01-31")
     write, others = mem.store.write, [lambda: mem.forget("a", hard=True), lambda: mem.remember("Rum.", id="a")]
 
-    def late(rows: Any, *, on_conflict: str) -> Any:
+    def late(rows: Any, **how: Any) -> Any:
         while others and rows[0].replaces is not None:
             others.pop(0)()
-        return write(rows, on_conflict=on_conflict)
+        return write(rows, **how)
 
     monkeypatch.setattr(mem.store, "write", late)
     wanted = before.version if expected == "version" else before.tag

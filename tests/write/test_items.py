@@ -139,7 +139,7 @@ def test_remember_refuses_it_in_one_sentence_before_the_store_is_asked(item: dic
 class EmptyStore(NoStore):
     """A store that takes batches and must never be given a row."""
 
-    def write(self, rows: Any, *, on_conflict: str) -> Any:
+    def write(self, rows: Any, **how: Any) -> Any:
         from semmem.model.exchange import Written
 
         assert not rows

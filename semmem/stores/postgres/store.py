@@ -256,17 +256,22 @@ class PostgresStore(Pooled):
         return scope_of(namespaces, asked, self.together(*asked, planned=bool(filters)))
 
     def scope_and_memories(
-        self, namespaces: tuple[str, ...], ords: Ords, names: Collection[tuple[str, str]]
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        ords: Ords,
+        names: Collection[tuple[str, str]],
     ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
-        """Return what ``scope`` does without filters, and ``indexed_memories`` and ``whole_memories`` just before.
+        """Return what ``scope`` does, and what ``indexed_memories`` and ``whole_memories`` did just before.
 
         In one round trip.
         """
         held, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
         texts = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in held]
         wholes = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
-        asked = scope_asked(namespaces, Filters(), (), None, None)
-        rows = self.together(*texts, *wholes, *asked)
+        asked = scope_asked(namespaces, filters, exclude, None, None)
+        rows = self.together(*texts, *wholes, *asked, planned=bool(filters))
         first, last = len(texts), len(texts) + len(wholes)
         memories = {
             placed(row[-1], at): memory_of(row) for (at, *_), own in zip(held, rows[:first], strict=True) for row in own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
@@ -69,11 +69,11 @@ class Models:
             return None
         return reference()
 
-    def met(self, namespace: str) -> Model | None:
-        """Bind this context to a model as it is, whatever the namespace is by now; return it, None if there is none."""
-        model = self._known(namespace)
-        _reading.set((id(self), {} if model is None else {namespace: ref(model)}))
-        return model
+    def met(self, namespaces: Collection[str]) -> dict[str, Model]:
+        """Bind this context to the models as they are, whatever the namespaces are by now; return these models."""
+        found = {name: model for name in namespaces if (model := self._known(name)) is not None}
+        _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
+        return found
 
     def clear(self) -> None:
         """Drop all models, and keep none any more."""

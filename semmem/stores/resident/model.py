@@ -91,10 +91,6 @@ class Model:
         self._gone = gone
         self._blocks = [base] if tail is None else [base, tail]
         self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # the names that some memories are about, once read
-        self.before: Scope | None = (
-            None  # that of the last recall which asked, and of the last two if they had the same
-        )
-        self.scope: Scope | None = None
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
         lost = base.forwards(base.places_of(gone))[2] if len(gone) else None
         self._lost = _counted(lost) if lost is not None else None

@@ -7,15 +7,18 @@ another one by now, the recall begins again.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
+from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn, apart
 from semmem.model.store import GraphStore, Moved, Store, VectorStore
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
@@ -28,9 +31,30 @@ if TYPE_CHECKING:
 __all__ = ["ResidentStore", "resident"]
 
 
-_unsure: ContextVar[tuple[Model, Scope] | None] = ContextVar("unsure", default=None)
-"""What a recall has taken to be so before it asks: the scope of a model."""
+_MOST_SCOPES = 64
+_LARGEST = 10_000
+"""Ords that a scope which is kept may name, so that all of them take a few megabytes."""
 
+
+class _Seen(NamedTuple):
+    """The scope that a question had, of which models; ``sure``: twice, one after the other."""
+
+    models: tuple[ReferenceType[Model], ...]
+    scope: Scope
+    sure: bool
+
+
+class _Taken(NamedTuple):
+    """What a recall has taken to be so before it asks: the scope that these models, filters and exclusions had."""
+
+    of: str
+    models: Mapping[str, Model]
+    scope: Scope
+    filters: Filters
+    exclude: Sequence[str]
+
+
+_taken: ContextVar[_Taken | None] = ContextVar("taken", default=None)
 _wholes: ContextVar[Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] | None] = ContextVar("wholes", default=None)
 """The whole memories of the parts among its hits."""
 
@@ -70,6 +94,8 @@ class ResidentStore(_Behind):
             budget, lambda namespace, most: load(pool, namespace, most), lambda model, most: follow(pool, model, most)
         )
         super().__init__(store, models)
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._lock = Lock()
         self.models = models
         self.vectors = None if store.vectors is None else cast(VectorStore, _Vectors(store.vectors, models))
         self.graph = None if store.graph is None else cast(GraphStore, _Graph(store.graph, models))
@@ -87,11 +113,11 @@ class ResidentStore(_Behind):
     ) -> Scope:
         """Resolve filters and excluded ids to ords, and bind this context to the models of that moment."""
         if names is not None:
-            _unsure.set(None)
+            _taken.set(None)
         if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
-            plain = len(namespaces) == 1 and not filters and not exclude
-            known = self._expected(namespaces[0], names) if plain else None
-            known = self._known(namespaces, filters, exclude, names) if known is None else known
+            asked = (namespaces, filters, exclude, names)
+            of = repr((namespaces, filters, list(exclude)))
+            known = self._expected(of, *asked) or self._known(of, *asked)
             if known is not None:
                 return known
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names)
@@ -99,26 +125,36 @@ class ResidentStore(_Behind):
             self._bind(scope)
         return scope
 
-    def _expected(self, namespace: str, names: Collection[str]) -> Scope | None:
-        """Return the scope that a namespace had in the recalls before, if it was the same in two of them."""
-        model = self.models.met(namespace)
-        if model is None or model.scope is None or (kinds := model.kinds(names)) is None:
+    def _expected(
+        self, of: str, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
+    ) -> Scope | None:
+        """Return the scope that such a question had before, if it was the same twice and the models are the same."""
+        with self._lock:
+            seen = self._seen.get(of)
+        if seen is None or not seen.sure:
             return None
-        _unsure.set((model, model.scope))
-        return replace(model.scope, kinds={namespace: kinds}, corrections={namespace: model.corrections})
+        models = self.models.met(namespaces)
+        if tuple(models.get(n) for n in namespaces) != tuple(reference() for reference in seen.models):
+            return None
+        if (whole := _with_kinds(seen.scope, models, names)) is not None:
+            _taken.set(_Taken(of, models, seen.scope, filters, exclude))
+        return whole
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return what is indexed, by ord, and ask whether it is so what the recall took to be so; else raise Moved."""
-        if (taken := _unsure.get()) is None or (*namespaces,) != taken[1].namespaces:
+        if (taken := _taken.get()) is None or (*namespaces,) != taken.scope.namespaces:
             found: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
             return found
-        model, expected = taken
-        split = [(namespaces[0], turn.id) for turn in model.turns_of(ords) if turn.part]
-        scope, found, wholes = self._behind.scope_and_memories(namespaces, ords, split)
-        if scope.excluded is not None or scope != expected:
-            model.scope = None
+        held = apart(namespaces, ords) if len(ords) else ()
+        split = [(n, turn.id) for _, n, own in held for turn in taken.models[n].turns_of(own) if turn.part]
+        scope, found, wholes = self._behind.scope_and_memories(
+            taken.scope.namespaces, taken.filters, taken.exclude, ords, split
+        )
+        if not _same(scope, taken.scope):
+            with self._lock:
+                self._seen.pop(taken.of, None)
             raise Moved
-        _unsure.set(None)
+        _taken.set(None)
         _wholes.set(wholes)
         return found
 
@@ -133,27 +169,29 @@ class ResidentStore(_Behind):
 
     def confirm(self) -> None:
         """Raise Moved where a recall took to be so what is not; it asks nothing where that is known already."""
-        if (taken := _unsure.get()) is not None:
-            self.indexed_memories(taken[1].namespaces, ())
+        if (taken := _taken.get()) is not None:
+            self.indexed_memories(taken.scope.namespaces, ())
 
     def _bind(self, scope: Scope) -> None:
         states = scope.states or {}
         self.models.bind({n: None if row is None else State(*row) for n, row in states.items()})
 
     def _known(
-        self, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
+        self, of: str, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
     ) -> Scope | None:
         """Return a scope whose kinds and corrections are those of models; None where one of these is not current."""
         scope: Scope = self._behind.scope(namespaces, filters, exclude)
         self._bind(scope)
         models = {n: model for n in namespaces if (model := self.models.bound(n)) is not None}
-        if len(namespaces) == 1 and not filters and not exclude and scope.excluded is None:
-            for model in models.values():
-                model.scope, model.before = scope if model.before == scope else None, scope
-        kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
-        if kinds.keys() != set(namespaces):
-            return None
-        return replace(scope, kinds=kinds, corrections={n: model.corrections for n, model in models.items()})
+        if (whole := _with_kinds(scope, models, names)) is not None and _size(scope) <= _LARGEST:
+            now = tuple(ref(models[n]) for n in namespaces)
+            with self._lock:
+                before = self._seen.pop(of, None)
+                sure = before is not None and before.models == now and _same(before.scope, scope)
+                self._seen[of] = _Seen(now, scope, sure)
+                while len(self._seen) > _MOST_SCOPES:
+                    self._seen.popitem(last=False)
+        return whole
 
     def postings(
         self,
@@ -273,3 +311,25 @@ class _Graph(_Behind):
             for ord in missing:
                 model.about[ord] = [row for row in rows if row[0] == ord]
         return [row for ord in sorted(ords) for row in model.about[ord]]
+
+
+def _with_kinds(scope: Scope, models: Mapping[str, Model], names: Collection[str]) -> Scope | None:
+    """Return a scope with the kinds and corrections of models; None where one is missing or does not know them."""
+    kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
+    if kinds.keys() != set(scope.namespaces):
+        return None
+    return replace(scope, kinds=kinds, corrections={n: model.corrections for n, model in models.items()})
+
+
+def _size(scope: Scope) -> int:
+    return sum(len(ords) for ords in (scope.allowed, scope.excluded) if ords is not None)
+
+
+def _same(one: Scope, other: Scope) -> bool:
+    for mine, its in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
+        if mine is None or its is None:
+            if mine is not its:
+                return False
+        elif not np.array_equal(mine, its):
+            return False
+    return replace(one, allowed=None, excluded=None) == replace(other, allowed=None, excluded=None)
