@@ -127,7 +127,9 @@ def _read(text: str, language: str) -> tuple[list[Token], list[str]]:
     return found, gaps
 
 
-read = _Cached(_read, most=500_000)  # since a writer asks thrice; a token takes two hundred bytes
+CACHED_CHARS = 1_000_000
+"""Characters of the texts read last: a batch of a thousand with their titles, for which a writer asks twice."""
+read = _Cached(_read, most=CACHED_CHARS)  # since a writer asks thrice; a token takes two hundred bytes
 
 
 def name_key(found: Sequence[Token], first: int, past: int) -> int:
@@ -249,34 +251,38 @@ def capitalised_spans(found: Sequence[Token], gaps: Sequence[str]) -> Iterator[t
             yield from _pieces(found, first, at)
 
 
-def _ends(found: Sequence[Token], gaps: Sequence[str], first: int) -> Iterator[int]:
-    """Yield the ends of the names that could begin at ``first``, shortest first, within the sentence.
-
-    A name of more than three tokens ends in a capital or a number, none ends in a lower-case stop word.
-    """
-    for past in range(first + 1, min(first + MAX_NAME, len(found)) + 1):
-        at = past - 1
-        if at > first and gaps[at] != " " and (len(gaps[at]) > 3 or _opens(found, gaps, at)):
-            return
-        last = found[at][0]
-        if last.capital or last.kind == _TERM or (past - first <= 3 and not last.stop):
-            yield past
-
-
 def _may_be_known(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (first, past, key) of every run that may be a known name."""
+    """Return (first, past, key) of every run that may be a known name, by where it begins, shortest first.
+
+    It begins with a capital, within a sentence. One of more than three tokens ends in a capital or a number, none in a
+    lower-case stop word.
+    """
     found, gaps = read(part, language)
-    folded = [token[0].folded for token in found]
+    words = [token[0] for token in found]
+    folded = [word.folded for word in words]
+    ends = [word.capital or word.kind == _TERM for word in words]
+    cut: dict[int, bool] = {}  # whether a name stops before a token
+    out: list[tuple[int, int, int]] = []
     opening = f"{_NAME}\x1f"
-    return tuple(
-        (at, past, hashed(opening + "\x1f".join(folded[at:past])))  # key(_NAME, …), in line for speed
-        for at, token in enumerate(found)
-        if token[0].capital
-        for past in _ends(found, gaps, at)
-    )
+    for first, word in enumerate(words):
+        if not word.capital:
+            continue
+        spelled = opening + folded[first]
+        out.append((first, first + 1, hashed(spelled)))  # key(_NAME, …), in line for speed
+        for at in range(first + 1, min(first + MAX_NAME, len(words))):
+            gap = gaps[at]
+            if gap != " ":
+                if at not in cut:
+                    cut[at] = len(gap) > 3 or _opens(found, gaps, at)
+                if cut[at]:
+                    break
+            spelled = f"{spelled}\x1f{folded[at]}"
+            if ends[at] or (at < first + 3 and not words[at].stop):
+                out.append((first, at + 1, hashed(spelled)))
+    return tuple(out)
 
 
-_candidates = _Cached(_may_be_known, most=500_000)  # since a writer asks twice
+_candidates = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
 
 
 def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
