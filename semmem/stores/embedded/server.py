@@ -267,6 +267,7 @@ class EmbeddedServer:
                 known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [data_directory.DATABASE])
                 if known.fetchone() is None:
                     connection.execute(_CREATE_DATABASE)
+                    connection.execute("DROP DATABASE IF EXISTS postgres")  # nobody's: eight megabytes of catalog
         except psycopg.Error as error:
             reason = " ".join(str(error).split())
             raise StoreUnavailable(f"The server in {self.data} runs but refuses its owner: {reason}") from error
