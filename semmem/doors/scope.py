@@ -30,17 +30,18 @@ class Agent:
 class Scope:
     """The namespace that a call writes in, those that a recall looks in, and where the first comes from.
 
-    ``only``: a call may name no other namespace, and looks in none.
+    ``only``: a call may name no other namespace, and looks in none. ``reveal``: it is shown sensitive texts.
     """
 
     namespace: str = DEFAULT
     namespaces: tuple[str, ...] = (DEFAULT,)
     origin: str = "neither a root of the client nor a git repository"
     only: bool = False
+    reveal: bool = False
 
     def alone(self) -> Scope:
         """Return the scope of a call that may use the namespace it writes in and no other."""
-        return Scope(self.namespace, (self.namespace,), self.origin, only=True)
+        return Scope(self.namespace, (self.namespace,), self.origin, only=True, reveal=self.reveal)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""

@@ -4,7 +4,7 @@
     ├── InvalidInput            what the caller passed cannot be used (also a ValueError)
     │   ├── UnknownRecipe
     │   └── BadItem             one item of remember_many; carries its position
-    ├── NotFound                no memory of that id in that namespace (also a KeyError)
+    ├── NotFound                what was asked for is not there (also a KeyError)
     ├── Conflict                the same id is already stored with other content; carries (namespace, id) of all such
     ├── EmbedderMismatch        the store was filled by another embedder
     │   └── EmbedderReplaced    another embedder took over while this Semmem was open
@@ -87,7 +87,7 @@ class BadItem(InvalidInput):
 
 
 class NotFound(SemmemError, KeyError):
-    """There is no memory of that id in this namespace."""
+    """What was asked for is not there: a memory, a version, a recall, a namespace or a path."""
 
 
 class Conflict(SemmemError):

@@ -183,7 +183,7 @@ def _with_score(one: Kept, score: float) -> Kept:
     fused, folded = one
     if score == fused.score:
         return one
-    if score > fused.score:
+    if score > fused.score or fused.score == 0:  # odd rerankers go below nothing: no factor leads there
         rise = fused.components.get(SUPERSEDING, 0.0) + score - fused.score
         return replace(fused, score=score, components={**fused.components, SUPERSEDING: rise}), folded
     factor = score / fused.score

@@ -11,10 +11,13 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from semmem.model.errors import InvalidInput, NamespaceFull
+from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import Memory
 
-__all__ = ["check_limits", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
+__all__ = ["check_limits", "check_number", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
+
+_MOST_NAMESPACES = (1 << 23) - 1
+"""In a file: the number of a namespace begins the 63 bits of a row, before the 40 of an ord."""
 
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
@@ -72,6 +75,15 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
         return datetime.fromisoformat(at), str(id)
     except (ValueError, TypeError) as error:
         raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
+
+
+def check_number(namespace: str, number: int) -> None:
+    """Raise StoreError for a namespace of a file whose number leaves no room in a row for those of its memories."""
+    if number > _MOST_NAMESPACES:
+        raise StoreError(
+            f"This file has had {_MOST_NAMESPACES:,} namespaces, and {namespace!r} is one too many; nothing was stored."
+            " Export what it holds, and import it into a new file."
+        )
 
 
 def check_limits(

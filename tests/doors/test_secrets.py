@@ -105,6 +105,20 @@ def anyio_backend() -> str:
 
 
 @pytest.mark.anyio
+async def test_a_server_that_was_started_to_reveal_shows_it_to_its_client(url: str) -> None:
+    async with in_memory(url, mode="legacy", reveal=True) as client:
+        assert (await ask(client, "memory_get", id="w"))["memory"]["text"] == SECRET
+        assert SECRET in str(await ask(client, "memory_list"))
+        assert SECRET in str(await ask(client, "memory_history", id="w"))
+        assert SECRET not in str(await ask(client, "memory_recall", query="what opens the safe?"))
+
+
+def test_over_http_no_server_of_mcp_reveals_it(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["mcp", "--http", "--reveal"]) == 2
+    assert "--reveal is for the one client that started the server; leave out --http" in capfd.readouterr().err
+
+
+@pytest.mark.anyio
 async def test_no_tool_of_mcp_shows_it_or_takes_it_back(url: str) -> None:
     async with in_memory(url, mode="legacy") as client:
         told: list[Any] = [

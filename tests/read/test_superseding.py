@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semmem
+from semmem.fusion import Fused
 from semmem.model.recipe import RECIPES
 from semmem.read.result import Recall
-from semmem.read.superseding import _arranged
+from semmem.read.superseding import _arranged, _with_score
 
 FACTS = (
     ("The database port is 5432.", "We moved the database to port 6543."),
@@ -298,3 +299,10 @@ def test_places_are_shared_out_within_a_chain_alone(size: int, pairs: list[tuple
         assert all(order.index(one) < order.index(at) for one in ahead[at])
     tied = {at for at in range(size) if ahead[at]} | {one for of in ahead for one in of}
     assert all(order[at] == at for at in range(size) if at not in tied)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.0, -1.5), (0.0, 0.5), (2.0, 1.0), (-1.0, -2.0), (-1.0, 0.0)])
+def test_whatever_score_a_reranker_gives_the_components_sum_to_it(before: float, after: float) -> None:
+    fused, _ = _with_score((Fused(("n", "a", 0), before, {"one": before + 1.0, "two": -1.0}, {}), ()), after)
+    assert fused.score == after
+    assert sum(fused.components.values()) == pytest.approx(after)

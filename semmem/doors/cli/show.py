@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from semmem.text.control_characters import visible
@@ -135,8 +136,19 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
         shares.append(f"and {len(hit.duplicates)} of the same text   ", style="dim")
     if hit.superseded_by is not None:
         shares.append(f"superseded by {one_line(hit.superseded_by, 36)}", style="yellow")
+    if (bounds := _bounds(hit.memory, datetime.now(UTC))) is not None:
+        shares.append(f"   {bounds}", style="yellow")
     text = hit.memory.text if whole else excerpt(hit.passage.text, hit.snippet)
     return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, Shown(text)))]
+
+
+def _bounds(memory: Memory, now: datetime) -> str | None:
+    """Return until when what does not hold any more has held, or from when on it will; None for what holds."""
+    if memory.valid_to is not None and memory.valid_to <= now:
+        return f"held until {memory.valid_to:%Y-%m-%d}"
+    if memory.valid_from is not None and memory.valid_from > now:
+        return f"holds from {memory.valid_from:%Y-%m-%d}"
+    return None
 
 
 def memory_lines(memory: Memory) -> list[Text]:

@@ -43,6 +43,10 @@ def mcp(
     only_namespace: Annotated[
         bool, typer.Option("--only-namespace", help="Let agents name no other namespace, and look in none.")
     ] = False,
+    reveal: Annotated[
+        bool,
+        typer.Option("--reveal", help="Show agents the texts of sensitive memories too; on standard input alone."),
+    ] = False,
     compat: Annotated[
         Compatible | None, typer.Option(help="Offer the tools of another server instead, with what they do there.")
     ] = None,
@@ -67,6 +71,8 @@ def mcp(
 
     settings = Settings.load(**({} if door.url is None else {"url": door.url}))
 
+    if reveal and (http or compat is not None):
+        raise InvalidInput("--reveal is for the one client that started the server; leave out --http and --compat.")
     if file is not None and compat is None:
         raise InvalidInput("--import goes with --compat server-memory; `semmem import` takes files of every format.")
     if file is not None and not file.is_file():
@@ -84,6 +90,7 @@ def mcp(
         "named": door.namespace if door.named else None,
         "personal": None if only_namespace else settings.personal_namespace or None,
         "only": only_namespace,
+        "reveal": reveal,
     }
     if compat is not None:
         from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS

@@ -111,13 +111,15 @@ def context(call: Call) -> dict[str, Any]:
 def get(call: Call) -> dict[str, Any]:
     """Answer memory_get."""
     id = call.arguments["id"]
-    return {"memory": as_values(call.memory.get(id, namespace=call.home(id), **call.present("as_of")))}
+    return {
+        "memory": as_values(call.memory.get(id, namespace=call.home(id), **call.present("as_of"), **call.revealing))
+    }
 
 
 def history(call: Call) -> dict[str, Any]:
     """Answer memory_history."""
     id = call.arguments["id"]
-    found = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"))
+    found = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"), **call.revealing)
     before = [None, *found[:-1]]
     return {
         "versions": [
@@ -136,7 +138,7 @@ def list_(call: Call) -> dict[str, Any]:
     limit = call.present("limit").get("limit", 100)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit!r}; cursor gives the next page.")
-    asked = call.present("filters", "cursor")
+    asked = {**call.present("filters", "cursor"), **call.revealing}
     page = bounded_page(call.memory, most_bytes=_PAGE_BYTES, namespace=call.namespace, limit=limit, **asked)
     return {"memories": [as_values(memory) for memory in page], "cursor": page.cursor}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,7 @@ class Handlers:
         prepare: bool = True,
         local: bool = True,
         only: bool = False,
+        reveal: bool = False,
         at_once: int = 8,
     ) -> None:
         """Take the store and the table of tools.
@@ -84,7 +86,8 @@ class Handlers:
         ``named`` is the namespace that the server was started with, ``folder`` the one it works in. ``resources`` are
         what can be read beside the tools. With ``prepare`` the store and its model are opened behind the first answers.
         ``local``: whether its clients are on this machine, so that their roots are folders here. ``only``: no call may
-        name another namespace, and none looks in the personal one. ``at_once``: calls that run side by side.
+        name another namespace, and none looks in the personal one. ``reveal``: sensitive texts are shown. ``at_once``:
+        calls that run side by side.
         """
         self._opening = opening
         self._tools = {tool.name: tool for tool in tools}
@@ -95,6 +98,7 @@ class Handlers:
         self._prepare = prepare
         self._local = local
         self._only = only
+        self._reveal = reveal
         self._at_once = anyio.CapacityLimiter(at_once)
         self._roots: dict[str, list[str] | None] = {}
 
@@ -169,7 +173,7 @@ class Handlers:
         agent = agent_of(client.client_info if client else None)
         key = _key(ctx)
         scope = within_key(scope, key)
-        scope = scope.alone() if self._only else scope
+        scope = replace(scope.alone() if self._only else scope, reveal=self._reveal)
         memory = within_scope(permitted(self._opening.memory(), key), scope)
         return Call(memory, arguments, scope, agent)
 

@@ -48,6 +48,11 @@ class Call:
         return {name: value for name, value in self.given(*names).items() if value is not None}
 
     @property
+    def revealing(self) -> dict[str, Any]:
+        """The argument by which texts of sensitive memories are shown, where the server may show them."""
+        return {"reveal": True} if self.scope.reveal else {}
+
+    @property
     def namespace(self) -> Any:
         """The namespace that was named, else that of the scope."""
         named = self.arguments.get("namespace")

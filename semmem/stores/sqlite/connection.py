@@ -186,6 +186,11 @@ class Filed:
 
     def _after_fork(self) -> None:
         """Leave the connections of a parent process alone: SQLite forbids using them, or closing them, in a child."""
+        if self._process != os.getpid() and self._path is None:
+            raise StoreUnavailable(
+                "A database in memory stays with the process that opened it; open a store in a file to share it, or "
+                "connect in this process."
+            )
         if self._process != os.getpid():
             self._left += self._idle
             self._idle, self._open, self._process = [], 0, os.getpid()

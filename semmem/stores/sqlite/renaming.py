@@ -14,7 +14,7 @@ from typing import Any
 
 from semmem.model.errors import Conflict, NotFound
 from semmem.model.reports import Limits
-from semmem.stores.sql_files import check_limits, statements
+from semmem.stores.sql_files import check_limits, check_number, statements
 from semmem.stores.sqlite.write import microsecond
 
 __all__ = ["move", "set_limits"]
@@ -52,6 +52,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
         set_limits(connection, new, limits)
         return count
     connection.execute(_SQL["moved_row"], both)
+    check_number(new, connection.execute(_SQL["namespace_of"], {"namespace": new}).fetchone()[0])
     set_limits(connection, new, limits)
     for table, columns in tables.items():
         if table == "memory":

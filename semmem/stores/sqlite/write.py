@@ -19,7 +19,7 @@ from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
-from semmem.stores.sql_files import check_limits, statements
+from semmem.stores.sql_files import check_limits, check_number, statements
 from semmem.stores.sqlite.likeness import first_of, similar
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 from semmem.text.tokens import author_key, check_language
@@ -194,6 +194,7 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _
         }
         number, last, language, *limits = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
         check_language(namespace, language, rows[0].language)
+        check_number(namespace, number)
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
         taken[namespace] = number, iter(range(last - size + 1, last + 1)), (limits[0], limits[1])
@@ -283,10 +284,7 @@ def forget(
 
 
 def purge(
-    connection: sqlite3.Connection,
-    namespace: str,
-    gone: Collection[str],
-    earlier: Collection[tuple[str, int]] = (),
+    connection: sqlite3.Connection, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, int]] = ()
 ) -> None:
     """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
 

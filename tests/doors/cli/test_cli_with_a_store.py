@@ -285,6 +285,22 @@ def test_the_limits_of_a_namespace_are_set_shown_and_told_when_they_are_met(call
     assert call("namespaces", "limit", "house", "--keep-days", "-1")[0] == 2
 
 
+def test_a_namespace_that_is_not_there_is_not_dropped(call: Call) -> None:
+    for given in ((), ("--yes",)):
+        code, out, err = call("namespaces", "drop", "nowhere", *given)
+        assert (code, out) == (4, "")
+        assert err.startswith("There are no memories in namespace 'nowhere'; `semmem namespaces` lists those")
+
+
+def test_a_hit_that_does_not_hold_now_says_so(call: Call) -> None:
+    loaded(call("remember", "The heron nests in the reeds.", "--id", "past", "--valid-to", "2020-01-31", "--json"))
+    loaded(call("remember", "The heron nests on the roof.", "--id", "to-come", "--valid-from", "2126-01-31", "--json"))
+    loaded(call("remember", "The heron nests in the tree.", "--id", "now", "--json"))
+    out = " ".join(call("recall", "where does the heron nest?")[1].split())  # lines end anywhere
+    assert out.count("held until 2020-01-31") == 1
+    assert out.count("holds from 2126-01-31") == 1
+
+
 def test_a_namespace_is_renamed_copied_and_dropped(call: Call) -> None:
     call("remember", "The key is under the pot.", "--id", "key", "-n", "house")
     assert call("namespaces", "rename", "house", "home")[1].strip() == "The namespace house is home now, with 1 memory."

@@ -57,6 +57,14 @@ def test_a_memory_is_stored_read_changed_and_forgotten(http: httpx.Client) -> No
     assert problem(http.get("/v1/memories/key")) == (404, "NotFound")
 
 
+def test_what_is_not_there_has_a_title_that_fits_whatever_it_is(http: httpx.Client) -> None:
+    for path in ("/v1/memories/none", "/v1/nothing", "/v1/memories/none/history"):
+        found = http.get(path)
+        assert problem(found) == (404, "NotFound")
+        title = "What was asked for is not there: a memory, a version, a recall, a namespace or a path."
+        assert found.json()["title"] == title
+
+
 def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client) -> None:
     http.post("/v1/memories", json={"text": "The key is red.", "id": "key"})
     for tag in ('"2"', '"x"', '"1", "2"'):

@@ -246,6 +246,28 @@ def test_a_child_process_leaves_its_parents_connections_alone(mem: semmem.Semmem
     assert mem.stats().memories == 3
 
 
+def test_a_store_in_memory_says_in_a_child_process_whose_it_is() -> None:
+    program = (
+        "import os\nmem = semmem.connect('sqlite::memory:')\nmem.remember('heron', id='parent')\n"
+        "if (child := os.fork()) == 0:\n    try:\n        mem.stats()\n"
+        "    except semmem.StoreUnavailable as error:\n        print(error, flush=True)\n    os._exit(0)\n"
+        "os.waitpid(child, 0)\nprint(mem.stats().memories)"
+    )
+    done = fresh("sqlite::memory:", program)
+    said = "A database in memory stays with the process that opened it; open a store in a file to share it, or connect"
+    assert (done.stdout.startswith(said), done.stdout[-3:], done.stderr) == (True, "\n1\n", "")
+
+
+def test_a_file_that_has_had_too_many_namespaces_says_so_and_stores_nothing(mem: semmem.Semmem) -> None:
+    mem.remember("heron", id="a")
+    mem.store._run(lambda c: c.execute("UPDATE sqlite_sequence SET seq = 8388606 WHERE name = 'namespace'"))
+    mem.remember("heron", id="a", namespace="last")
+    for verb in (lambda: mem.remember("heron", namespace="next"), lambda: mem.copy_namespace("default", "next")):
+        with pytest.raises(semmem.StoreError, match="8,388,607 namespaces, and 'next' is one too many; nothing was"):
+            verb()
+    assert [one.name for one in mem.namespaces()] == ["default", "last"]
+
+
 def test_a_statement_that_takes_too_long_can_be_stopped_from_another_thread(file: Path) -> None:
     store = open_store(f"sqlite://{file}")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"

@@ -11,6 +11,7 @@ import typer
 
 from semmem.doors.cli.context import Door, alone, command, not_empty
 from semmem.doors.cli.show import counted
+from semmem.model.errors import NotFound
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -70,6 +71,8 @@ def drop(
     """Forget a namespace whole and for good. Counts only, unless --yes is given; interrupted, maintain goes on."""
     with door.connect() as mem:
         count = mem.drop_namespace(name, dry_run=not yes)
+    if not count:
+        raise NotFound(f"There are no memories in namespace {name!r}; `semmem namespaces` lists those that have some.")
     what = f"the namespace {name} with {counted(count, 'memory')}"
     line = f"Dropped {what}." if yes else f"Would drop {what}; do it with --yes."
     door.give({"memories": count, "dry_run": not yes}, lambda: door.out.print(line, soft_wrap=True))

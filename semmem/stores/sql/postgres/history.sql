@@ -150,9 +150,7 @@ DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
 
 -- purge_recall_log --
 -- Questions that found it may quote it: their lines go, and with them what was said of the other hits.
-WITH gone AS (DELETE FROM recall_log l WHERE namespace = %(namespace)s AND EXISTS (
-    SELECT FROM unnest(%(ids)s::text[]) AS k(id) WHERE position(to_jsonb(k.id)::text IN l.hits::text) > 0)
-    RETURNING recall_id)
+WITH gone AS (DELETE FROM recall_log WHERE namespace = %(namespace)s AND hits ?| %(ids)s::text[] RETURNING recall_id)
 DELETE FROM judgement WHERE namespace = %(namespace)s AND recall_id IN (SELECT recall_id FROM gone);
 
 -- purge_change --

@@ -103,12 +103,12 @@ DELETE FROM judgement WHERE namespace = :namespace AND id IN (SELECT value FROM 
 -- Questions that found it may quote it: their lines go, and before them what was said of the other hits.
 DELETE FROM judgement WHERE namespace = :namespace AND recall_id IN (
     SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND EXISTS (
-        SELECT 1 FROM json_tree(l.hits) AS t JOIN json_each(:ids) AS k ON t.atom = k.value));
+        SELECT 1 FROM json_each(l.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids))));
 
 -- purge_recall_log --
 -- The lines themselves.
 DELETE FROM recall_log WHERE namespace = :namespace AND EXISTS (
-    SELECT 1 FROM json_tree(recall_log.hits) AS t JOIN json_each(:ids) AS k ON t.atom = k.value);
+    SELECT 1 FROM json_each(recall_log.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids)));
 
 -- purge_change --
 -- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.

@@ -196,10 +196,11 @@ FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namesp
 ORDER BY row LIMIT :limit;
 
 -- stats --
--- Counts of one namespace, or of all of them.
-SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (:namespace IS NULL OR namespace = :namespace)),
-       (SELECT count(*) FROM memory WHERE part > 0 AND (:namespace IS NULL OR namespace = :namespace)),
-       (SELECT count(DISTINCT namespace) FROM memory WHERE :namespace IS NULL OR namespace = :namespace),
+-- Counts of one namespace, or of all of them, by the index of ids alone.
+WITH asked AS MATERIALIZED (SELECT namespace FROM namespace WHERE :namespace IS NULL OR namespace = :namespace)
+SELECT (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.namespace WHERE m.part = 0),
+       (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.namespace WHERE m.part > 0),
+       (SELECT count(*) FROM asked AS a WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = a.namespace)),
        (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);
 
 -- namespace_list --
