@@ -35,11 +35,12 @@ Name: TypeAlias = tuple[str, str]
 def merges(draft: Draft) -> bool:
     """Return whether ``draft`` is said again, and no second memory, where its content is stored already.
 
-    An id, a position, a time or a vector of its own says that it is another one.
+    An id, a position, a time or a vector of its own says that it is another one, and so does that it is to vanish:
+    what stays is not counted at what will be gone.
     """
     named = draft.named and not draft.made_id
     other = named or draft.timed or draft.memory.position is not None or draft.vector is not None
-    return not (other or draft.memory.sensitive or draft.restores)
+    return not (other or draft.memory.expires_at is not None or draft.memory.sensitive or draft.restores)
 
 
 def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:

@@ -122,6 +122,19 @@ def test_what_was_forgotten_is_remembered_anew(mem: semmem.Semmem, space: str) -
     assert mem.remember("Lunch is at noon.", namespace=space).seen_count == 1
 
 
+def test_what_stays_is_never_counted_at_what_will_vanish(mem: semmem.Semmem, space: str) -> None:
+    brief = mem.remember("Lunch is at noon.", namespace=space, ttl="1h")
+    lasting = mem.remember("Lunch is at noon.", namespace=space)
+    assert (lasting.id == brief.id, lasting.expires_at, lasting.seen_count) == (False, None, 1)
+    once_more = mem.remember("Lunch is at noon.", namespace=space, ttl="1h")
+    assert once_more.id not in (brief.id, lasting.id)
+    assert once_more.expires_at is not None
+    said = {"text": "Lunch is at noon.", "namespace": space}
+    report = mem.remember_many([{**said, "ttl": "1h"}, said])
+    assert (report.remembered, report.corroborated) == (1, 1)
+    assert mem.get(lasting.id, namespace=space).seen_count == 2
+
+
 # ---------------------------------------------------------------------- nearly the same, and changed
 
 

@@ -24,9 +24,9 @@ _SQL = statements("sqlite")
 
 def first_of(connection: sqlite3.Connection, row: Row) -> str | None:
     """Return the id of the memory that has said the same before, None where there is none."""
-    said = {"content": row.content, "payload": row.payload, "now": microsecond(datetime.now(UTC))}
     namespace, id = row.name
-    found = connection.execute(_SQL["memory_first"], {**said, "namespace": namespace, "id": id}).fetchone()
+    said = {"namespace": namespace, "id": id, "content": row.content, "payload": row.payload}
+    found = connection.execute(_SQL["memory_first"], said).fetchone()
     return None if found is None else str(found[0])
 
 

@@ -3,7 +3,7 @@
 SELECT DISTINCT ON (r.id) r.id, o.id
 FROM unnest(%(ids)s::text[], %(contents)s::bytea[], %(payloads)s::bytea[]) AS r(id, content, payload)
 JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
-    AND NOT o.sensitive AND (o.expires_at IS NULL OR o.expires_at > now())
+    AND NOT o.sensitive AND o.expires_at IS NULL
     AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
 WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;

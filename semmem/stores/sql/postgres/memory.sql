@@ -22,7 +22,7 @@ FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int
 WHERE NOT (r.merges AND EXISTS (
     SELECT FROM memory o
     WHERE o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
-      AND NOT o.sensitive AND (o.expires_at IS NULL OR o.expires_at > now())
+      AND NOT o.sensitive AND o.expires_at IS NULL
       AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)))
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;

@@ -2,7 +2,7 @@
 -- Which memory said the same first; by its content, and never by its time ("+"), which would read the namespace.
 SELECT id FROM memory
 WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
-  AND (expires_at IS NULL OR expires_at > :now)
+  AND expires_at IS NULL
 ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
