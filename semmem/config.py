@@ -103,6 +103,10 @@ class Settings(BaseSettings):
         le=36_500,
         description="Days for which recalls that nobody judged are kept; maintain sweeps them.",
     )
+    count_accesses: bool = Field(
+        True,
+        description="Count how often and when recalls return a memory; written in the background, half a minute later.",
+    )
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )

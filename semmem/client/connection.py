@@ -23,6 +23,7 @@ from semmem.model.search import Factory
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
 from semmem.stores.resident.store import resident
+from semmem.write.access import AccessCounter
 from semmem.write.ingest import Ingest
 from semmem.write.relink import Upkeep
 
@@ -55,6 +56,7 @@ class Connection:
         policies = settings.credentials, settings.on_contradiction
         self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language, *policies)
         self._reader = resident(store, settings.resident_mb << 20)
+        self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
         self._recaller = Recaller(self._reader, self._legs, of.found, language, of.renewed, explained_by=store)
         if embedder is not None:
@@ -67,6 +69,7 @@ class Connection:
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
         self._recaller.close()
+        self._accesses.close()
         if self._reader is not self.store:
             self._reader.close()
         self.store.close()

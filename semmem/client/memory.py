@@ -14,14 +14,14 @@ from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import checked_filters, person, shown_by, string, strings
+from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
-from semmem.model.types import Filters, IngestReport, Memory, Page, SortBy, masked
+from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, masked
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
@@ -265,6 +265,7 @@ class Semmem(Keeping, Use):
                 token_budget=token_budget,
                 tailor=recipe is None,
             )
+        self._count_accesses(found)
         return self._noted(query, found) if self.settings.recall_log else found
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
@@ -291,7 +292,7 @@ class Semmem(Keeping, Use):
         found = self.store.get(string("namespace", namespace), [string("id", id)])
         if not found:
             raise self._unknown(id, namespace)
-        return shown(found[0])
+        return shown(self._with_accesses(namespace, found)[0])
 
     @observed
     def list(
@@ -302,9 +303,11 @@ class Semmem(Keeping, Use):
         limit: int = 100,
         cursor: str | None = None,
         reveal: bool = False,
+        sort_by: ListOrder = "created",
     ) -> Page:
         """Return a page of memories, newest first; pass its ``cursor`` to get the next one.
 
+        ``sort_by`` is ``created``, ``updated``, ``importance`` or ``accessed``, downwards: what a recall returned last.
         Among them are sensitive ones, without their texts unless it is to ``reveal`` them; of filters only ``titles``,
         ``tags`` and ``sensitive`` find these.
         """
@@ -315,8 +318,9 @@ class Semmem(Keeping, Use):
         chosen = checked_filters(filters)
         if chosen and not (chosen.titles or chosen.tags or chosen.sensitive):
             chosen = replace(chosen, sensitive=False)
-        page = self.store.list(string("namespace", namespace), chosen, limit, after)
-        return replace(page, memories=tuple(map(shown, page.memories)))
+        where, order = string("namespace", namespace), one_of("sort_by", sort_by, LIST_ORDERS)
+        page = self.store.list(where, chosen, limit, after, order)
+        return replace(page, memories=tuple(map(shown, self._with_accesses(where, page.memories))))
 
     @observed
     def forget(

@@ -115,7 +115,7 @@ def plan_of(given: Any, base: Recipe) -> Any:
 
 def memory(value: Any) -> Memory:
     """Return a memory."""
-    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at", "last_seen")
+    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at", "last_seen", "last_accessed")
     times = {name: datetime.fromisoformat(one) for name in names if (one := value[name])}
     return Memory(**{**value, **times, "tags": tuple(value["tags"]), "contradicts": tuple(value["contradicts"])})
 

@@ -10,7 +10,7 @@ from semmem.importers import BadRow, Item, Reject, item, lines, refuse
 
 __all__ = ["EXPORTED", "VectorItem", "exported_item", "read"]
 
-_NOT_GIVEN = ("updated_at", "version", "parent_id")
+_NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
 """Fields that the store sets by itself; an export has them for people to read."""
 EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links"))
 """Fields of an export that ``remember`` has no argument for."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from reprlib import repr as shown
-from typing import Any
+from typing import Any, TypeVar
 
 from semmem.model.errors import InvalidInput
 from semmem.model.keywords import FilterValues
@@ -23,12 +23,15 @@ __all__ = [
     "checked_filters",
     "contains",
     "matches",
+    "one_of",
     "person",
     "shown_by",
     "string",
     "strings",
     "within",
 ]
+
+T = TypeVar("T")
 
 _OPERATORS = frozenset(
     (
@@ -63,6 +66,14 @@ def person(name: str, value: Any) -> str | None:
     if said is not None and len(said) > LONGEST_NAME:
         raise InvalidInput(f"{name} has {len(said)} characters; at most {LONGEST_NAME} are stored.")
     return said
+
+
+def one_of(name: str, value: Any, known: Sequence[T]) -> T:
+    """Return ``value`` if it is one of the ``known`` strings. Raises InvalidInput."""
+    if not isinstance(value, str) or value not in known:
+        *first, last = (f'"{one}"' for one in known)
+        raise InvalidInput(f"{name} must be {', '.join(first)} or {last}, not {value!r}.")
+    return value  # type: ignore[return-value]
 
 
 def strings(name: str, value: Any) -> tuple[str, ...]:

@@ -75,6 +75,7 @@ class SettingValues(TypedDict, total=False):
     keep_forgotten_days: float
     keep_versions: int
     recall_log: bool
+    count_accesses: bool
     keep_recall_log_days: float
     backup_before_migration: bool
     personal_namespace: str

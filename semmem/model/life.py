@@ -20,6 +20,7 @@ __all__ = [
     "MOST_EARLIER",
     "MOST_LINKS",
     "MOST_SIMILAR",
+    "Access",
     "Change",
     "Changes",
     "Earlier",
@@ -34,7 +35,8 @@ __all__ = [
     "versions_of",
 ]
 
-_PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id", "seen_count", "last_seen", "contradicts"))
+_COUNTED = ("seen_count", "last_seen", "contradicts", "access_count", "last_accessed")
+_PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id", *_COUNTED))
 
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]
 """A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""
@@ -243,6 +245,14 @@ class Changes(Sequence[Change]):
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {"changes": [one.as_dict() for one in self.items], "cursor": self.cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How often a memory was returned by recalls, and when last."""
+
+    count: int
+    last: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,17 @@ from typing import Any, Literal, TypeAlias, get_args
 
 __all__ = [
     "LINK_TYPES",
+    "LIST_ORDERS",
     "MASK",
     "MOST_REJECTED",
+    "SORT_BY",
     "Concept",
     "Filters",
     "Hit",
     "IngestReport",
     "LegRank",
     "LinkType",
+    "ListOrder",
     "Memory",
     "Page",
     "Passage",
@@ -33,7 +36,14 @@ __all__ = [
     "masked",
 ]
 
-SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated"]
+SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "accessed"]
+"""The order of the hits of a recall."""
+
+ListOrder: TypeAlias = Literal["created", "updated", "importance", "accessed"]
+"""The order of a list: the newest first, or those of most importance, or those that a recall returned last."""
+
+SORT_BY: tuple[SortBy, ...] = get_args(SortBy)
+LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
 
 LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
 
@@ -66,7 +76,9 @@ class Memory:
     A ``pinned`` one always stands in the context of an agent.
     ``seen_count`` is how often it was remembered, and ``last_seen`` when it was remembered again, None where it was
     not. ``contradicts`` are the ids of memories that say what this one says to have changed, as it was found when it
-    was written: remember and update fill it, ``links`` knows them ever after.
+    was written: remember and update fill it, ``links`` knows them ever after. ``access_count`` is how often a recall
+    returned it, and ``last_accessed`` when one last did; ``get`` and ``list`` look them up, and elsewhere they are
+    None. They say nothing of the memory itself: two that differ in them alone are equal.
     """
 
     id: str
@@ -92,6 +104,8 @@ class Memory:
     seen_count: int = 1
     last_seen: datetime | None = None
     contradicts: tuple[str, ...] = ()
+    access_count: int | None = field(default=None, compare=False)
+    last_accessed: datetime | None = field(default=None, compare=False)
 
     @property
     def tag(self) -> str:

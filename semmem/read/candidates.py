@@ -130,6 +130,7 @@ class Candidates:
     ``reranked`` has a reranker's terms for the head of the folded list that it saw, ``best`` the first score of each
     leg that was asked, of one that only seeds the graph too. ``newer`` is what supersedes a memory directly, the last
     one first, and ``fetched`` the row that stands for such a one where the scope admits it; these have heads.
+    ``accessed`` is when a recall last returned a memory, in seconds since 1970, where the hits are sorted by it.
     """
 
     question: Question
@@ -147,6 +148,7 @@ class Candidates:
     best: Mapping[str, float] = field(default_factory=dict)
     newer: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict)
     fetched: Mapping[Name, Key] = field(default_factory=dict)
+    accessed: Mapping[Name, float] = field(default_factory=dict)
 
     def fuse(
         self,

@@ -11,8 +11,10 @@ from semmem.concepts.rules import question as concepts_of
 from semmem.legs.conversation import _ROLES, _is_month, takes_turns
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
+from semmem.model.filters import one_of
 from semmem.model.question import Talk
 from semmem.model.recipe import Recipe
+from semmem.model.types import SORT_BY
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
@@ -134,8 +136,7 @@ def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: f
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
         raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
-    if sort_by not in ("relevance", "importance", "created", "updated"):
-        raise InvalidInput(f'sort_by must be "relevance", "importance", "created" or "updated", not {sort_by!r}.')
+    one_of("sort_by", sort_by, SORT_BY)
     if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
         raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")
     return plain

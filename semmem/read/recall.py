@@ -133,10 +133,10 @@ class Recaller:
         if kinds is None:
             kinds = self._store.conversation_facts(namespaces, name_candidates(text))
         question = self._with_vector(parse(text, kinds, recipe, self._language), recipe, vector, timings)
-        found = self.candidates(question, scope, recipe, timings, vector)
+        found = self._accessed(self.candidates(question, scope, recipe, timings, vector), how)
         kept = cut(found, how)
         if len(kept) < limit + offset and (again := deeper(found)) is not None:
-            found = self.candidates(found.question, scope, again, timings, vector)
+            found = self._accessed(self.candidates(found.question, scope, again, timings, vector), how)
             kept = cut(found, how)
         matched, is_exact = total(found, [fused.key for fused, _ in kept])
         if recipe.rerank is not None:
@@ -204,6 +204,18 @@ class Recaller:
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, scope, recipe, regime, rankings, heads, degraded)
         return with_newer(gathered, self._store) if scope.superseding else gathered
+
+    def _accessed(self, found: Candidates, how: Cut) -> Candidates:
+        """Return ``found`` with when its memories were last returned, where they are sorted by that: one question."""
+        life = self._store.life
+        if how.sort_by != "accessed" or life is None:
+            return found
+        ids: dict[str, set[str]] = {}
+        for id, _, namespace in found.heads:
+            ids.setdefault(namespace, set()).add(id)
+        each = {namespace: life.accesses(namespace, of) for namespace, of in ids.items()}
+        last = {(id, n): access.last.timestamp() for n, of in each.items() for id, access in of.items()}
+        return replace(found, accessed=last)
 
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         return self._legs[leg].search(question, scope, recipe, **prepared)

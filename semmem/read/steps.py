@@ -21,6 +21,7 @@ from semmem.read.superseding import of_superseding, supersede
 __all__ = ["STEPS", "Step", "cut", "fold", "lists", "page", "unseen"]
 
 _FIELDS = {"importance": "importance", "created": "created_at", "updated": "updated_at"}
+_NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,8 @@ def _of_reranker(k: int, places: int, found: Candidates, how: Cut) -> Effect:
 def _sort(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     if how.sort_by == "relevance":
         return kept
+    if how.sort_by == "accessed":
+        return sorted(kept, key=lambda k: found.accessed.get((k[0].key[0], k[0].key[2]), _NEVER), reverse=True)
     field = _FIELDS[how.sort_by]
     return sorted(kept, key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
 

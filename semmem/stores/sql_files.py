@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
-from semmem.model.types import Memory
+from semmem.model.types import ListOrder, Memory, Page
 
 __all__ = ["check_limits", "check_number", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
 
@@ -62,19 +62,36 @@ def too_old(what: str, number: int, backend: str) -> str | None:
     )
 
 
-def cursor_after(memory: Memory) -> str:
-    """Return the cursor of the page that begins after ``memory``."""
+def cursor_after(memory: Memory, sort_by: ListOrder = "created", key: float | None = None) -> str:
+    """Return the cursor of the page that begins after ``memory``, which has ``key`` in another order than by time."""
     at = memory.created_at.isoformat() if memory.created_at else ""
-    return base64.urlsafe_b64encode(json.dumps([at, memory.id]).encode()).decode()
+    place = [at, memory.id] if key is None else [at, memory.id, sort_by, key]
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def read_cursor(cursor: str) -> tuple[datetime, str]:
-    """Return time and id of the last memory of the page before. Raises InvalidInput for what list did not return."""
+def page_of(rows: Sequence[tuple[Memory, float | None]], limit: int, sort_by: ListOrder) -> Page:
+    """Return a page of ``limit`` memories, each with its key; one more says that there is a next page."""
+    last = rows[limit - 1] if len(rows) > limit else None
+    cursor = None if last is None else cursor_after(last[0], sort_by, last[1])
+    return Page(tuple(memory for memory, _ in rows[:limit]), cursor)
+
+
+def read_cursor(cursor: str | None, sort_by: ListOrder = "created") -> tuple[datetime | None, str | None, float | None]:
+    """Return time, id and key of the last memory of the page before, None of each where there was none.
+
+    Raises InvalidInput for what list did not return, or in another order.
+    """
+    if cursor is None:
+        return None, None, None
     try:
-        at, id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        return datetime.fromisoformat(at), str(id)
+        at, id, *more = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        order, key = more or ("created", None)
+        place = datetime.fromisoformat(at), str(id), None if key is None else float(key)
     except (ValueError, TypeError) as error:
         raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
+    if order != sort_by:
+        raise InvalidInput(f"This cursor is of a list by {order}, not by {sort_by}; start again without a cursor.")
+    return place
 
 
 def check_number(namespace: str, number: int) -> None:

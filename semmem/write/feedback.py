@@ -11,7 +11,7 @@ from semmem.model.filters import person, string, strings
 from semmem.model.store import LifeStore
 from semmem.write.items import uuid7
 
-__all__ = ["judge", "note_recall", "unlogged"]
+__all__ = ["is_logging", "judge", "note_recall", "unlogged"]
 
 _logging: ContextVar[bool] = ContextVar("semmem_logging", default=True)
 
@@ -26,6 +26,11 @@ def unlogged() -> Iterator[None]:
         _logging.reset(before)
 
 
+def is_logging() -> bool:
+    """Return whether a recall is noted now; not so in a block that is ``unlogged``."""
+    return _logging.get()
+
+
 def note_recall(
     life: LifeStore, query: str, recipe: str, namespaces: Sequence[str], hits: Sequence[tuple[str, str]]
 ) -> str | None:
@@ -33,7 +38,7 @@ def note_recall(
 
     ``hits`` are (namespace, id) in rank order. Each namespace keeps the question and its own hits.
     """
-    if not _logging.get():
+    if not is_logging():
         return None
     recall_id = uuid7()
     life.note_recall(recall_id, query, recipe, {name: [i for n, i in hits if n == name] for name in namespaces})

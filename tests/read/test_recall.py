@@ -866,7 +866,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"limit": "5"}, "limit must be from 1 to 1000, not '5'"),
     ({"offset": -1}, "offset must be from 0"),
     ({"offset": "1"}, "offset must be from 0 to 10000, not '1'"),
-    ({"sort_by": "score"}, 'sort_by must be "relevance", "importance", "created" or "updated"'),
+    ({"sort_by": "score"}, 'sort_by must be "relevance", "importance", "created", "updated" or "accessed"'),
     ({"recipe": "best"}, "no recipe named 'best'"),
     ({"namespace": ""}, "namespace must be a name"),
     ({"namespace": []}, "namespace must be a name"),

@@ -137,7 +137,7 @@ def test_a_leg_by_itself_has_its_own_order(mem: semmem.Semmem) -> None:
     assert results[0].score == 1.0
 
 
-@pytest.mark.parametrize("sort_by", ["importance", "created", "updated"])
+@pytest.mark.parametrize("sort_by", ["importance", "created", "updated", "accessed"])
 def test_in_another_order_too_the_newer_one_comes_first(sort_by: Any, mem: semmem.Semmem) -> None:
     for asked in ASKED:
         found = mem.recall(asked, limit=44, sort_by=sort_by)

@@ -21,8 +21,9 @@ from semmem.client.connection import legs_of
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput, StoreClosed
 from semmem.model.exchange import Kind
-from semmem.model.store import Keep, Store, graph_of, vectors_of
-from semmem.model.types import Filters, IngestReport, Memory
+from semmem.model.life import Access
+from semmem.model.store import Keep, Store, graph_of, life_of, vectors_of
+from semmem.model.types import Filters, IngestReport, ListOrder, Memory
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key
 from semmem.text.tokens import key
@@ -190,6 +191,49 @@ class StoreConformance:
             assert (cursor is None) == (number == 3)
             write(store, {"id": f"late {number}", "created_at": NOON + timedelta(hours=1)})
         assert seen == [f"{n:02}" for n in range(19, -1, -1)]
+
+    def test_a_list_in_another_order_holds_every_memory_once_and_what_is_equal_the_newest_first(
+        self, store: Store
+    ) -> None:
+        worth = [0.5, 0.25, 1.0, 0.5, 0.5, 0.0]
+        for n, importance in enumerate(worth):
+            at = NOON + timedelta(seconds=n // 2)
+            write(store, {"id": f"{n}", "importance": importance, "created_at": at})
+        life = life_of(store)
+        life.count_accesses("n", {"1": Access(1, NOON), "4": Access(9, NOON + timedelta(microseconds=1))})
+        orders: tuple[tuple[ListOrder, list[str]], ...] = (
+            ("created", ["5", "4", "3", "2", "1", "0"]),
+            ("updated", ["5", "4", "3", "2", "1", "0"]),
+            ("importance", ["2", "4", "3", "0", "1", "5"]),
+            ("accessed", ["4", "1", "5", "3", "2", "0"]),
+        )
+        for sort_by, wanted in orders:
+            seen: list[str] = []
+            cursor = None
+            for _ in range(3):
+                page = store.list("n", ANY, 2, cursor, sort_by)
+                seen, cursor = [*seen, *ids(page)], page.cursor
+            assert (sort_by, seen, cursor) == (sort_by, wanted, None)
+        early = replace(ANY, created_before=NOON + timedelta(seconds=1))
+        assert ids(store.list("n", early, 9, None, "importance")) == ["0", "1"]
+        with pytest.raises(InvalidInput, match="This cursor is of a list by created, not by importance"):
+            store.list("n", ANY, 2, store.list("n", ANY, 2, None).cursor, "importance")
+
+    def test_accesses_add_up_of_memories_that_are_there_and_go_with_them_for_good(self, store: Store) -> None:
+        write(store, {"id": "a"}, {"id": "b"})
+        write(store, {"id": "a"}, namespace="other")
+        life, later = life_of(store), NOON + timedelta(days=1)
+        assert life.count_accesses("n", {"a": Access(2, later), "b": Access(1, NOON), "gone": Access(5, NOON)}) == 2
+        assert life.count_accesses("n", {"a": Access(3, NOON)}) == 1
+        assert life.accesses("n", ["a", "b", "gone"]) == {"a": Access(5, later), "b": Access(1, NOON)}
+        assert life.accesses("other", ["a"]) == life.accesses("n", []) == {}
+        store.forget("n", "a", ANY, dry_run=False, soft=True)  # and may be taken back
+        write(store, {"id": "a", "text": "another text"})
+        assert life.accesses("n", ["a"]) == {"a": Access(5, later)}
+        store.forget("n", "a", ANY, dry_run=False)
+        assert set(life.accesses("n", ["a", "b"])) == {"b"}
+        store.forget_namespace("n", dry_run=False)
+        assert life.accesses("n", ["a", "b"]) == {}
 
     def test_a_page_that_is_just_full_is_the_last_one(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"})

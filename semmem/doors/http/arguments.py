@@ -23,7 +23,7 @@ from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, TooLarge
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
-from semmem.model.types import LINK_TYPES
+from semmem.model.types import LINK_TYPES, SORT_BY
 
 __all__ = [
     "ARGUMENTS",
@@ -136,7 +136,10 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "replace": (_TRUTH, "Let changed items replace memories of the source."),
     "scope_size": ({"type": "integer", "minimum": 0}, "How many memories the scope has."),
     "since": (_TEXT, 'The cursor of the call before; "now": no changes, and the cursor to begin with.'),
-    "sort_by": ({"type": "string", "enum": ["relevance", "importance", "created", "updated"]}, "The order of hits."),
+    "sort_by": (
+        {"type": "string", "enum": list(SORT_BY)},
+        "The order, downwards; accessed: what a recall returned last. A list has no relevance.",
+    ),
     "to": (_TEXT, "The id of the memory that it is linked to."),
     "token_budget": ({"type": "integer", "minimum": 1}, "Return what fits into so many tokens, whole; name the rest."),
     "type": ({"type": "string", "enum": list(LINK_TYPES)}, "The type of the link, from the first memory to the other."),

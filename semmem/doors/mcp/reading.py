@@ -25,6 +25,8 @@ from semmem.doors.mcp.schemas import (
 from semmem.doors.mcp.tools import Call, Tool, as_values, uri_of
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import InvalidInput
+from semmem.model.types import LIST_ORDERS
+from semmem.model.types import SORT_BY as ORDERS
 
 if TYPE_CHECKING:
     from semmem.model.types import Hit
@@ -35,7 +37,7 @@ PREFIX = "semmem://memory/"
 
 OFFSET = integer("How many hits to pass over first.", minimum=0, default=0)
 EXCLUDE = array({"type": "string"}, "Ids to leave out.")
-SORT_BY: Schema = {"type": "string", "enum": ["relevance", "importance", "created", "updated"]}
+SORT_BY: Schema = {"type": "string", "enum": list(ORDERS)}
 LEAST = number("Return no hit where the confidence is below this.", minimum=0, maximum=1)
 BUDGET = integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1)
 AS_OF = string("A time (ISO 8601): the versions that were valid then.")
@@ -138,7 +140,7 @@ def list_(call: Call) -> dict[str, Any]:
     limit = call.present("limit").get("limit", 100)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit!r}; cursor gives the next page.")
-    asked = {**call.present("filters", "cursor"), **call.revealing}
+    asked = {**call.present("filters", "cursor", "sort_by"), **call.revealing}
     page = bounded_page(call.memory, most_bytes=_PAGE_BYTES, namespace=call.namespace, limit=limit, **asked)
     return {"memories": [as_values(memory) for memory in page], "cursor": page.cursor}
 
@@ -310,8 +312,8 @@ TOOLS = (
     Tool(
         "memory_list",
         "List memories",
-        "Return a page of memories, newest first, without a question: to look around, or to work through all of them. "
-        "A page of long texts ends early; cursor gives the next one. "
+        "Return a page of memories, newest first unless sort_by says otherwise, without a question: to look around, or "
+        "to work through all of them. A page of long texts ends early; cursor gives the next one. "
         "To find something, memory_recall is better.",
         list_,
         {
@@ -319,6 +321,11 @@ TOOLS = (
             "filters": FILTERS,
             "limit": integer("How many memories a page.", minimum=1, maximum=_MOST, default=100),
             "cursor": string("The cursor of the page before."),
+            "sort_by": {
+                "type": "string",
+                "enum": list(LIST_ORDERS),
+                "description": "The order, downwards; accessed: what a recall returned last.",
+            },
         },
         (),
         {"memories": array(MEMORY), "cursor": {"type": ["string", "null"]}},

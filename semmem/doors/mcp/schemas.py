@@ -125,6 +125,8 @@ _STORED = {
     "valid_to": {"type": "string"},
     "expires_at": {"type": "string"},
     "pinned": {"type": "boolean"},
+    "access_count": {"type": "integer"},
+    "last_accessed": {"type": "string"},
 }
 
 MEMORY = structure(

@@ -165,8 +165,9 @@ def as_values(memory: Memory) -> dict[str, Any]:
     values.pop("parent_id", None)
     if not memory.sensitive:
         values.pop("sensitive", None)
-    if not memory.pinned:
-        values.pop("pinned", None)
+    for name in ("pinned", "access_count"):
+        if not values[name]:
+            del values[name]
     return {**{name: value for name, value in values.items() if value not in _ABSENT}, "uri": uri_of(memory)}
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
-from semmem.model.life import Change, Earlier, Forgotten, Link, Newer, Similar, Version
+from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Newer, Similar, Version
 from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType, Memory
 
@@ -130,6 +130,19 @@ class LifeStore(Protocol):
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:
         """Return what was said of memories of a namespace that are there, oldest first."""
+        ...
+
+    # ------------------------------------------------------------------ how often a memory was returned
+
+    def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
+        """Add to the counts of memories, by id, those that are there; return how many of them are.
+
+        Once, and nothing is waited for long: raises StoreUnavailable where the store does not take it now.
+        """
+        ...
+
+    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return how often memories were returned, by id; those that never were are left out."""
         ...
 
     # ------------------------------------------------------------------ what is like what

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from semmem.model.exchange import Extraction, Head, Kinds, Ords, Postings, Row, Scope, Stored, Turn, Written
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store.upkeep import KEEP, Keep
-from semmem.model.types import Filters, Memory, Page
+from semmem.model.types import Filters, ListOrder, Memory, Page
 
 if TYPE_CHECKING:
     from semmem.model.store.graph import GraphStore
@@ -96,8 +96,10 @@ class Store(Protocol):
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
         ...
 
-    def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
-        """Return whole memories, newest first."""
+    def list(
+        self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
+    ) -> Page:
+        """Return whole memories, newest first or in another order, downwards."""
         ...
 
     def forget(

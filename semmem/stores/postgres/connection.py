@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import selectors
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -213,6 +214,21 @@ class Pooled:
             f"All {self._pool.max_size} connections of this process were in use for {self._pool.timeout:g} s; raise "
             "SEMMEM_POOL_SIZE, or ask less at once."
         )
+
+    def on_idle(self, work: Callable[[Any], T]) -> T:
+        """Run ``work`` once, in a transaction on a connection that is idle now. Raises StoreUnavailable.
+
+        For what may be done later as well: no connection is made for it, no server started, and nothing tried again.
+        """
+        idle = not self._pool.closed and self._pool.get_stats().get("pool_available")
+        if not idle:
+            raise StoreUnavailable("No connection to this store is idle.")
+        with self.lasting() as connection, selectors.DefaultSelector() as waiting:
+            waiting.register(connection.fileno(), selectors.EVENT_READ)
+            if waiting.select(0):  # a server speaks unasked where it stops
+                raise StoreUnavailable("The server of this store has gone.")
+            with connection.transaction():
+                return work(connection)
 
     def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
         """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""

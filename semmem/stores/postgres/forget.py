@@ -41,8 +41,11 @@ __all__ = [
 
 FORGET_AT_ONCE = 5_000
 """Memories whose entries the client holds at a time while it takes them out of the postings."""
-_OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "change")
-_PURGES = ("purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change")
+_OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "access", "change")
+_PURGES = (
+    "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change",
+    "access_purge",
+)  # fmt: skip
 _SQL = statements("postgres")
 
 PATIENCE = "1500ms"

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Change, Earlier, Forgotten, Version, around, versions_of
+from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
@@ -91,6 +91,28 @@ class PostgresLife(PostgresLinks):
         """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
         given = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
         return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], given).fetchone()))
+
+    def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
+        """Add to the counts of memories, by id, those that are there; return how many of them are."""
+
+        def run(connection: Any) -> int:
+            which = {"namespace": namespace, "ids": sorted(counts)}
+            there = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
+            columns = {
+                "ids": there,
+                "counts": [counts[id].count for id in there],
+                "times": [counts[id].last for id in there],
+            }
+            if there:
+                connection.execute(_SQL["access_add"], {"namespace": namespace, **columns})
+            return len(there)
+
+        return self._pool.on_idle(run)
+
+    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return how often memories were returned, by id; those that never were are left out."""
+        rows = self._pool.rows("access_list", {"namespace": namespace, "ids": list(ids)}) if ids else ()
+        return {id: Access(count, last) for id, count, last in rows}
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
         """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""

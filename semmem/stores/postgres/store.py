@@ -31,7 +31,7 @@ from semmem.model.exchange import (
 )
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
-from semmem.model.types import Filters, Memory, Page
+from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
@@ -48,7 +48,7 @@ from semmem.stores.postgres.encoding import (
 from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.vectors import PostgresVectors
-from semmem.stores.sql_files import cursor_after, read_cursor, statements
+from semmem.stores.sql_files import page_of, read_cursor, statements
 
 __all__ = ["PostgresStore"]
 
@@ -191,15 +191,19 @@ class PostgresStore(Pooled):
         found = {m.id: m for m in map(memory_of, self.rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
         return [found[i] for i in ids if i in found]
 
-    def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
-        """Return whole memories, newest first."""
-        at, id = read_cursor(cursor) if cursor else (None, None)
+    def list(
+        self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
+    ) -> Page:
+        """Return whole memories, newest first or in another order, downwards."""
+        at, id, key = read_cursor(cursor, sort_by)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
         parameters |= filter_parameters(filters)
-        (found,) = self.together(("memory_list", parameters), planned=bool(filters))
-        rows = [memory_of(r) for r in found]
-        memories = tuple(rows[:limit])
-        return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
+        if sort_by == "created":
+            (found,) = self.together(("memory_list", parameters), planned=bool(filters))
+            return page_of([(memory_of(row), None) for row in found], limit, sort_by)
+        parameters |= {"sort_by": sort_by, "cursor_key": key}
+        (found,) = self.together(("memory_list_sorted", parameters), planned=bool(filters))
+        return page_of([(memory_of(row), its) for *row, its in found], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
         """Count."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.life import Change, Earlier, Forgotten, Version, around, versions_of
+from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
@@ -76,6 +76,19 @@ class SqliteLife(SqliteLinks):
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
         """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
         return self._file._writing(lambda c: renaming.set_limits(c, namespace, changes))
+
+    def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
+        """Add to the counts of memories, by id, those that are there; return how many of them are."""
+        rows = [
+            {"namespace": namespace, "id": id, "count": counts[id].count, "last_at": microsecond(counts[id].last)}
+            for id in sorted(counts)
+        ]
+        return self._file._writing(lambda c: sum(c.execute(_SQL["access_add"], row).rowcount for row in rows))
+
+    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return how often memories were returned, by id; those that never were are left out."""
+        rows = self._file._rows("access_list", {"namespace": namespace, "ids": list(ids)}) if ids else ()
+        return {id: Access(count, at_microsecond(last)) for id, count, last in rows}
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
         """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""

@@ -38,8 +38,8 @@ from semmem.model.exchange import (
 )
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
-from semmem.model.types import Filters, Memory, Page
-from semmem.stores.sql_files import cursor_after, read_cursor, statements
+from semmem.model.types import Filters, ListOrder, Memory, Page
+from semmem.stores.sql_files import page_of, read_cursor, statements
 from semmem.stores.sqlite import upkeep, write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.life import SqliteLife
@@ -192,9 +192,11 @@ class SqliteStore(Filed):
         found = {m.id: m for m in map(memory_of, self._rows("memory_get", asked))}
         return [found[i] for i in ids if i in found]
 
-    def list(self, namespace: str, filters: Filters, limit: int, cursor: str | None) -> Page:
-        """Return whole memories, newest first."""
-        at, id = read_cursor(cursor) if cursor else (None, None)
+    def list(
+        self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
+    ) -> Page:
+        """Return whole memories, newest first or in another order, downwards."""
+        at, id, key = read_cursor(cursor, sort_by)
         parameters = {
             "namespace": namespace,
             "limit": limit + 1,
@@ -203,9 +205,12 @@ class SqliteStore(Filed):
             "cursor_id": id,
             **filter_parameters(filters),
         }
-        rows = [memory_of(r) for r in self._rows("memory_list", parameters)]
-        memories = tuple(rows[:limit])
-        return Page(memories, cursor_after(memories[-1]) if len(rows) > limit else None)
+        if sort_by == "created":
+            rows = [(memory_of(r), None) for r in self._rows("memory_list", parameters)]
+        else:
+            parameters |= {"sort_by": sort_by, "cursor_key": key}
+            rows = [(memory_of(r), k) for *r, k in self._rows("memory_list_sorted", parameters)]
+        return page_of(rows, limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
         """Count; of vectors and concepts there are none."""

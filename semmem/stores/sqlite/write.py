@@ -44,7 +44,7 @@ _MOST_REPEATS = 65_535
 _ORD_BITS = 40
 _PURGES = (
     "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log",
-    "purge_change",
+    "purge_change", "access_purge",
 )  # fmt: skip
 _AT_ONCE = 5_000
 """Memories of a dropped namespace that one transaction takes away."""
@@ -317,8 +317,8 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
         lengths = [length for indexed, length in gone if indexed]
         count_change(connection, namespace, -len(lengths), -sum(lengths), {})
         return True
-    for statement in ("drop_rest", "drop_history", "drop_link", "drop_likeness", "drop_judgement", "drop_recall_log"):
-        connection.execute(_SQL[statement], {"namespace": namespace})
+    for table in ("rest", "history", "link", "likeness", "judgement", "recall_log", "access"):
+        connection.execute(_SQL[f"drop_{table}"], {"namespace": namespace})
     return False
 
 

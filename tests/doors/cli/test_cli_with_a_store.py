@@ -139,6 +139,11 @@ def test_pages_of_a_list_follow_each_other(call: Call) -> None:
     second = loaded(call("list", "--limit", "2", "--cursor", first["cursor"], "--json"))
     assert [m["id"] for m in first["memories"] + second["memories"]] == ["2", "1", "0"]
     assert second["cursor"] is None
+    call("recall", "Note 0", "--limit", "1")
+    sorted_by = loaded(call("list", "--sort-by", "accessed", "--limit", "1", "--json"))["memories"]
+    assert [(m["id"], m["access_count"]) for m in sorted_by] == [("0", 1)]
+    code, _, err = call("list", "--sort-by", "accessed", "--cursor", first["cursor"])
+    assert (code, "This cursor is of a list by created, not by accessed" in err) == (2, True)
 
 
 def test_forget_only_counts_until_it_is_told_yes(call: Call) -> None:

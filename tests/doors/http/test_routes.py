@@ -47,7 +47,12 @@ def test_a_memory_is_stored_read_changed_and_forgotten(http: httpx.Client) -> No
     assert (made.status_code, tag[:3], len(tag)) == (201, '"1-', 20)
     assert made.headers["location"] == "/v1/memories/key?namespace=default"
     found = http.get(made.headers["location"])
-    assert (found.status_code, found.json()) == (200, made.json())
+    assert (found.status_code, found.json()) == (200, made.json() | {"access_count": 0})
+    assert http.post("/v1/recall", json={"query": "key"}).json()["hits"][0]["memory"]["access_count"] is None
+    listed = http.get("/v1/memories", params={"sort_by": "accessed"})
+    assert [(one["id"], one["access_count"]) for one in listed.json()["memories"]] == [("key", 1)]
+    assert listed.json()["memories"][0]["last_accessed"] > made.json()["created_at"]
+    assert problem(http.get("/v1/memories", params={"sort_by": "relevance"})) == (422, "InvalidInput")
     assert http.get("/v1/memories/key", headers={"if-none-match": f"W/{tag}"}).status_code == 304
     changed = http.patch("/v1/memories/key", json={"text": "The key is blue."}, headers={"if-match": tag})
     assert (changed.status_code, changed.headers["etag"][:3], changed.json()["tags"]) == (200, '"2-', ["house"])

@@ -93,7 +93,11 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         assert found["left_out"] == []
         packed = await ask(client, "memory_recall", query="what is the Kestrel?", token_budget=5)
         assert (packed["hits"], [one["id"] for one in packed["left_out"]]) == ([], [stored["id"]])
-        assert (await ask(client, "memory_get", id=stored["id"]))["memory"] == stored
+        got = (await ask(client, "memory_get", id=stored["id"]))["memory"]
+        assert (got.pop("access_count"), got.pop("last_accessed") > stored["created_at"], got) == (1, True, stored)
+        for order in ("accessed", "importance"):
+            (listed,) = (await ask(client, "memory_list", sort_by=order))["memories"]
+            assert (listed["id"], listed["access_count"]) == (stored["id"], 1)
         changed = await ask(client, "memory_update", id=stored["id"], text="The Kestrel was our logger.", title=None)
         assert (changed["memory"]["version"], "title" in changed["memory"]) == (2, False)
         before, now = (await ask(client, "memory_history", id=stored["id"]))["versions"]
@@ -103,7 +107,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         assert (await ask(client, "memory_get", id=stored["id"], as_of=now["changed_at"]))["memory"] == now["memory"]
         assert (await ask(client, "memory_get", id=stored["id"], as_of=stored["created_at"]))["memory"] == stored
         (listed,) = (await ask(client, "memory_list"))["memories"]
-        assert listed == changed["memory"]
+        assert {name: listed[name] for name in changed["memory"]} == changed["memory"]
         why = await ask(client, "memory_explain", id=stored["id"], query="what is the Kestrel?")
         assert why["explanation"]["returned"] is True
         assert why["in_words"].startswith(stored["id"])

@@ -203,6 +203,11 @@ def test_a_store_that_holds_anything_else_is_refused(filled: str, other_url: str
     semmem.copy(filled, other_url)
     assert rows(other_url) == rows(filled)
     with semmem.connect(other_url, embedder="hashing") as mem:
+        mem.recall("owl", namespace="one")
+    assert rows(other_url)["access"] != rows(filled)["access"]
+    semmem.copy(filled, other_url)  # what was recalled from a copy is no change of it
+    assert rows(other_url) == rows(filled)
+    with semmem.connect(other_url, embedder="hashing") as mem:
         mem.remember("Mine again.", id="mine")
         with pytest.raises(InvalidInput, match="has changed since"):
             semmem.copy(filled, other_url)

@@ -45,6 +45,16 @@ class Sorting(StrEnum):
     importance = "importance"
     created = "created"
     updated = "updated"
+    accessed = "accessed"
+
+
+class Order(StrEnum):
+    """What `--sort-by` of a list accepts."""
+
+    created = "created"
+    updated = "updated"
+    importance = "importance"
+    accessed = "accessed"
 
 
 Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
@@ -178,11 +188,16 @@ def list_(
     reveal: Reveal = False,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="The cursor that the page before ended with.")] = None,
+    sort_by: Annotated[
+        Order, typer.Option(help="Downwards by; accessed: what a recall returned last.")
+    ] = Order.created,
 ) -> None:
     """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
     with door.connect() as mem:
-        page = mem.list(namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal)
+        page = mem.list(
+            namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by.value
+        )
         others = _others(mem, [door.namespace]) if not len(page) and not door.json else ""
     door.give(page, lambda: _show_page(door, page, others))
 

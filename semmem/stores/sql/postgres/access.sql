@@ -1,0 +1,52 @@
+-- access_lock --
+-- Which of these memories are there: they stay until the counts are written, so that none outlives its memory.
+SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 ORDER BY id FOR KEY SHARE;
+
+-- access_add --
+-- What one process has counted since it last wrote.
+INSERT INTO access AS a (namespace, id, count, last_at)
+SELECT m.namespace, m.id, c.count, c.last_at
+FROM unnest(%(ids)s::text[], %(counts)s::bigint[], %(times)s::timestamptz[]) AS c(id, count, last_at)
+JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.part = 0
+ORDER BY m.id
+ON CONFLICT (namespace, id) DO UPDATE SET count = a.count + excluded.count, last_at = greatest(a.last_at, excluded.last_at);
+
+-- access_list --
+-- Of memories that were returned at all.
+SELECT id, count, last_at FROM access WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
+
+-- access_purge --
+-- It goes with the memory; of an id that is used anew it is its own.
+DELETE FROM access a WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = a.namespace AND m.id = a.id);
+
+-- drop_access --
+-- Of memories that are not there any more.
+DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
+    SELECT a.id FROM access a WHERE a.namespace = %(namespace)s AND NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = a.id) LIMIT %(limit)s);
+
+-- memory_list_sorted --
+-- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
+SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, key
+FROM (
+    SELECT *, CASE %(sort_by)s
+        WHEN 'importance' THEN importance
+        WHEN 'updated' THEN (extract(epoch FROM updated_at) * 1000000)::float8
+        ELSE coalesce((SELECT (extract(epoch FROM a.last_at) * 1000000)::float8 FROM access a
+                       WHERE a.namespace = %(namespace)s AND a.id = memory.id), '-Infinity') END AS key
+    FROM memory
+    WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
+      AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+      AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+      AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+      AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+      AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+      AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+      AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+      AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)) AS m
+WHERE %(cursor_at)s::timestamptz IS NULL
+   OR (key, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C")
+ORDER BY key DESC, created_at DESC, id DESC
+LIMIT %(limit)s;

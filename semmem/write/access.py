@@ -1,0 +1,147 @@
+"""How often and when recalls returned a memory: counted in memory, written in the background, never by a recall."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from semmem.model.life import Access
+from semmem.model.store import LifeStore
+
+__all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter"]
+
+EVERY_S = 30.0
+"""Seconds after the first recall that was not written yet, after which the counts are written."""
+
+MOST_WAITING = 10_000
+"""Memories whose counts may wait to be written; while nothing can be written, others are not counted."""
+
+_LONGEST_S = 3_600.0
+"""Seconds between two tries, at most: each one that fails doubles them, such as in a store that takes no writes."""
+
+_AT_ONCE = 500
+"""Memories whose counts are written in one transaction."""
+
+_PATIENCE_S = 5.0
+"""Seconds that closing waits for the last counts to be written."""
+
+Name: TypeAlias = tuple[str, str]
+
+
+class AccessCounter:
+    """Counts for one store; safe to share between threads. Several processes add up in the store.
+
+    ``note`` touches no store. What it counted is written ``every_s`` later, by ``write``, and when the counter is
+    closed; what a process has not written when it is killed is lost. A write that fails is tried again; nobody is told
+    of it, for the counts change no answer.
+    """
+
+    def __init__(self, life: LifeStore | None, *, every_s: float = EVERY_S) -> None:
+        self._life = life
+        self._every_s = self._pause_s = every_s
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._waiting: dict[Name, Access] = {}
+        self._timer: threading.Timer | None = None
+        self._closed = False
+        self._process = os.getpid()
+
+    def note(self, names: Iterable[Name]) -> None:
+        """Count one access now of each (namespace, id)."""
+        if self._life is None:
+            return
+        now = datetime.now(UTC)
+        with self._lock:
+            self._after_fork()
+            if self._closed:
+                return
+            self._add({name: Access(1, now) for name in names})
+            self._wake()
+
+    def waiting(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return what is counted and not written yet, by id."""
+        with self._lock:
+            self._after_fork()
+            return {id: self._waiting[namespace, id] for id in ids if (namespace, id) in self._waiting}
+
+    def write(self) -> int:
+        """Write what is counted, in small transactions; return of how many memories. Raises what the store raises.
+
+        What could not be written is counted on.
+        """
+        if self._life is None:
+            return 0
+        done = 0
+        with self._writing:
+            while some := self._taken():
+                namespace = next(iter(some))[0]
+                try:
+                    done += self._life.count_accesses(namespace, {id: access for (_, id), access in some.items()})
+                except BaseException:
+                    with self._lock:
+                        self._add(some)
+                    raise
+        return done
+
+    def close(self) -> None:
+        """Write what is left, for a few seconds at most, and count no more."""
+        with self._lock:
+            self._after_fork()
+            self._closed = True
+            timer, self._timer = self._timer, None
+            left = bool(self._waiting)
+        if timer is not None:
+            timer.cancel()
+        if left:  # in a thread of its own: who closes does not wait for a store that does not answer
+            last = threading.Thread(target=self._try, name="semmem-access", daemon=True)
+            last.start()
+            last.join(_PATIENCE_S)
+
+    def _try(self) -> bool:
+        try:
+            self.write()
+        except Exception:  # noqa: BLE001  # no answer depends on it; the next try or nobody counts them
+            return False
+        return True
+
+    def _tick(self) -> None:
+        """Write what is counted, and try again later where that fails."""
+        good = self._try()
+        with self._lock:
+            self._pause_s = self._every_s if good else min(2 * self._pause_s, _LONGEST_S)
+            self._timer = None
+            if self._waiting and not self._closed:
+                self._wake()
+
+    def _wake(self) -> None:
+        """Start the clock, if it does not run; with the lock."""
+        if self._timer is None and self._waiting:
+            self._timer = threading.Timer(self._pause_s, self._tick)
+            self._timer.name, self._timer.daemon = "semmem-access", True
+            self._timer.start()
+
+    def _add(self, found: Mapping[Name, Access]) -> None:
+        """Add counts to those that wait; with the lock."""
+        for name, access in found.items():
+            before = self._waiting.get(name)
+            if before is not None:
+                access = Access(before.count + access.count, max(before.last, access.last))
+            elif len(self._waiting) >= MOST_WAITING:
+                continue
+            self._waiting[name] = access
+
+    def _taken(self) -> dict[Name, Access]:
+        """Take some counts of one namespace out of those that wait, in the order of their ids."""
+        with self._lock:
+            self._after_fork()
+            names = sorted(name for name in self._waiting)
+            some = [name for name in names if name[0] == names[0][0]][:_AT_ONCE]
+            return {name: self._waiting.pop(name) for name in some}
+
+    def _after_fork(self) -> None:
+        """Leave what a parent process counted to it; its clock does not run here."""
+        if self._process != os.getpid():
+            self._process, self._timer, self._waiting = os.getpid(), None, {}
