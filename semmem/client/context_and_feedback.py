@@ -17,7 +17,7 @@ from semmem.model.types import Filters, Memory
 from semmem.read.context import Context, check_budget, composed
 from semmem.read.rankings import reason
 from semmem.read.tracing import observed
-from semmem.write.feedback import is_logging, judge, note_recall
+from semmem.write.feedback import judge, note_recall
 
 if TYPE_CHECKING:
     from semmem.read.result import Recall
@@ -105,11 +105,6 @@ class Use(Connection):
         Each as ``as_dict`` on a line of its own is a file of questions that ``python -m eval`` reads.
         """
         return life_of(self.store).judgements(string("namespace", namespace))
-
-    def _count_accesses(self, found: Recall) -> None:
-        """Count the hits of a recall as accesses, in memory; not where it is made anew to explain another."""
-        if is_logging():
-            self._accesses.note((hit.namespace, hit.id) for hit in found.hits)
 
     def _with_accesses(self, namespace: str, memories: Sequence[Memory]) -> tuple[Memory, ...]:
         """Return memories of one namespace with how often recalls returned them, and when one last did."""

@@ -265,7 +265,7 @@ class Semmem(Keeping, Use):
                 token_budget=token_budget,
                 tailor=recipe is None,
             )
-        self._count_accesses(found)
+        self._accesses.note((hit.namespace, hit.id) for hit in found.hits)
         return self._noted(query, found) if self.settings.recall_log else found
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:

@@ -25,7 +25,7 @@ from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
 from semmem.read.steps import lists
-from semmem.write.feedback import unlogged
+from semmem.write.access import unlogged
 
 __all__ = ["NOTED", "REFUSED", "ROUTES", "Form", "Route", "refusal"]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from semmem.model.life import Access
 from semmem.model.store import LifeStore
 
-__all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter"]
+__all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter", "is_logging", "unlogged"]
 
 EVERY_S = 30.0
 """Seconds after the first recall that was not written yet, after which the counts are written."""
@@ -29,6 +31,23 @@ _PATIENCE_S = 5.0
 """Seconds that closing waits for the last counts to be written."""
 
 Name: TypeAlias = tuple[str, str]
+
+_logging: ContextVar[bool] = ContextVar("semmem_logging", default=True)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Log and count no recall in this block: one that is made anew, to explain an earlier one, is no other question."""
+    before = _logging.set(False)
+    try:
+        yield
+    finally:
+        _logging.reset(before)
+
+
+def is_logging() -> bool:
+    """Return whether a recall is logged and counted now; not so in a block that is ``unlogged``."""
+    return _logging.get()
 
 
 class AccessCounter:
@@ -50,8 +69,8 @@ class AccessCounter:
         self._process = os.getpid()
 
     def note(self, names: Iterable[Name]) -> None:
-        """Count one access now of each (namespace, id)."""
-        if self._life is None:
+        """Count one access now of each (namespace, id), but in a block that is ``unlogged``."""
+        if self._life is None or not is_logging():
             return
         now = datetime.now(UTC)
         with self._lock:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import person, string, strings
 from semmem.model.store import LifeStore
+from semmem.write.access import is_logging
 from semmem.write.items import uuid7
 
-__all__ = ["is_logging", "judge", "note_recall", "unlogged"]
-
-_logging: ContextVar[bool] = ContextVar("semmem_logging", default=True)
-
-
-@contextmanager
-def unlogged() -> Iterator[None]:
-    """Log no recall in this block: one that is made anew, to explain an earlier one, is no other question."""
-    before = _logging.set(False)
-    try:
-        yield
-    finally:
-        _logging.reset(before)
-
-
-def is_logging() -> bool:
-    """Return whether a recall is noted now; not so in a block that is ``unlogged``."""
-    return _logging.get()
+__all__ = ["judge", "note_recall"]
 
 
 def note_recall(

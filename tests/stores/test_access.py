@@ -219,7 +219,7 @@ def test_a_copied_namespace_has_the_counts_and_an_export_leaves_them_out(mem: Se
 
 
 def test_what_is_asked_again_to_explain_a_recall_is_no_access(mem: Semmem) -> None:
-    from semmem.write.feedback import unlogged
+    from semmem.write.access import unlogged
 
     remember(mem)
     with unlogged():

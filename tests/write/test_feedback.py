@@ -12,7 +12,7 @@ import pytest
 import semmem
 from eval.datasets import load
 from semmem.model.store import Keep
-from semmem.write.feedback import unlogged
+from semmem.write.access import unlogged
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
