@@ -17,6 +17,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.store import Keep
+from tests.stores.audit import check
 
 
 @pytest.fixture(params=["PostgreSQL", "SQLite"])
@@ -365,6 +366,15 @@ def test_a_namespace_under_another_name_is_the_same_in_everything(mem: Semmem, s
     assert mem.recall("99", namespace="new", recipe="lexical")[0].id == "late"
     assert mem.recall("98", namespace="old", recipe="lexical")[0].text == "Owl 98 came late."
     assert mem.restore_memory("m2", namespace="new").text == "Ada Lovelace met owl 2."
+
+
+def test_a_namespace_that_is_dropped_before_it_has_a_memory_is_not_being_dropped_ever_after(mem: Semmem) -> None:
+    mem.namespace_limits("one", most_memories=3)
+    assert mem.drop_namespace("one") == 0
+    mem.remember("The key hangs behind the radio.", id="key", namespace="one")
+    check(mem)
+    assert mem.drop_namespace("one") == 1
+    check(mem)
 
 
 def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semmem) -> None:

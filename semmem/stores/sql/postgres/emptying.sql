@@ -1,6 +1,7 @@
 -- drop_begin --
--- From here on the namespace is being dropped, up to its last number; who writes on has higher ones.
-UPDATE namespace SET dropping = ords WHERE namespace = %(namespace)s RETURNING ords;
+-- From here on the namespace is being dropped, up to its last number; who writes on has higher ones. One that has had no
+-- memory yet, for somebody has only said what it may hold, has nothing to drop.
+UPDATE namespace SET dropping = ords WHERE namespace = %(namespace)s AND ords > 0 RETURNING ords;
 
 -- drop_count --
 -- How many memories go.
