@@ -130,6 +130,12 @@ class Model:
         place.memories[id] = last.memory
         return last.memory
 
+    def expire(self, namespace: str, id: str) -> None:
+        """Let the time of a memory be over: it goes, with its versions and links."""
+        place = self.place(namespace)
+        del place.memories[id]
+        self._purge(place, [id], ())
+
     def sweep(self) -> int:
         """Take away all that is forgotten; return how many versions went."""
         count = 0

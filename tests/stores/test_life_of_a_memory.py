@@ -17,15 +17,26 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.model.errors import SemmemError
+from semmem.model.errors import InvalidInput, NamespaceFull, NotFound, SemmemError
 from semmem.model.store import Keep
-from semmem.model.types import LINK_TYPES, Memory
+from semmem.model.types import LINK_TYPES, MASK, Memory, masked
 from tests.stores.audit import check
 from tests.stores.life_model import Model
 
 TIMES = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2021, 2022, 2023)]
 ASKED = [datetime(2019, 6, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC), datetime(2022, 6, 1, tzinfo=UTC)]
-GIVEN = ("id", "namespace", "text", "session", "tags", "importance", "created_at", "valid_from", "valid_to")
+GIVEN = (
+    "id",
+    "namespace",
+    "text",
+    "session",
+    "tags",
+    "importance",
+    "created_at",
+    "valid_from",
+    "valid_to",
+    "sensitive",
+)
 LATE = datetime(2120, 1, 1, tzinfo=UTC)
 
 namespaces = st.sampled_from(["one", "two"])
@@ -47,9 +58,13 @@ changes = st.fixed_dictionaries(
 
 
 class Life(RuleBasedStateMachine):
-    """Verbs on a store and on a model; after each the namespaces that it touched are compared, at the end all."""
+    """Verbs on a store and on a model; after each the namespaces that it touched are compared, at the end all.
+
+    Beside them is a copy of the store, which is fed by ``changes`` alone, three at a time.
+    """
 
     mem: ClassVar[Semmem]
+    expire: ClassVar[Callable[[Semmem, str, str], None] | None] = None  # lets the time of a memory be over
     runs: ClassVar[count[int]] = count()
 
     @initialize()
@@ -59,6 +74,9 @@ class Life(RuleBasedStateMachine):
         self.made: list[str] = []
         self.texts = 0
         self.touched: set[str] = set()
+        self.copies: dict[str, dict[str, Memory]] = {}
+        self.cursors: dict[str, str] = {}
+        self.renewed: set[str] = set()  # namespaces that are another one since their copy was made
 
     # ------------------------------------------------------------------ what a rule needs
 
@@ -70,6 +88,11 @@ class Life(RuleBasedStateMachine):
     def id(self, number: int) -> str:
         known = ["a", "b", "c", *self.made]
         return known[number % len(known)]
+
+    def there(self, where: str, number: int) -> str | None:
+        """Return the id of a memory that is there, None where none is."""
+        known = sorted(self.model.place(where).memories)
+        return known[number % len(known)] if known else None
 
     def text(self) -> str:
         """Return a text that shares no word with any other."""
@@ -92,7 +115,7 @@ class Life(RuleBasedStateMachine):
             assert done.updated_at > TIMES[-1]
             expected = replace(expected, updated_at=done.updated_at)
             self.model.place(done.namespace).memories[done.id] = expected
-        assert done == expected
+        assert done == masked(expected)
 
     # ------------------------------------------------------------------ the verbs
 
@@ -115,6 +138,11 @@ class Life(RuleBasedStateMachine):
         assert done.id not in self.model.place(where).memories
         self.made.append(done.id)
         self.stored(done, self.model.remember(Memory(done.id, where, text, created_at=at)))
+
+    @rule(namespace=namespaces, number=numbers, at=times)
+    def remember_a_secret(self, namespace: str, number: int, at: datetime) -> None:
+        where, id, text = self.name(namespace), self.id(number), self.text()
+        self.remembered(Memory(id, where, text, created_at=at, sensitive=True))
 
     @rule(namespace=namespaces, number=numbers)
     def remember_the_same_again(self, namespace: str, number: int) -> None:
@@ -175,7 +203,7 @@ class Life(RuleBasedStateMachine):
         if done is not None:
             assert done.last_seen is not None
             self.model.place(where).memories[id] = expected = replace(expected, last_seen=done.last_seen)
-        assert done == expected
+            assert done == masked(expected)
 
     @rule(namespace=namespaces, one=numbers, other=numbers, type=st.sampled_from(LINK_TYPES), by=people)
     def link(self, namespace: str, one: int, other: int, type: str, by: str | None) -> None:
@@ -194,16 +222,57 @@ class Life(RuleBasedStateMachine):
         )
         assert done == expected
 
+    @rule(namespace=namespaces)
+    def remember_more_than_a_namespace_may_hold(self, namespace: str) -> None:
+        where = self.name(namespace)
+        held = list(self.model.place(where).memories)
+        self.mem.namespace_limits(where, most_memories=max(1, len(held)))
+        batch = [{"text": self.text(), "id": f"more {n}"} for n in range(2)]
+        with pytest.raises(NamespaceFull):
+            self.mem.remember_many(batch, namespace=where)
+        if held:
+            with pytest.raises(NamespaceFull):
+                self.mem.remember(self.text(), namespace=where)
+        self.mem.namespace_limits(where, most_memories=0)
+
+    @rule(namespace=namespaces, number=numbers)
+    def let_its_time_be_over(self, namespace: str, number: int) -> None:
+        where = self.name(namespace)
+        id = self.there(where, number)
+        expire = type(self).expire
+        if expire is None or id is None:
+            return
+        expire(self.mem, where, id)
+        with pytest.raises(NotFound, match="any more: it expired on"):
+            self.mem.get(id, namespace=where)
+        assert id not in {one.id for one in self.mem.list(namespace=where)}
+        assert self.mem.store.maintain(Keep(forgotten_days=30.0))["expired"] == 1
+        self.model.expire(where, id)
+
+    @rule(namespace=namespaces, number=numbers)
+    def judge(self, namespace: str, number: int) -> None:
+        where = self.name(namespace)
+        id = self.there(where, number)
+        if id is None or self.model.get(where, id).sensitive:
+            return
+        asked = self.model.get(where, id).text.split()[0]
+        found = self.mem.recall(asked, namespace=where, recipe="lexical")
+        assert self.mem.feedback(found.id, not_useful=[id], namespace=where)
+        again = self.mem.recall(asked, namespace=where, recipe="lexical")
+        assert [(hit.id, hit.score) for hit in again] == [(hit.id, hit.score) for hit in found]
+
     @rule(old=namespaces, new=st.sampled_from(["one", "two", "three"]), stay=st.booleans())
     def move(self, old: str, new: str, stay: bool) -> None:
         here, there = self.name(old), self.name(new)
         verb = self.mem.copy_namespace if stay else self.mem.rename_namespace
         done, expected = self.both(lambda: verb(here, there), lambda: self.model.move(here, there, stay=stay))
+        self.renewed |= {here, there}
         assert done == expected
 
     @rule(namespace=st.sampled_from(["one", "two", "three", "three"]))
     def drop(self, namespace: str) -> None:
         where = self.name(namespace)
+        self.renewed.add(where)
         assert self.mem.drop_namespace(where, dry_run=True) == len(self.model.place(where).memories)
         assert self.mem.drop_namespace(where) == self.model.drop(where)
 
@@ -227,9 +296,15 @@ class Life(RuleBasedStateMachine):
         assert found == {where: held for where, held in counts.items() if held}
 
     def compare(self, where: str) -> None:
-        assert list(self.mem.list(namespace=where)) == self.model.list(where)
+        assert list(self.mem.list(namespace=where, reveal=True)) == self.model.list(where)
+        self.compare_copy(where)
+        for one in self.model.list(where):
+            if one.sensitive:
+                assert self.mem.get(one.id, namespace=where).text == MASK
         for id in ("a", "b", "c", *self.made):
-            assert self.same(lambda id=id: self.mem.get(id, namespace=where), lambda id=id: self.model.get(where, id))
+            assert self.same(
+                lambda id=id: self.mem.get(id, namespace=where, reveal=True), lambda id=id: self.model.get(where, id)
+            )
             self.compare_history(where, id)
             assert self.same(
                 lambda id=id: [(*one.key, one.made_by) for one in self.mem.links(id, namespace=where)],
@@ -239,15 +314,42 @@ class Life(RuleBasedStateMachine):
             written = [] if there is None or there.updated_at is None else [there.updated_at]
             for at in (*ASKED, *written, LATE):
                 assert self.same(
-                    lambda id=id, at=at: self.mem.get(id, namespace=where, as_of=at),
-                    lambda id=id, at=at: self.model.as_of(where, id, at),
+                    lambda id=id, at=at: unseen(self.mem.get(id, namespace=where, as_of=at, reveal=True)),
+                    lambda id=id, at=at: unseen(self.model.as_of(where, id, at)),
                 )
 
     def compare_history(self, where: str, id: str) -> None:
-        done, expected = self.both(lambda: self.mem.history(id, namespace=where), lambda: self.model.history(where, id))
+        done, expected = self.both(
+            lambda: self.mem.history(id, namespace=where, reveal=True), lambda: self.model.history(where, id)
+        )
         if done is not None:
-            found = [(v.memory, v.changed, v.changed_by, v.forgotten_at is not None, v.forgotten_by) for v in done]
-            assert found == expected
+            found = [
+                (unseen(v.memory), v.changed, v.changed_by, v.forgotten_at is not None, v.forgotten_by) for v in done
+            ]
+            assert found == [(unseen(memory), *rest) for memory, *rest in expected]
+
+    def compare_copy(self, where: str) -> None:
+        """Bring the copy of a namespace up to date, three changes at a time, and compare it with the model."""
+        copy, more = self.copies.setdefault(where, {}), True
+        while more:
+            try:
+                changes = self.mem.changes(self.cursors.get(where), namespace=where, limit=3)
+            except InvalidInput:  # another namespace has this name now
+                assert where in self.renewed
+                self.cursors[where] = self.mem.changes("now", namespace=where).cursor
+                copy.clear()
+                copy.update({one.id: one for one in self.mem.list(namespace=where, reveal=True)})
+                break
+            for one in changes.items:
+                if one.id is None:
+                    copy.clear()
+                    continue
+                there = outcome(lambda id=one.id: self.mem.get(id, namespace=where, reveal=True))
+                copy.pop(one.id, None)
+                copy |= {} if isinstance(there, NotFound) else {one.id: there}
+            self.cursors[where], more = changes.cursor, len(changes.items) == 3
+        self.renewed.discard(where)
+        assert copy == self.model.place(where).memories
 
     def same(self, real: Callable[[], Any], model: Callable[[], Any]) -> bool:
         done, expected = self.both(real, model)
@@ -269,9 +371,15 @@ class Life(RuleBasedStateMachine):
         """Compare everything, and what a recall finds: each text that is there, and none that was."""
         self.compare(where)
         there, gone = self.model.texts(where)
+        secret = {one.text for one in self.model.list(where) if one.sensitive}
         for text in [*there, *gone]:
             ids = {hit.id for hit in self.mem.recall(text.split()[1], namespace=where, recipe="lexical")}
-            assert there[text] in ids if text in there else not ids
+            assert there[text] in ids if text in there and text not in secret else not ids
+
+
+def unseen(memory: Memory) -> Memory:
+    """Return a memory without when it was seen last, which earlier versions do not keep."""
+    return replace(memory, last_seen=None)
 
 
 def outcome(verb: Callable[[], Any]) -> Any:
@@ -282,9 +390,15 @@ def outcome(verb: Callable[[], Any]) -> Any:
         return error
 
 
-def live(mem: Semmem, examples: int, steps: int) -> None:
+def expire(mem: Semmem, where: str, id: str) -> None:
+    """Let the time of a memory in a file be over."""
+    asked = "UPDATE memory SET expires_at = 1 WHERE namespace = ? AND id = ?", (where, id)
+    mem.store._run(lambda c: c.execute(*asked))  # type: ignore[attr-defined]
+
+
+def live(mem: Semmem, examples: int, steps: int, **more: Any) -> None:
     """Let a store and the model live ``examples`` times through up to ``steps`` verbs."""
-    machine = type("LifeHere", (Life,), {"mem": mem, "runs": count()})
+    machine = type("LifeHere", (Life,), {"mem": mem, "runs": count(), **more})
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -300,12 +414,12 @@ def live(mem: Semmem, examples: int, steps: int) -> None:
 def test_what_becomes_of_memories_in_a_file_is_what_becomes_of_them_in_the_model(
     tmp_path: Path, examples: int, steps: int
 ) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none") as mem:
-        live(mem, examples, steps)
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", recall_log=True) as mem:
+        live(mem, examples, steps, expire=staticmethod(expire))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_what_becomes_of_memories_on_a_server_is_what_becomes_of_them_in_the_model(store_url: str) -> None:
-    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2, recall_log=True) as mem:
         live(mem, 40, 30)
