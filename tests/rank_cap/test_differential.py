@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import semmem
+from eval.experiments.evidence.provenance import clean
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.differential import (
     AGED,
@@ -19,6 +20,7 @@ from tests.rank_cap.differential import (
     LAPSED,
     LINKED,
     THEN,
+    WORLDS,
     Case,
     World,
     ask,
@@ -94,6 +96,8 @@ def test_three_thousand_random_recalls_contradict_no_class() -> None:
 def test_the_hundred_thousand_that_were_run_contradict_no_class() -> None:
     told = json.loads(RESULT.read_text(encoding="utf-8"))
     assert (told["cases"], told["contradictions"]) == (CASES, [])
+    assert told["worlds"] == list(WORLDS)
+    assert [commit for commit in told["commits"] if not clean(commit)] == []
     assert set(told["seen"]) == ALL_SEEN
     assert all(count > 1_000 for count in told["seen"].values())
 
