@@ -377,6 +377,14 @@ def test_a_namespace_that_is_dropped_before_it_has_a_memory_is_not_being_dropped
     check(mem)
 
 
+@pytest.mark.parametrize("stay", [False, True])
+def test_a_namespace_of_nothing_but_secrets_is_moved_and_copied_too(mem: Semmem, stay: bool) -> None:
+    mem.remember("The code of the safe is 4711.", id="safe", namespace="old", sensitive=True)
+    (mem.copy_namespace if stay else mem.rename_namespace)("old", "new")
+    assert mem.get("safe", namespace="new", reveal=True).text == "The code of the safe is 4711."
+    assert [one.name for one in mem.namespaces()] == (["new", "old"] if stay else ["new"])
+
+
 def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semmem) -> None:
     mem.remember("One.", id="a", namespace="one")
     mem.remember("Two.", id="b", namespace="two")

@@ -52,7 +52,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
         set_limits(connection, new, limits)
         return count
     connection.execute(_SQL["moved_row"], both)
-    check_number(new, connection.execute(_SQL["namespace_of"], {"namespace": new}).fetchone()[0])
+    check_number(new, connection.execute(_SQL["moved_number"], both).fetchone()[0])
     set_limits(connection, new, limits)
     for table, columns in tables.items():
         if table == "memory":

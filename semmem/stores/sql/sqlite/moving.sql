@@ -22,6 +22,10 @@ INSERT INTO namespace (namespace, ords, changes, revision, memories, length, lan
 SELECT :new, ords, changes + 1, revision + 1, memories, length, language, :at, keep, most_memories, most_bytes
 FROM namespace WHERE namespace = :old;
 
+-- moved_number --
+-- That number, also where none of the memories is in the index.
+SELECT number FROM namespace WHERE namespace = :new;
+
 -- moved_copy --
 -- All columns, with the other name.
 INSERT INTO {table} (namespace, {columns}) SELECT :new, {columns} FROM {table} WHERE namespace = :old;
