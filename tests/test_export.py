@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import semmem
@@ -101,6 +101,12 @@ _MEMORY = st.fixed_dictionaries(
 )
 
 
+_ALIKE = "The ferry to the island leaves at noon from the old harbour, and the gulls know it well."
+
+
+@example([{"text": _ALIKE, "id": "0"}, {"text": _ALIKE + " Today too.", "id": "Å"}])
+@example([{"text": _ALIKE, "id": "a", "created_at": MAY}, {"text": _ALIKE, "id": "b", "created_at": MAY}])
+@example([{"text": _ALIKE, "id": "b", "created_at": MAY}, {"text": _ALIKE, "id": "a", "created_at": MAY}])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(memories=st.lists(_MEMORY, min_size=1, max_size=4, unique_by=lambda one: one["id"]))
 def test_export_import_export_gives_the_same_bytes(mem: Semmem, tmp_path: Path, memories: list[dict[str, Any]]) -> None:

@@ -73,8 +73,8 @@ class AccessCounter:
         if self._life is None or not is_logging():
             return
         now = datetime.now(UTC)
+        self._after_fork()
         with self._lock:
-            self._after_fork()
             if self._closed:
                 return
             self._add({name: Access(1, now) for name in names})
@@ -82,8 +82,8 @@ class AccessCounter:
 
     def waiting(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
         """Return what is counted and not written yet, by id."""
+        self._after_fork()
         with self._lock:
-            self._after_fork()
             return {id: self._waiting[namespace, id] for id in ids if (namespace, id) in self._waiting}
 
     def write(self) -> int:
@@ -94,6 +94,7 @@ class AccessCounter:
         if self._life is None:
             return 0
         done = 0
+        self._after_fork()
         with self._writing:
             while some := self._taken():
                 namespace = next(iter(some))[0]
@@ -107,11 +108,11 @@ class AccessCounter:
 
     def close(self) -> None:
         """Write what is left, for a few seconds at most, and count no more."""
+        self._after_fork()
         with self._lock:
-            self._after_fork()
             self._closed = True
             timer, self._timer = self._timer, None
-            left = bool(self._waiting)
+            left = bool(self._waiting) or self._writing.locked()
         if timer is not None:
             timer.cancel()
         if left:  # in a thread of its own: who closes does not wait for a store that does not answer
@@ -154,13 +155,14 @@ class AccessCounter:
 
     def _taken(self) -> dict[Name, Access]:
         """Take some counts of one namespace out of those that wait, in the order of their ids."""
+        self._after_fork()
         with self._lock:
-            self._after_fork()
             names = sorted(name for name in self._waiting)
             some = [name for name in names if name[0] == names[0][0]][:_AT_ONCE]
             return {name: self._waiting.pop(name) for name in some}
 
     def _after_fork(self) -> None:
-        """Leave what a parent process counted to it; its clock does not run here."""
+        """Leave what a parent process counted to it, and its locks, which nobody here would give back."""
         if self._process != os.getpid():
             self._process, self._timer, self._waiting = os.getpid(), None, {}
+            self._lock, self._writing = threading.Lock(), threading.Lock()

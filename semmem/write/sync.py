@@ -17,9 +17,9 @@ from semmem.embedders import Known
 from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
-from semmem.model.life import Link, checked_link
+from semmem.model.life import MADE_BY, Link, checked_link
 from semmem.model.protocols import Embedder
-from semmem.model.store import Store, life_of
+from semmem.model.store import LifeStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches
@@ -107,6 +107,7 @@ class _Bringing:
         count = 0
         for where, found in sorted(self.links.items()):
             rows = list(found.values())
+            self._turn(life_of(store), where, found)
             for start in range(0, len(rows), _LINKS_AT_ONCE):
                 some = rows[start : start + _LINKS_AT_ONCE]
                 made = life_of(store).link(where, some, skip=True)
@@ -115,6 +116,17 @@ class _Bringing:
                 for one, type, other in sorted(missing):
                     self.unlinked.append(f"{one} {type} {other}: {other} is not there, or the link is not allowed.")
         return count
+
+    def _turn(self, life: LifeStore, where: str, found: Mapping[tuple[Any, ...], Link]) -> None:
+        """Take away what semmem has just linked the other way round: of two of one time, order says which is newer."""
+        turned = {(link.to_id, link.type, link.from_id) for link in found.values() if link.made_by == MADE_BY} - {
+            *found
+        }
+        ends = sorted({one for one, _, _ in turned})
+        for start in range(0, len(ends), _LINKS_AT_ONCE):
+            for link in life.links(where, ends[start : start + _LINKS_AT_ONCE]):
+                if link.key in turned and link.made_by == MADE_BY:
+                    life.unlink(where, *link.key)
 
     def meet(self, items: Iterable[Any]) -> None:
         """Note which memories the source speaks of, those too that cannot be stored just now."""

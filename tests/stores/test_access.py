@@ -300,3 +300,32 @@ def test_a_server_that_was_stopped_is_not_started_for_counts(store_url: str) -> 
         assert counts(mem, "ferry") == [1]  # which mends the connection
         assert mem._accesses.write() == 1
         assert mem.get("ferry").last_accessed > NOON - timedelta(days=999)  # type: ignore[operator]
+
+
+def test_closing_waits_for_counts_that_are_being_written() -> None:
+    sink = Sink()
+    counted = counter(sink)
+    counted.note([("n", "a")])
+    sink.open.clear()
+    writer = threading.Thread(target=counted.write)
+    writer.start()
+    while not sink.calls:
+        threading.Event().wait(0.01)
+    closer = threading.Thread(target=counted.close)
+    closer.start()
+    closer.join(0.3)
+    assert closer.is_alive()
+    sink.open.set()
+    closer.join(60)
+    writer.join(60)
+    assert sink.held == {("n", "a"): 1}
+
+
+def test_a_child_of_a_process_that_was_counting_when_it_forked_counts_too() -> None:
+    sink = Sink()
+    counted = counter(sink)
+    counted._lock.acquire()  # as another thread of the parent does while it counts
+    counted._process = -1  # what the child finds
+    counted.note([("n", "a")])
+    assert (counted.write(), sink.held) == (1, {("n", "a"): 1})
+    counted.close()

@@ -23,14 +23,15 @@ SELECT l.from_id, l.to_id FROM older o
 JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- What is linked already stays as it is, but that a link which semmem made is from now on of who else makes it. Returns what
--- is new or has another maker.
+-- What is linked already stays as it is, but that a link which semmem made is from now on of who else makes it, and of an
+-- earlier time where that is given, as an export gives it. Returns what is new or has another maker or time.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 SELECT %(namespace)s, r.from_id, r.type, r.to_id, coalesce(r.since, now()), r.made_by
 FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since)s::timestamptz[], %(made_by)s::text[])
      AS r(from_id, type, to_id, since, made_by)
-ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE SET made_by = excluded.made_by
-    WHERE link.made_by = 'semmem' AND excluded.made_by IS DISTINCT FROM 'semmem'
+ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
+    SET made_by = excluded.made_by, since = least(link.since, excluded.since)
+    WHERE link.made_by = 'semmem' AND (excluded.made_by IS DISTINCT FROM 'semmem' OR excluded.since < link.since)
 RETURNING from_id, to_id;
 
 -- link_remove --

@@ -21,11 +21,12 @@ JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'su
 
 -- link_add --
 -- What is linked already stays as it is and changes no row, but that a link which semmem made is from now on of who else
--- makes it.
+-- makes it, and of an earlier time where that is given, as an export gives it.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 VALUES (:namespace, :from_id, :type, :to_id, :since, :made_by)
-ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE SET made_by = excluded.made_by
-    WHERE link.made_by IS 'semmem' AND excluded.made_by IS NOT 'semmem';
+ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
+    SET made_by = excluded.made_by, since = min(link.since, excluded.since)
+    WHERE link.made_by IS 'semmem' AND (excluded.made_by IS NOT 'semmem' OR excluded.since < link.since);
 
 -- link_remove --
 -- One of them.
