@@ -137,10 +137,12 @@ def test_a_disk_without_room_for_the_log_is_told_by_every_call_and_freed_loses_n
             assert 0 < len(stored) < 2_000
             assert "free some space there and try again" in said
             fill(ballast, 0)
-            with contextlib.suppress(StoreUnavailable, psycopg.OperationalError):  # until the log needs a new file
-                with psycopg.connect(EmbeddedServer(data).ensure_running(), autocommit=True) as connection:
-                    for _ in range(2_000):
-                        connection.execute("SELECT pg_logical_emit_message(true, 'semmem', repeat('x', 100000))")
+            with (
+                contextlib.suppress(StoreUnavailable, psycopg.OperationalError),
+                psycopg.connect(EmbeddedServer(data).ensure_running(), autocommit=True) as connection,
+            ):
+                for _ in range(2_000):  # until the log needs a new file
+                    connection.execute("SELECT pg_logical_emit_message(true, 'semmem', repeat('x', 100000))")
             EmbeddedServer(data).stop("immediate")  # if it did not stop by itself: it finds no room to recover
             for work in (mem.stats, lambda: mem.remember("again"), lambda: mem.get("m0")):
                 with pytest.raises(StoreUnavailable) as caught:
