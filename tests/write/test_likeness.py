@@ -294,6 +294,15 @@ def test_a_policy_that_does_not_exist_is_refused_in_one_sentence(open_mem: Calla
         open_mem(on_contradiction="quarrel")
 
 
+def test_what_comes_back_is_linked_to_what_was_said_meanwhile(mem: semmem.Semmem, space: str) -> None:
+    old = mem.remember("The port is 5432.", namespace=space)
+    mem.forget(old.id, namespace=space)
+    new = mem.remember("The port is now 6543.", namespace=space)
+    assert links(mem, new.id, space) == set()
+    mem.restore_memory(old.id, namespace=space)
+    assert links(mem, new.id, space) == {(new.id, "contradicts", old.id)}
+
+
 def test_what_cannot_be_linked_is_stored_and_told(
     mem: semmem.Semmem, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
