@@ -54,6 +54,10 @@ class TestPostgres(BringingConformance, WritingProperties):
         assert (lost, brought.remembered, brought.replaced, brought.unchanged) == ([True], 1, 1, 0)
         assert sorted(texts(mem).values()) == ["Beer.", "Milk.", "Tea."]
         assert mem.remember("Tea.", id="a", author="Ada").version == 2
+        old = mem.remember("The port is 5432.")
+        cut()
+        new = mem.remember("The port is now 6543.")
+        assert (lost, new.contradicts) == ([True], (old.id,))
 
 
 class TestSqlite(BringingConformance, WritingProperties):

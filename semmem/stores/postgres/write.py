@@ -25,7 +25,7 @@ from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
 from semmem.stores.postgres.graph import changes_asked, changes_of
 from semmem.stores.postgres.life import keep, take_back
-from semmem.stores.postgres.links import ask_similar, check_merged, firsts, similar_of
+from semmem.stores.postgres.links import ask_similar, check_merged, firsts, similar, similar_of
 from semmem.stores.postgres.postings import (
     ask_grounds,
     check_grounds,
@@ -291,9 +291,15 @@ def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Writt
     written = write(connection, [row for row in rows if row.name not in done], on_conflict)()
     replaced = {name for name in done if wholes[name].replaces is not None}
     ords = {(namespace, id, part): ord for namespace, id, part, _, ord, _ in found if (namespace, id) in done}
+    alike = dict(written.similar)
+    for namespace, ids in by_namespace(name for name in done if wholes[name].likeness).items():
+        keys = {ords[namespace, id, 0]: wholes[namespace, id].likeness for id in ids}
+        named = {ords[namespace, id, 0]: (namespace, id) for id in ids}
+        alike |= {named[ord]: rows for ord, rows in similar(connection, namespace, keys).items()}
     return replace(
         written,
         new=written.new | (done - replaced),
         replaced=written.replaced | replaced,
         ords={**written.ords, **ords},
+        similar=alike,
     )
