@@ -162,10 +162,7 @@ class Ingest:
     def restore(self, draft: Draft) -> Memory:
         """Remember again what was forgotten softly; see semmem.write.versions.restored."""
         rows, knowledge, _, written = self._written([draft], "abort")
-        self._upkeep.written(rows, written, knowledge)
-        against = self._likeness.written(rows, written).contradicts.get(draft.name, ())
-        memory = written.memories.get(draft.name) or self._as_stored(draft.memory)
-        return replace(memory, contradicts=against) if against else memory
+        return self._after(draft, rows, knowledge, written)
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""
