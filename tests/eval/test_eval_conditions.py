@@ -45,10 +45,10 @@ def test_an_unknown_recipe_is_semmems_own_error() -> None:
 
 
 def test_a_range_is_decimal_and_has_both_ends() -> None:
-    points = sweep(named("seed"), "graph.weight=0.25:0.45:0.05")
-    # in floats .25 + 2 * .05 is .35000000000000003, which is another reach at a tie
-    assert [c.recipe.weights["graph"] for c in points] == [0.25, 0.3, 0.35, 0.4, 0.45]
-    assert points[0].values == {"graph.weight": 0.25}
+    points = sweep(named("seed"), "graph.weight=0.05:0.35:0.05")
+    # in floats .05 + 6 * .05 is .35000000000000003, which is another reach at a tie
+    assert [c.recipe.weights["graph"] for c in points] == [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35]
+    assert points[0].values == {"graph.weight": 0.05}
 
 
 def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:
@@ -157,6 +157,10 @@ def test_an_ablation_compares_the_recipe_to_itself_without_the_leg() -> None:
     # above 0 must mean that the leg is worth having
     assert (comparisons[0].base, comparisons[0].other, comparisons[0].leg) == ("default~graph", "default", "graph")
     assert [c.leg for c in of_ablation("default", [], controlled=False)[1]] == ["lexical", "dense", "graph"]
+
+
+def test_what_is_left_out_of_a_condition_that_drops_finds_drops_none() -> None:
+    assert [one.excluded for one in ablations(named("seed!graph"))] == [None, None, None]
 
 
 def test_a_run_studies_the_leg_in_which_two_recipes_differ() -> None:

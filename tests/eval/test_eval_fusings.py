@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.experiments.fusings import fused_places, regime_of
+from eval.experiments.fusings import fused_places, regime_of, unfolded
 from eval.experiments.lists import Asked, Found, Key
 from semmem.model.recipe import RECIPES, Recipe, recipe
 
@@ -116,3 +116,11 @@ def test_the_reserve_gives_every_formula_the_same_promise(fusion: str) -> None:
     found = known(**{c: c for c in "abcdefghz"})
     reserved = recipe(PLAIN, reserve={"graph": 3}, weights={"graph": 0.01}, fusion=fusion)
     assert fused_places(reserved, lists, found).places[2] == "z"
+
+
+def test_where_copies_leave_fewer_than_asked_the_whole_list_has_been_looked_at() -> None:
+    lists = Asked("q", "named", {"lexical": keys("a", "b", "c", "d", "e", "f")})
+    alone = Recipe("alone", {"lexical": 1.0}, {"lexical": 60.0}, prior=False)
+    copies = known(a="1", b="1", c="1", d="2", e="3", f="3")
+    assert [unfolded(alone, lists, copies, k) for k in (1, 2, 3, 4, 7)] == [1, 4, 5, 6, 7]
+    assert [unfolded(recipe(alone, dedup=False), lists, copies, k) for k in (1, 2, 3, 4, 7)] == [1, 2, 3, 4, 7]
