@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import robustness, scale, second_day, speed
+from eval import robustness, scale, second_day, speed, starts
 from eval.cli import app
 from eval.reports.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^ {4}(python -m eval[ .].*)$", README)]
-OTHERS = {"eval.robustness": robustness, "eval.scale": scale, "eval.second_day": second_day, "eval.speed": speed}
+OTHERS = {
+    "eval.robustness": robustness,
+    "eval.scale": scale,
+    "eval.second_day": second_day,
+    "eval.speed": speed,
+    "eval.starts": starts,
+}
 OF_YOURS = "eval/data/private/"
 
 
