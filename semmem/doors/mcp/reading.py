@@ -56,8 +56,7 @@ def recall(call: Call) -> dict[str, Any]:
     found = call.memory.recall(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
-        **call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe", "min_confidence", "token_budget"),
-        **call.present("as_of"),
+        **call.present(*_OF_A_RECALL),
     )
     return {
         "hits": [_hit(hit) for hit in found],
@@ -150,9 +149,7 @@ def explain(call: Call) -> dict[str, Any]:
     id = call.arguments["id"]
     home = call.home(id)
     among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
-    asked = call.present("limit", "offset", "filters", "exclude", "sort_by", "recipe")
-    asked |= call.present("min_confidence", "token_budget", "as_of")
-    found = call.memory.recall(call.arguments["query"], namespace=among, **asked)
+    found = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL))
     why = found.explain(id, home)
     return {"explanation": why.as_dict(), "in_words": str(why)}
 
@@ -212,6 +209,19 @@ _SHOWN: dict[str, Schema] = {
     "pinned": {"type": "boolean"},
 }
 
+_OF_A_RECALL: dict[str, Schema] = {
+    "limit": LIMIT,
+    "offset": OFFSET,
+    "filters": FILTERS,
+    "exclude": EXCLUDE,
+    "sort_by": SORT_BY,
+    "recipe": RECIPE,
+    "min_confidence": LEAST,
+    "token_budget": BUDGET,
+    "as_of": AS_OF,
+}
+"""What a recall takes, and so the explanation of one."""
+
 TOOLS = (
     Tool(
         "memory_recall",
@@ -223,15 +233,7 @@ TOOLS = (
         {
             "query": QUERY,
             "namespace": NAMESPACES,
-            "limit": LIMIT,
-            "offset": OFFSET,
-            "filters": FILTERS,
-            "exclude": EXCLUDE,
-            "sort_by": SORT_BY,
-            "recipe": RECIPE,
-            "min_confidence": LEAST,
-            "token_budget": BUDGET,
-            "as_of": AS_OF,
+            **_OF_A_RECALL,
         },
         ("query",),
         {
@@ -340,15 +342,7 @@ TOOLS = (
             "id": ID,
             "query": QUERY,
             "namespace": NAMESPACE,
-            "limit": LIMIT,
-            "offset": OFFSET,
-            "filters": FILTERS,
-            "exclude": EXCLUDE,
-            "sort_by": SORT_BY,
-            "recipe": RECIPE,
-            "min_confidence": LEAST,
-            "token_budget": BUDGET,
-            "as_of": AS_OF,
+            **_OF_A_RECALL,
         },
         ("id", "query"),
         {"explanation": {"type": "object"}, "in_words": {"type": "string"}},
