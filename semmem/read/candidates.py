@@ -1,13 +1,13 @@
-"""The candidates of a recall before the cut: fused, counted, with their confidence. Pure: no store, no clock.
+"""Fuse and count the candidates of a recall before the cut, and estimate its confidence. Pure: no store, no clock.
 
-Kept apart from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
+This is separate from the pipeline so that ``explain`` and experiments can fuse the same lists again with other numbers.
 
-The confidence of a recall says how sure it is that something here answers the question. It is a logistic curve over
-two numbers that every recall has at hand: the share of the best BM25 possible that the lexical leg's first memory has,
-and the cosine of the dense leg's first one. It rises with each of them. Its constants were fitted once, by
-``python -m eval confidence``, on questions that are answered and questions that are not, half and half; adr/0038 has
-the table of false alarms and misses. The cosine is that of MiniLM, which is what was fitted: with another embedder the
-number rises with the match as well, and the threshold has to be found anew by the same command.
+The confidence of a recall says how sure it is that something here answers the question. It is a logistic curve over two
+numbers that every recall has: the BM25 score of the lexical leg's first memory as a share of the best score possible,
+and the cosine of the dense leg's first memory. It rises with each of them. The constants were fitted once, by ``python
+-m eval confidence``, on questions with and without an answer, half and half; adr/0038 has the table of false alarms and
+misses. They were fitted with the cosines of MiniLM. With another embedder the confidence still rises with the match,
+but a threshold has to be found anew by the same command.
 """
 
 from __future__ import annotations
@@ -45,40 +45,40 @@ __all__ = [
 K = TypeVar("K", bound=Hashable)
 
 Key: TypeAlias = "tuple[str, int, str]"
-"""(id, part, namespace): what a candidate is fused and ordered by."""
+"""(id, part, namespace): the key by which candidates are fused and ordered."""
 Name: TypeAlias = "tuple[str, str]"
-"""(id, namespace): what a candidate is linked by."""
+"""(id, namespace): the key of a memory in links."""
 Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
-"""A candidate that stays, and the keys folded into it."""
+"""A candidate, and the keys of those that were folded into it."""
 
 
 class Weighed(Protocol):
-    """What a prior reads of a memory: its importance, and when it was created, in seconds since 1970."""
+    """The values of a memory that a prior reads."""
 
     @property
     def importance(self) -> float:
-        """In [0, 1]."""
+        """Return the importance, in [0, 1]."""
         ...
 
     @property
     def created_at(self) -> float:
-        """Seconds since 1970."""
+        """Return when the memory was created, in seconds since 1970."""
         ...
 
 
 RECENCY = "recency"
-"""Name of the component, never above 0, by which age lowered a score."""
+"""The component by which age lowered a score; never above 0."""
 
 _DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Priors(Generic[K]):
-    """What multiplies the scores after fusion: importance, and age where the recipe has a half-life.
+    """The multipliers applied to scores after fusion: importance, and age where the recipe has a half-life.
 
-    Fusion and reach know of one prior. So both are given as one: the factor of a memory is
-    ``floor + (1 - floor) * weighed[key]``, the product of its two factors, and ``weighed`` is in [0, 1]; None where
-    neither acts. Without a half-life that is importance alone. ``apart`` tells the two again in the components.
+    Fusion and reach know a single prior, so both multipliers are combined: the factor of a memory is ``floor + (1 -
+    floor) * weighed[key]``, with ``weighed`` in [0, 1]. ``weighed`` is None where neither applies. Without a half-life
+    it is the importance alone. ``apart`` splits the combined share into two components again.
     """
 
     weighed: Mapping[K, float] | None
@@ -89,7 +89,7 @@ class Priors(Generic[K]):
 
     @classmethod
     def of(cls, recipe: Recipe, regime: str, heads: Mapping[K, Weighed], newest: float) -> Priors[K]:
-        """Return the priors of a recipe; ``newest`` is when the newest memory that was found was created."""
+        """Return the priors of a recipe; ``newest`` is when the newest candidate was created, in seconds since 1970."""
         given = {key: head.importance for key, head in heads.items()} if recipe.prior else None
         least = recipe.floor(regime)
         if recipe.recency_half_life is None:
@@ -104,11 +104,14 @@ class Priors(Generic[K]):
         return cls(weighed, both, importance, recency, 1.0 if given is None else (1 + least) / 2)
 
     def factor(self, key: K) -> float:
-        """Return what the score of one memory is multiplied by."""
+        """Return the factor by which the score of one memory is multiplied."""
         return 1.0 if self.weighed is None else self.floor + (1 - self.floor) * self.weighed[key]
 
     def apart(self, fused: Fused[K]) -> Fused[K]:
-        """Return ``fused`` with shares as of a new memory of importance .5, and what each prior changes of them."""
+        """Return ``fused`` with one component for each prior.
+
+        The shares of the legs are those of a new memory of importance 0.5; the components say what each prior changed.
+        """
         if not self.recency:
             return fused
         shares = {n: share for n, share in fused.components.items() if n not in (IMPORTANCE, RESERVE)}
@@ -126,11 +129,12 @@ class Priors(Generic[K]):
 class Candidates:
     """All candidates of one recall before the cut, for ``explain`` and for experiments that fuse again.
 
-    ``rankings`` maps a leg to keys best first, ``raw`` to the leg's own scores, ``heads`` a key to what fusion knew.
-    ``reranked`` has a reranker's terms for the head of the folded list that it saw, ``best`` the first score of each
-    leg that was asked, of one that only seeds the graph too. ``newer`` is what supersedes a memory directly, the last
-    one first, and ``fetched`` the row that stands for such a one where the scope admits it; these have heads.
-    ``accessed`` is when a recall last returned a memory, in seconds since 1970, where the hits are sorted by it.
+    ``rankings`` maps a leg to its keys, best first; ``raw`` to the leg's own scores; ``heads`` maps a key to the facts
+    that fusion uses. ``reranked`` holds the reranker's terms for the head of the folded list. ``best`` is the first
+    score of each leg that was asked, including legs that only seed the graph. ``newer`` maps a memory to those that
+    supersede it directly, the last created first, and ``fetched`` maps such a memory to its row where the scope admits
+    it; these rows have heads. ``accessed`` maps a memory to when a recall last returned it, in seconds since 1970,
+    where hits are sorted by that.
     """
 
     question: Question
@@ -158,7 +162,7 @@ class Candidates:
         rankings: Mapping[str, Sequence[Key]] | None = None,
         heads: Mapping[Key, Head] | None = None,
     ) -> tuple[Fused[Key], ...]:
-        """Fuse again with other numbers, lists or heads; those that are not given stay as they were."""
+        """Fuse again with other weights, rank constants, lists or heads; arguments of None stay as they were."""
         recipe = self.recipe
         priors = self.priors({**self.heads, **(heads or {})})
         lists = {**self.rankings, **(rankings or {})}
@@ -181,24 +185,24 @@ class Candidates:
         )
 
     def priors(self, heads: Mapping[Key, Head] | None = None) -> Priors[Key]:
-        """Return what multiplies the scores of ``heads``, by default of all candidates."""
+        """Return the priors of ``heads``, by default of all candidates."""
         at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
         return Priors.of(self.recipe, self.regime, self.heads if heads is None else heads, max(at, default=0.0))
 
     @property
     def most(self) -> dict[str, float]:
-        """The best score that the question allows, of each leg that knows it."""
+        """Return the best score that the question allows, for each leg that knows it."""
         return {leg: trace.most for leg, trace in self.traces.items() if trace.most is not None}
 
     def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
-        """Return the legs' scores by place; where a list was made longer, the last score is repeated."""
+        """Return the scores of the legs by rank; where a list is longer than its scores, the last score is repeated."""
         raw = {leg: self.raw.get(leg) or (1.0,) for leg in lists}
         return {leg: (*raw[leg], *raw[leg][-1:] * (len(keys) - len(raw[leg]))) for leg, keys in lists.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Which of the ranked candidates are shown: the arguments of recall that act after fusion."""
+    """The arguments of recall that act after fusion: which of the ranked candidates are shown, in which order."""
 
     limit: int = 10
     offset: int = 0
@@ -208,7 +212,7 @@ class Cut:
 
 
 def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
-    """Order ties by id, drop forgotten memories, cut to the depth: the same list in any insertion order."""
+    """Order ties by id, drop forgotten memories and cut to the depth, so that insertion order does not matter."""
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
     rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
     rows = rows[:depth]
@@ -218,7 +222,7 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
 def alone(
     namespace: str, found: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
 ) -> dict[str, Ranking]:
-    """Return each leg's list of one namespace, as deep as if the others had not been asked, with that one's ords."""
+    """Return the list of each leg for one namespace alone, cut to the leg's depth, with the ords of that namespace."""
     own = {ord: head for ord, head in heads.items() if head.namespace == namespace}
     lists = {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in found.items()}
     return {leg: replace(r, ords=tuple(local(ord) for ord in r.ords)) for leg, r in lists.items()}
@@ -233,7 +237,7 @@ def gather(
     by_ord: Mapping[int, Head],
     degraded: Mapping[str, str],
 ) -> Candidates:
-    """Turn the legs' answers into fused candidates; a leg without a vote of its own, such as a seeder, has no share."""
+    """Turn the rankings of the legs into fused candidates; a leg without a weight, such as a seeder, adds no share."""
     names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
     exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
     found = Candidates(
@@ -253,12 +257,12 @@ def gather(
 
 
 def total(found: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
-    """Return how many memories any leg matched, and whether that is exact: no leg failed or was cut at its depth.
+    """Return how many memories any leg matched, and whether that number is exact: no leg failed or was cut.
 
-    What is ``shown`` counts too: a memory that supersedes a match may stand there and match nothing itself.
+    ``shown`` memories are counted as well, because a memory that supersedes a match may match nothing itself.
 
-    A leg may count beyond its depth, as the lexical one does. There a part counts as a memory, so where texts were
-    split the total is an upper estimate and not exact.
+    A leg may count matches beyond its depth, as the lexical leg does. It counts the parts of a memory separately, so
+    where texts were split the total is an upper estimate and not exact.
     """
     keys = {key for ranking in found.rankings.values() for key in ranking} | set(shown)
     counted = {leg: m for leg in found.rankings if (m := found.traces[leg].matched) is not None}
@@ -281,16 +285,16 @@ CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
     ("dense",): ((6.3,), -3.1),
     ("lexical",): ((3.9,), -1.05),
 }
-"""By the legs that know how well they match: the weight of each leg's match, and the constant."""
+"""For each set of legs that know how well they match: the weight of each leg's match, and the constant."""
 
 
 def confidence(found: Candidates) -> float:
-    """Return how sure a recall is, in [0, 1]; 0 where nothing was found.
+    """Return the confidence of a recall, in [0, 1]; 0 where nothing was found.
 
-    Where neither the lexical nor the dense leg was asked, or neither knows how well it matches, the mean of the first
-    scores of the other legs stands for it; nothing is fitted there.
+    Where neither the lexical nor the dense leg knows how well it matches, this is the mean of the first scores of the
+    other legs, which is not fitted to data.
     """
-    if not found.ranked:  # what a seeder liked, no leg with a vote has brought
+    if not found.ranked:  # only a leg without a weight found something
         return 0.0
     known = matches(found)
     if not known:
@@ -302,7 +306,7 @@ def confidence(found: Candidates) -> float:
 def matches(found: Candidates) -> dict[str, float]:
     """Return how well the first memory of the lexical and of the dense leg matches, in [0, 1].
 
-    A leg that was not asked, could not answer or has no word of the question to go by is left out.
+    A leg is left out if it was not asked, could not answer, or knows no word of the question.
     """
     most = found.most
     return {
@@ -313,7 +317,7 @@ def matches(found: Candidates) -> dict[str, float]:
 
 
 def curve(known: Mapping[str, float]) -> float:
-    """Return the confidence for the matches of some legs."""
+    """Return the confidence for the matches of some legs, in [0, 1]."""
     weights, constant = CURVES[tuple(sorted(known))]
     return 1 / (1 + math.exp(-constant - sum(w * known[leg] for w, leg in zip(weights, sorted(known), strict=True))))
 
@@ -322,9 +326,9 @@ _DEEPEST = 1_000
 
 
 def deeper(found: Candidates) -> Recipe | None:
-    """Return the recipe with the depth of the legs that were cut raised eightfold; None when no leg was cut.
+    """Return the recipe with deeper lists (eightfold) for the legs that were cut; None where no leg was cut.
 
-    Folding (copies of one text, parts of one memory) can leave fewer hits than were asked for.
+    Folding copies of one text or parts of one memory can leave fewer hits than the limit.
     """
     depths = full_depths(found.recipe)
     cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}

@@ -1,6 +1,7 @@
-"""What was written, updated and forgotten since a cursor, in order and without a gap, for those who keep a copy.
+"""List what was written, updated and forgotten after a cursor, in order and without a gap.
 
-A cursor is opaque: for each namespace which one of that name it was, and up to where its changes have been read.
+For programs that keep a copy of the memories. A cursor is opaque text. For each namespace it holds which namespace of
+that name was read and up to which change.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from semmem.model.store.life import ChangeLog
 __all__ = ["NOW", "changes"]
 
 NOW = "now"
-"""Instead of a cursor: no changes, and the cursor that asks for what comes."""
+"""Given instead of a cursor: return no changes, but a cursor for the changes from now on."""
 _Place = tuple[int | None, int, str | None, int | None]
-"""Which namespace of that name, up to which number, up to which id of it, and behind which restore of a backup."""
+"""(Birth of the namespace, change number, id within that change number, number of restored backups.)"""
 _PARTS = 4
 _BEGINNING: _Place = (None, 0, None, None)
 
 
 def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit: int) -> Changes:
-    """Return up to ``limit`` changes behind the cursor ``since``, of one namespace after the other.
+    """Return up to ``limit`` changes after the cursor ``since``, one namespace after the other.
 
-    None is from the first one on. Raises InvalidInput for what is no cursor of these namespaces, and where changes
-    behind it are not kept any longer, so that there would be a gap.
+    A ``since`` of None begins at the first change. Raises InvalidInput for a cursor that does not belong to these
+    namespaces, and where changes after the cursor were deleted, because there would be a gap.
     """
     places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _read(str(since), namespaces)
     logs = life.changes({n: (number, id) for n, (_, number, id, _) in places.items()}, limit)
@@ -58,10 +59,10 @@ def _life(log: ChangeLog) -> int | None:
 
 
 def _lost(place: _Place, log: ChangeLog) -> bool:
-    """Return whether something behind a place is not kept: it was swept, or the namespace was and has come again.
+    """Return whether changes after a place are lost: they were swept, or the namespace was dropped and made again.
 
-    So it has where a backup was restored that the place is no part of: what was made behind the backup is gone, and
-    its numbers come again.
+    They are also lost where a backup was restored after the cursor was made: changes later than the backup are gone,
+    and their numbers are used again.
     """
     before, number, id, life = place
     again = before is not None and (before != log.origin or number > log.number)
@@ -75,7 +76,7 @@ def _cursor(places: Mapping[str, _Place]) -> str:
 
 
 def _read(cursor: str, namespaces: Sequence[str]) -> dict[str, _Place]:
-    """Return the place in each namespace; one that the cursor does not know is read from its first change on."""
+    """Return the place in each namespace; a namespace that the cursor does not name is read from its first change."""
     try:
         found = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
         places = {n: (origin, number, id, *life) for n, (origin, number, id, *life) in found.items()}

@@ -1,7 +1,7 @@
-"""A piece of the graph to look at: memories and the concepts that tie them, as networkx has it, in bounded work.
+"""Build a bounded part of the graph to look at: memories and the concepts that connect them, as a networkx graph.
 
-It goes outwards over the very edges of the graph leg's walk (semmem.legs.graph_walk), heaviest first, and stops at a
-number of memories. The store is asked a few questions a hop, never one a memory.
+The view is grown outwards along the edges of the graph leg's walk (semmem.legs.graph_walk), heaviest edges first, until
+it holds a given number of memories. Each hop asks the store a few questions, however many memories it has.
 """
 
 from __future__ import annotations
@@ -29,32 +29,38 @@ if TYPE_CHECKING:
 __all__ = ["BESIDE", "MENTION", "RELATED", "concept_node", "graph_view", "memory_node"]
 
 MENTION, BESIDE, RELATED = "mention", "next in session", "relationship"
-"""Types of edges: memory to concept, memory to memory, concept to concept; between memories also the types of links."""
+"""Types of edges: memory to concept, memory to memory, concept to concept.
+
+An edge between two memories may also have the type of a link.
+"""
 _WEIGHT_UNIT = 100
-"""Weights of entries are hundredths."""
+"""Postings and forward entries store weights in hundredths."""
 _MOST_HOPS, _LARGEST = 6, 10_000
 _FIRST_WORDS = 60
 _MOST_ALSO = 8
 _MOST_TIES = 20
-"""Relationships that are read for each concept that may be drawn."""
+"""Relationships that are read for each concept that may be drawn, on average."""
 _ALL = Filters(created_after=datetime.min.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where the view begins: concepts by key with how many mention each, and memories by ord, best first."""
+    """Where the view begins.
+
+    ``df`` maps the key of a concept to the number of memories that mention it; ``ords`` are memories, best first.
+    """
 
     df: dict[int, int]
     ords: list[int]
 
 
 def memory_node(id: str) -> str:
-    """Return the node of a memory."""
+    """Return the name of a memory's node."""
     return f"m:{id}"
 
 
 def concept_node(key: int) -> str:
-    """Return the node of the concept that a store knows by ``key``."""
+    """Return the name of the node of the concept that has ``key`` in the store."""
     return f"c:{key & (2**64 - 1):016x}"
 
 
@@ -68,26 +74,29 @@ def graph_view(
     language: str = "english",
     settings: GraphSettings | None = None,
 ) -> networkx.Graph:
-    """Return the memories within ``hops`` of a concept or memory, and the concepts that tie two of them.
+    """Return the memories within ``hops`` of a concept or memory, and the concepts that connect them.
 
-    ``around`` is a memory's id, or a name as people write it; None is the whole namespace, if that has at most
-    ``limit`` memories. A hop leads from a memory over its concepts, or beside it in its session, to other memories;
-    from a name the first hop leads to the memories that hold it. At most ``limit`` memories and as many concepts, the
-    heaviest.
+    ``around`` is the id of a memory, or a name as people write it. None draws the whole namespace, which may then have
+    at most ``limit`` memories. A hop leads from a memory over its concepts, or to its neighbours in its session, to
+    other memories; from a name the first hop leads to the memories that mention it. The view has at most ``limit``
+    memories and at most as many concepts, the heaviest first.
 
-    Nodes have ``kind`` (memory, concept), ``name`` (id, or what people read) and ``title`` (what to show); a memory
-    its ``text``, and ``author``, ``session``, ``position``, ``source``, ``created_at`` where it has them; a concept its
-    ``sort`` (name, bigram, stem), ``df`` and ``idf``, and ``also``: other concepts that exactly the same of these
-    memories hold, which are not drawn again. ``start`` marks what was asked for.
+    Nodes have ``kind`` (memory or concept), ``name`` (the id, or the name people read), ``title`` (the label to show)
+    and ``start`` (whether ``around`` named the node). A memory has its ``text`` and, where they are known, ``author``,
+    ``session``, ``position``, ``source`` and ``created_at``. A concept has ``sort`` (name, bigram or stem), ``df``,
+    ``idf`` and ``also``: further concepts that exactly the same memories of the view mention, which get no node of
+    their own.
 
-    Edges have ``type`` and ``weight``: a mention idf × a, with the ``role`` subject where the memory is about the
-    concept (then the larger of a and b counts); a neighbour, and a link, what the walk gives it; a relationship 1.
-    Concepts of too many memories to tell anything (``max_df``) are left out, unless they are asked for. ``graph.graph``
-    counts what is missing: ``left_out`` memories that were reached and had no room, ``left_out_concepts`` that had
-    none, and ``too_common`` names that more than ``max_df`` memories mention. Concepts are as most of the drawn
-    memories write them.
+    Edges have ``type`` and ``weight``. A mention weighs idf × a, or idf × b where b is larger; its ``role`` is subject
+    where the memory is about the concept. Neighbours and links have the weight that the walk gives them, relationships
+    have 1. Concepts mentioned by more than ``max_df`` memories say little and are left out, unless ``around`` names
+    them. Concept names are spelled as most of the drawn memories spell them.
 
-    Raises InvalidInput, and NotFound when nothing is called ``around``.
+    ``graph.graph`` counts what is missing: ``left_out`` is the number of memories that were reached and had no room,
+    ``left_out_concepts`` that of concepts, and ``too_common`` that of names mentioned by more than ``max_df`` memories.
+
+    Raises InvalidInput for a bad argument or a namespace that is too large, NotFound where nothing is called
+    ``around``.
     """
     for name, value, most in (("hops", hops, _MOST_HOPS), ("limit", limit, _LARGEST)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
@@ -106,21 +115,24 @@ def graph_view(
 
 
 def _whole(store: Store, namespace: str, limit: int) -> list[int]:
-    """Return the ords of a namespace that is small enough."""
+    """Return the ords of all memories of a namespace. Raises InvalidInput where there are more than ``limit``."""
     size = store.scope((namespace,), Filters(), ()).size
     if size > limit:
         raise InvalidInput(
             f"Namespace {namespace!r} holds {size:,} memories and parts, more than the {limit:,} that are drawn at "
-            "once: say around which name or memory, or raise limit."
+            "once: pass a name or an id as around, or raise limit."
         )
     allowed = store.scope((namespace,), _ALL, ()).allowed
     return [] if allowed is None else allowed.tolist()
 
 
 def _start(store: Store, known: GraphStore, namespace: str, around: str, language: str) -> _Start:
-    """Find a memory by its id, else a concept by its name, whole or by the names that the text holds."""
+    """Return the memory with the id ``around``, else the concept of that name.
+
+    A name is tried as a whole, then with its variants, then as the names and words that ``around`` consists of.
+    """
     if not isinstance(around, str) or not around.strip():
-        raise InvalidInput("around must be the name of a concept or the id of a memory, not an empty one.")
+        raise InvalidInput("around must be the name of a concept or the id of a memory; it is empty.")
     if ords := store.ords_of(namespace, around):
         return _Start({}, list(ords))
     folded = [word for word, _, _ in tokens(around, language)]
@@ -134,7 +146,7 @@ def _start(store: Store, known: GraphStore, namespace: str, around: str, languag
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
         list(asked.keys),
     ]
-    corrections = known.snapshot([namespace])[1][namespace]  # a name that was merged by hand leads to the other
+    corrections = known.snapshot([namespace])[1][namespace]  # a name that was merged by hand stands for the other name
     forms = [[corrections.key(k) for k in form] for form in forms]
     found = store.postings([namespace], {k for form in forms for k in form})[namespace]
     by_key = dict(found.items())
@@ -157,7 +169,7 @@ def _start(store: Store, known: GraphStore, namespace: str, around: str, languag
 def _outwards(
     store: Store, known: GraphStore, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
 ) -> tuple[list[int], int]:
-    """Return the memories reached, and how many more there were no room for."""
+    """Return the ords of the memories reached, and how many more were reached but had no room."""
     import numpy as np
 
     def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
@@ -193,7 +205,7 @@ def _outwards(
 
 @dataclass(slots=True)
 class _Concept:
-    """A concept to draw: its kind, idf, and the memories that hold it as id -> (a, b)."""
+    """A concept to draw: its kind, document frequency, idf, and its memories as id -> (a, b)."""
 
     kind: int
     df: int
@@ -201,22 +213,23 @@ class _Concept:
     held: dict[str, tuple[float, float]]
 
     def weight(self, id: str) -> float:
-        """Return idf × a, or idf × b where the memory is about the concept and that is larger."""
+        """Return the weight of the edge to one memory: idf × the larger of its mention and subject weights."""
         return self.idf * max(self.held[id])
 
     @property
     def total(self) -> float:
-        """Return the weights of all its edges together."""
+        """Return the sum of the weights of the concept's edges."""
         return sum(map(self.weight, self.held))
 
 
 def _concepts(
     store: Store, known: GraphStore, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
 ) -> tuple[dict[int, _Concept], int]:
-    """Return the concepts that two of the memories hold, those asked for, and the names of the memory asked for.
+    """Return the concepts to draw, and how many names were left out because more than ``max_df`` memories mention them.
 
-    Beside them the number of names left out because more memories mention them than ``max_df``.
-    ``ids`` maps each ord to the id of its memory; of one that was split, the part that weighs most counts.
+    Drawn are the concepts that at least two of the memories mention, those where the view starts, and the names that
+    the starting memory mentions. ``ids`` maps each ord to the id of its memory; of the parts of one memory the largest
+    weight counts.
     """
     forwards = known.forwards([namespace], list(ids))
     entries = forwards.entries
@@ -304,12 +317,12 @@ def _drawn(
 
 
 def _linked(store: Store, namespace: str, ords: Ords) -> Sequence[tuple[int, int, str]]:
-    """Return (ord, a memory that it is linked with, the type of link)."""
+    """Return (ord, ord of a linked memory, type of the link) for the given memories."""
     return () if store.life is None else store.life.linked(namespace, ords)
 
 
 def _shown(memory: Memory) -> dict[str, Any]:
-    """Return the attributes of a memory's node; what it has not is left out, since GraphML knows no None."""
+    """Return the attributes of a memory's node. Values of None are left out, because GraphML has no None."""
     flat = " ".join(memory.text.split())
     short = flat if len(flat) <= _FIRST_WORDS else flat[: _FIRST_WORDS - 1].rstrip() + "…"
     given = {"author": memory.author, "session": memory.session, "position": memory.position, "source": memory.source}

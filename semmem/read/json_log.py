@@ -1,4 +1,7 @@
-"""The log as JSON: a line a verb, and whatever else semmem logs, without a text, a question or an error's message."""
+"""Write semmem's log as JSON: one line for each verb, and every other log record of semmem.
+
+No line holds a text, a question or the message of an error.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ __all__ = ["JsonLines", "JsonLog"]
 
 
 class JsonLines(logging.Formatter):
-    """A record of semmem's log as one line of JSON; of an error its class and where it was raised, not its message."""
+    """Format a log record as one line of JSON; of an error only its class and where it was raised."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as one line of JSON."""
         told: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -34,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 class JsonLog:
-    """A line of JSON for each verb, on standard error; what it is given are calls as semmem.read.tracing has them."""
+    """Write one line of JSON for each verb to standard error; the calls come from semmem.read.tracing."""
 
     def __init__(self) -> None:
         self._handler = logging.StreamHandler(sys.stderr)
@@ -45,13 +48,13 @@ class JsonLog:
         self._logger.setLevel(logging.INFO)
 
     def close(self) -> None:
-        """Take the handler away."""
+        """Remove the handler from the log."""
         self._logger.removeHandler(self._handler)
         self._logger.setLevel(self._level)
 
     @contextmanager
     def verb(self, call: Any) -> Iterator[None]:
-        """Write the line when the verb is over."""
+        """Write a line when the verb ends."""
         try:
             yield
         finally:
@@ -70,10 +73,10 @@ class JsonLog:
 
     @contextmanager
     def leg(self, call: Any) -> Iterator[None]:
-        """Write nothing: the line of the verb tells of its legs."""
+        """Write nothing: the line of the verb includes its legs."""
         yield
 
     @contextmanager
     def step(self, call: Any) -> Iterator[None]:
-        """Write nothing: the line of the verb tells of its steps."""
+        """Write nothing: the line of the verb includes its steps."""
         yield

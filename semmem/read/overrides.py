@@ -1,6 +1,6 @@
-"""Change recipes without a program: by a table in semmem.toml, and by settings of a namespace in the store.
+"""Change recipes without writing code: by a table in semmem.toml, and by the settings of a namespace in the store.
 
-Both hold the changes that ``semmem.recipe`` takes. In a store each setting has a row and a dotted name, such as
+Both take the changes that ``semmem.recipe`` takes. In a store each setting is a row with a dotted name, such as
 ``weights.graph`` or ``lexical.k1``, so that two people who change two settings do not overwrite each other.
 """
 
@@ -18,13 +18,13 @@ __all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", 
 
 _NONE_USED = "none of its settings is used: "
 _KEPT = 64
-"""Recipes in the cache of a process; a namespace needs one at a time."""
+"""Recipes that a process caches; a namespace usually needs one at a time."""
 
 
 def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
     """Return ``base``, or the recipe that ``table`` names, with the changes of the table.
 
-    Raises InvalidInput or UnknownRecipe.
+    Raises UnknownRecipe for an unknown name and InvalidInput for a change that a recipe does not take.
     """
     chosen = recipe(table["name"]) if "name" in table else base
     changes: dict[str, Any] = {key: value for key, value in table.items() if key != "name"}
@@ -32,7 +32,7 @@ def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
 
 
 def recipe_of(settings: Settings) -> Recipe:
-    """Return the recipe that the settings choose, ``default`` where they choose none. Raises InvalidInput."""
+    """Return the recipe that the settings choose, ``default`` where they name none. Raises InvalidInput."""
     wanted = settings.recipe
     try:
         if isinstance(wanted, str):
@@ -46,9 +46,9 @@ def recipe_of(settings: Settings) -> Recipe:
 
 
 def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of a recipe as settings with dotted names; a dotted name stays as it is.
+    """Return the changes of a recipe as settings with dotted names; names that are dotted already stay as they are.
 
-    Raises InvalidInput for a name that no setting has.
+    Raises InvalidInput for the name of an unknown setting.
     """
     named: dict[str, Any] = {}
     for key, value in changes.items():
@@ -69,7 +69,7 @@ def settings_in(plan: Recipe) -> dict[str, Any]:
 
 
 def _split(key: str, value: Any) -> dict[str, Any]:
-    """Return the entries of a mapping as dotted settings where each is a setting by itself, else the value as it is."""
+    """Return the entries of a mapping as dotted settings, where the setting is a mapping; else the value unchanged."""
     parts = any(name.startswith(f"{key}.") for name in SETTINGS)
     return (
         {f"{key}.{inner}": own for inner, own in value.items()}
@@ -79,9 +79,9 @@ def _split(key: str, value: Any) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """Return typed text as a value: parsed where it is JSON, else the text."""
+    """Parse text typed on a command line as JSON; return the text itself where it is not JSON."""
     try:
-        return json.loads(text, parse_constant=lambda name: name)  # NaN and Infinity are no JSON
+        return json.loads(text, parse_constant=lambda name: name)  # NaN and Infinity are not JSON
     except ValueError:
         return text
 
@@ -95,7 +95,8 @@ def changed(
 ) -> dict[str, Any]:
     """Return the settings of a namespace after ``changes`` were made and ``unset`` were removed.
 
-    Raises InvalidInput for a name or a value that a recipe does not take, NotFound for a setting that is not set.
+    Raises InvalidInput for a name or a value that a recipe does not take, and NotFound for an ``unset`` name that is
+    not set.
     """
     if missing := sorted(set(unset) - set(stored)):
         known = ", ".join(sorted(stored)) or "none"
@@ -111,7 +112,7 @@ def _known(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    """Return the sentence about an unknown setting, with the known ones."""
+    """Return the error sentence for an unknown setting, with the known ones."""
     key, dot, inner = name.partition(".")
     parts = [known.partition(".") for known in SETTINGS]
     if dot and (others := sorted(of for at, _, of in parts if at == key and of not in ("", "LEG"))):
@@ -121,10 +122,10 @@ def _unknown(name: str) -> str:
 
 
 def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | None = None) -> tuple[Recipe, str | None]:
-    """Return the recipe with the settings that can be used, and one sentence about those that cannot.
+    """Return the recipe with the usable settings applied, and one sentence about those that cannot be used.
 
-    An unknown name is left out alone. Where the others make no recipe together, none of them is used: half of the
-    settings would be a recipe that nobody chose.
+    A setting with an unknown name is left out by itself. Where the others do not form a valid recipe together, none of
+    them is used, because half of the settings would be a recipe that nobody chose.
     """
     known = {name: value for name, value in settings.items() if _known(name)}
     left = sorted(set(settings) - set(known))
@@ -153,10 +154,10 @@ def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | No
 def fitted(
     base: Recipe, namespaces: Sequence[str], rows: Sequence[tuple[str, str, Any]], legs: Collection[str]
 ) -> tuple[Recipe, Mapping[str, Any], str | None]:
-    """Return the recipe for a recall in ``namespaces``, the settings that made it, and one sentence if any failed.
+    """Return the recipe for a recall in ``namespaces``, the settings that changed it, and a sentence if any failed.
 
-    ``rows`` are (namespace, name, value). Several namespaces are asked by one recipe, so their settings count only
-    where all of them have the same. A setting for which there is no leg or recipe here is left out, and the sentence
+    ``rows`` are (namespace, name, value). One recipe answers for all namespaces of a recall, so a setting counts only
+    where all of them have the same value. A setting that needs an unknown leg or recipe is left out, and the sentence
     says so.
     """
     by_namespace: dict[str, dict[str, Any]] = {namespace: {} for namespace in namespaces}
@@ -173,20 +174,20 @@ def fitted(
 
 
 class Tailor:
-    """Applies the settings of namespaces to recipes, and caches the recipes by what was read from the store."""
+    """Apply the settings of namespaces to recipes, and cache the results."""
 
     def __init__(self, legs: Collection[str]) -> None:
         self._legs = legs
         self._made: dict[tuple[int, tuple[str, ...], str], tuple[Recipe, Recipe, Mapping[str, Any], str | None]] = {}
 
     def fit(self, base: Recipe, namespaces: Sequence[str], raw: str) -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return the result of ``fitted``; ``raw`` are its rows as JSON, as ``Scope.settings`` has them."""
+        """Return the result of ``fitted``; ``raw`` holds its rows as JSON, as in ``Scope.settings``."""
         key = (id(base), tuple(namespaces), raw)
         made = self._made.get(key)
         if made is None or made[0] is not base:
             if len(self._made) >= _KEPT:
                 self._made.clear()
             made = (base, *fitted(base, namespaces, json.loads(raw), self._legs))
-            if made[3] is None:  # a leg that is not known now may be registered later
+            if made[3] is None:  # not cached where a setting failed: its leg may be registered later
                 self._made[key] = made
         return made[1:]

@@ -37,16 +37,16 @@ _COLLECTS = re.compile(
     |\bhow\ many\b|\bboth\b|\bin\ common\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Questions whose answer is gathered from many turns: the perfect tense, plural nouns, counting."""
+"""Matches questions whose answer is spread over many turns: perfect tense, plural nouns, counting."""
 
 _ALSO_WORDS = ("may", "march")
 
 
 def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
-    """Return the runs of ``question`` that may be an author's name, by ``author_key``, with their (start, end) offsets.
+    """Return the runs of words in ``question`` that may name an author, with their (start, end) offsets.
 
-    A stop word alone ("will", "may") is a name only where it has a capital inside the question; the role that a
-    program gives the sides of a chat ("user", "assistant") is nobody's name.
+    They are keyed by ``author_key``. A stop word alone ("will", "may") counts only with a capital letter inside the
+    question. The roles that programs give the sides of a chat ("user", "assistant") are never names.
     """
     found = tokens(question)
     out: dict[str, list[tuple[int, int]]] = {}
@@ -66,7 +66,7 @@ def _is_written_as_name(words: Sequence[Word]) -> bool:
 
 
 def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
-    """Return the question as put to a conversation, given ``candidates(question)`` and the authors among them."""
+    """Return the question as it is put to a conversation; ``authors`` are those of ``candidates`` who wrote there."""
     months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
         return Talk(None, question, question, months, collects)
@@ -91,10 +91,10 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
 
 
 def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str) -> Question:
-    """Parse ``query`` for each namespace of ``kinds``: whom a name means depends on who wrote there.
+    """Parse ``query`` for each namespace of ``kinds``, because a name means another person in each of them.
 
-    ``talk`` is None where no memory has an author, or the recipe's rules are off. Concepts are extracted where the
-    graph is called. The vector is made later.
+    ``talk`` is None where no memory has an author or where the recipe's conversation rules are off. Concepts are
+    extracted only where the graph leg is called. The vector is made later.
     """
     quoted = tuple(phrases(query)[0])
     places = candidates(query) if recipe.conversation is not None else {}
@@ -112,7 +112,7 @@ def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str)
 
 
 def _heard(query: str, places: dict[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
-    """Return the question as put to the conversations of one namespace, None where there are none."""
+    """Return the question as it is put to the conversations of one namespace; None where there are none."""
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None
@@ -126,12 +126,15 @@ _MOST = 1_000
 
 
 def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
-    """Return the query without NUL characters and cut to 10,000 characters. Raises InvalidInput for a bad argument."""
+    """Check the arguments of a recall; return the query without NUL characters, cut to 10,000 characters.
+
+    Raises InvalidInput for a bad argument.
+    """
     if not isinstance(query, str):
         raise InvalidInput(f"The query must be a string, not {type(query).__name__}.")
     plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
     if not plain.strip():
-        raise InvalidInput("The query is empty; ask something, or use list to see what is stored.")
+        raise InvalidInput("The query is empty; ask a question, or use list to see what is stored.")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:

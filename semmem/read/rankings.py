@@ -1,4 +1,7 @@
-"""Legs asked side by side, each on a thread and within its time; one that fails or is late is degraded."""
+"""Ask the legs of a recall side by side, each on a thread and with a time limit.
+
+A leg that fails or is late is reported as degraded; the other legs answer without it.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +26,32 @@ __all__ = ["Asking", "Task", "Threads", "reason"]
 T = TypeVar("T")
 
 _MOST_OVERDUE = 4
-"""Tasks of one leg that may be overdue at a time."""
+"""How many overdue tasks one leg may have before it is not asked any more."""
 
 _IDLE_S = 60.0
 
 _LONGEST_LOADING = 120.0
-"""Seconds that the first question of a process waits for the model; a slow disk needs tens of them."""
+"""Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
 
 _LONGEST_QUEUE = 30.0
-"""Seconds that the legs asked side by side wait for threads, all of them together."""
+"""Seconds that all legs of one recall together may wait for threads."""
 
 
 class Task(Future[T]):
-    """A future that knows whose work it is."""
+    """A future that knows which leg its work belongs to."""
 
     def __init__(self, leg: str, work: Callable[[], T]) -> None:
         super().__init__()
         self.leg = leg
         self.work: Callable[[], T] | None = work
-        self.context = copy_context()  # of the recall: which moment of a namespace it reads
+        self.context = copy_context()  # carries the state of the store that this recall reads
         self.overdue = False
 
 
 class Threads:
-    """Up to ``most`` threads; one whose task is overdue is not counted any more, and another takes its place.
+    """A pool of up to ``most`` threads that replaces threads whose task is overdue.
 
-    They are daemons: a process ends without waiting for a leg that does not return.
+    The threads are daemons, so a process can end although a leg never returns.
     """
 
     def __init__(self, most: int = 16) -> None:
@@ -60,7 +63,7 @@ class Threads:
         self._closed = False
 
     def close(self) -> None:
-        """Begin nothing any more; what runs ends by itself."""
+        """Start no more tasks; running tasks end by themselves."""
         with self._change:
             self._closed = True
             waiting, self._waiting = self._waiting, deque()
@@ -69,7 +72,10 @@ class Threads:
             task.cancel()
 
     def submit(self, leg: str, work: Callable[[], T]) -> Task[T]:
-        """Let a thread do ``work`` for ``leg``. Raises LegFailed while too many of the leg's tasks are overdue."""
+        """Run ``work`` for ``leg`` on a thread.
+
+        Raises LegFailed while too many tasks of this leg are overdue, and StoreClosed after ``close``.
+        """
         task = Task(leg, work)
         with self._change:
             if self._closed:
@@ -84,7 +90,7 @@ class Threads:
         return task
 
     def give_up(self, task: Task[Any]) -> None:
-        """Drop ``task`` if it has not begun; else let another thread take the place of the one that it keeps."""
+        """Cancel ``task`` if it has not begun; otherwise stop counting its thread, so that another one can be started."""
         if task.cancel():
             with self._change:
                 if task in self._waiting:
@@ -99,7 +105,7 @@ class Threads:
             self._serve()
 
     def _serve(self) -> None:
-        """Wake a thread for what waits, or start one."""
+        """Wake an idle thread for a waiting task, or start a thread."""
         if self._idle < len(self._waiting) and self._alive < self._most:
             self._alive += 1
             threading.Thread(target=self._run, name="semmem-leg", daemon=True).start()
@@ -115,7 +121,7 @@ class Threads:
             del task
 
     def _next(self) -> Task[Any] | None:
-        """Return what to do next, None when there has been nothing for a minute or this is closed."""
+        """Return the next task, or None after a minute without one and after ``close``."""
         with self._change:
             self._idle += 1
             try:
@@ -128,22 +134,23 @@ class Threads:
 
 
 def _do(task: Task[Any]) -> None:
-    """Do the work of ``task`` unless it was cancelled, and keep its answer or its error."""
+    """Run ``task`` unless it was cancelled, and store its answer or its error."""
     work, task.work = task.work, None
     if work is None or not task.set_running_or_notify_cancel():
         return
     try:
         answer = task.context.run(work)
-    except BaseException as error:  # noqa: BLE001  # whoever waits for the task gets it
+    except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits for the task
         task.set_exception(error)
     else:
         task.set_result(answer)
 
 
 class Asking:
-    """The threads on which the legs of a store answer.
+    """Ask the legs of one store on threads.
 
-    ``renewed`` says, when a leg met vectors of another embedder than the question's, whether that one is at hand.
+    ``renewed`` is called when a leg met vectors of another embedder than the question's. It returns whether that
+    embedder is now at hand, so that the leg can be asked again.
     """
 
     def __init__(self, store: Store, renewed: Callable[[], bool]) -> None:
@@ -162,9 +169,10 @@ class Asking:
         degraded: dict[str, str],
         timings: dict[str, float],
     ) -> dict[str, T]:
-        """Do the ``work`` of each leg side by side; one that fails or takes too long is degraded, with the reason.
+        """Run the ``work`` of each leg side by side and return the answers by leg.
 
-        ``timings`` are the seconds that legs have worked; one that is asked again has what is left of its time.
+        A leg that fails or exceeds its time is put into ``degraded`` with the reason. ``timings`` receives the seconds
+        each leg worked; a leg that is asked a second time has only the rest of its time.
         """
         work = observed_legs(work)
         cancels: dict[str, Callable[[], None]] = {}
@@ -201,14 +209,14 @@ class Asking:
                 degraded[name] = error.message
             except EmbedderMismatch:
                 raise
-            except Exception as error:  # noqa: BLE001  # one leg's failure leaves the others' answer, whatever it is
+            except Exception as error:  # noqa: BLE001  # whatever one leg raises, the other legs still answer
                 degraded[name] = reason(error)
         return answers
 
     def once(self, name: str, work: Callable[[], T], recipe: Recipe, timings: dict[str, float]) -> T:
-        """Do ``work`` on a thread in the time of the leg ``name``.
+        """Run ``work`` on a thread within the time limit of the leg ``name``.
 
-        Raises LegFailed where it is late, and what the work raises.
+        Raises LegFailed where the work is late, and whatever the work raises.
         """
         limit = recipe.timeouts.get(name, 5.0)
         clock, asked = Clock(), time.perf_counter()
@@ -228,25 +236,25 @@ class Asking:
 
 
 def _late(clock: Clock, limit: float, asked: float) -> str:
-    """Return why work that was ``asked`` at that time has no answer."""
+    """Return a sentence that says why work submitted at the time ``asked`` has no answer."""
     waiting = not clock.begun and time.perf_counter() - asked >= _LONGEST_QUEUE
     return f"no thread within {_LONGEST_QUEUE:g} s" if waiting else f"no answer within {limit:g} s"
 
 
 def _cancelled(cancel: Callable[[], None]) -> str | None:
-    """Cancel what a leg asks of the store; return why that failed, if it did: the leg is late in any case."""
+    """Cancel the leg's running statements in the store; return why cancelling failed, None where it succeeded."""
     try:
         cancel()
-    except Exception as error:  # noqa: BLE001  # whatever the driver of the store raises
+    except Exception as error:  # noqa: BLE001  # depends on the driver of the store
         return reason(error)
     return None
 
 
 def _wait(future: Future[T], clock: Clock, limit: float, asked: float) -> T:
-    """Return the answer of work, ``asked`` at that time, whose clock has not run for ``limit`` s. Raises TimedOut.
+    """Return the answer of a future; raise TimedOut once its clock has run for ``limit`` seconds.
 
-    Waiting for a thread, for a connection, or for the model to be read from disk, is not on the leg's time, and has an
-    end of its own.
+    The time spent waiting for a thread, for a connection or for the model file does not count against ``limit``; it has
+    a limit of its own.
     """
     while True:
         waited = time.perf_counter() - asked
@@ -257,11 +265,11 @@ def _wait(future: Future[T], clock: Clock, limit: float, asked: float) -> T:
         try:
             return future.result(timeout=max(left, 0.01))
         except TimedOut:
-            if future.done():  # a leg's own error of that name
+            if future.done():  # the leg itself raised a TimeoutError
                 return future.result()
 
 
 def reason(error: Exception) -> str:
-    """Return why something could not answer, on one line."""
+    """Return the reason for a failure, on one line."""
     message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
     return " ".join(message.split())[:500]

@@ -1,4 +1,4 @@
-"""The read pipeline: legs side by side, each within its scope and time, then fusion, folding and the hits."""
+"""Recall memories: ask the legs side by side, fuse their rankings, fold copies and parts, and fetch the hits."""
 
 from __future__ import annotations
 
@@ -41,36 +41,36 @@ T = TypeVar("T")
 
 _OURS = ("lexical", "dense", "graph")
 _LAST = "graph"
-"""The leg that starts from what the others found."""
+"""The leg that starts from the results of other legs."""
 
 
 def _called(recipe: Recipe) -> set[str]:
-    """Return the legs that are asked: those with a vote, and those that seed the graph."""
+    """Return the names of the legs to ask: those with a weight, and those that seed the graph leg."""
     return {*recipe.legs, *(recipe.graph.seeders if _LAST in recipe.legs else ())}
 
 
 def _each(question: Question, change: Callable[[Question], Question]) -> Question:
-    """Return the question with ``change`` made to it, and to what each namespace is asked."""
+    """Return the question with ``change`` applied to it and to its version for each namespace."""
     return replace(change(question), narrowed={n: change(one) for n, one in question.narrowed.items()})
 
 
 def _in_its_own_context(work: Callable[P, T]) -> Callable[P, T]:
-    """Let a recall, and the legs that it asks, have a context of their own: what moment of the store they read.
+    """Run a recall and its legs in a context of their own, which fixes the state of the store that they read.
 
-    One that was answered from a moment that is over, by a store that only then looked, is done again.
+    A store may learn only afterwards that this state was outdated and raise Moved; then the recall is repeated.
     """
 
     @wraps(work)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         while True:
-            with suppress(Moved):  # the store asks first the next time
+            with suppress(Moved):  # when repeated, the store checks its state first
                 return copy_context().run(work, *args, **kwargs)
 
     return run
 
 
 class Recaller:
-    """Wires a store and its legs; keeps no state of a call."""
+    """Connects a store with its legs and answers questions; holds no state of a call."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Recaller:
         token_budget: int | None = None,
         tailor: bool = False,
     ) -> Recall:
-        """Answer one question; see Semmem.recall. ``tailor`` lets the settings of the namespaces change the recipe."""
+        """Answer one question; see Semmem.recall. With ``tailor`` the settings of the namespaces change the recipe."""
         started = time.perf_counter()
         text = checked(query, limit, offset, sort_by, min_confidence)
         if token_budget is not None:
@@ -146,11 +146,11 @@ class Recaller:
         shown = page(kept, how)
         withheld = len(shown) if sure < min_confidence else 0
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
-        getattr(self._store, "confirm", lambda: None)()  # of a store that answers from memory before it asks
+        getattr(self._store, "confirm", lambda: None)()  # an answer from memory is checked afterwards
         left_out: tuple[LeftOut, ...] = ()
         if token_budget is not None:
             hits, left_out = packed(hits, token_budget)
-        timings = {**timings, "total": time.perf_counter() - started}  # a leg out of time still writes to the old one
+        timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
         bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
         known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._explained_by, how, settings)
         return Recall(*known, min_confidence, withheld, self._language, left_out)
@@ -163,14 +163,14 @@ class Recaller:
         timings: dict[str, float] | None = None,
         vector: Any = None,
     ) -> Candidates:
-        """Ask the legs and fuse, without fetching a text: what a recall knows before it is cut to its limit.
+        """Ask the legs and fuse their rankings, without fetching texts.
 
-        ``vector`` is what the caller gave, for the embedder that takes over meanwhile.
+        ``vector`` is the caller's vector of the question; it is used again where another embedder takes over meanwhile.
         """
         timings = {} if timings is None else timings
         try:
             return self._candidates(question, scope, recipe, timings)
-        except EmbedderReplaced:  # by one that this Semmem has: ask with its vector
+        except EmbedderReplaced:  # another embedder filled the store and this process has it: ask again with its vector
             question = self._with_vector(question, recipe, vector, timings)
             return self._candidates(question, scope, recipe, timings)
 
@@ -183,7 +183,7 @@ class Recaller:
             name: partial(self._search, name, question, scope, recipe) for name in called if name != _LAST
         }
         prepare = getattr(self._legs[_LAST], "prepare", None) if _LAST in called else None
-        if prepare is not None:  # what the question names is looked up while the other legs work
+        if prepare is not None:  # looks up the names in the question while the other legs run
             work[_LAST] = partial(prepare, question, scope, recipe)
         found = self._asking.ask(work, recipe, degraded, timings)
         prepared = {"prepared": found.pop(_LAST)} if _LAST in found else {}
@@ -206,7 +206,7 @@ class Recaller:
         return with_newer(gathered, self._store) if scope.superseding else gathered
 
     def _accessed(self, found: Candidates, how: Cut) -> Candidates:
-        """Return ``found`` with when its memories were last returned, where they are sorted by that: one question."""
+        """Return ``found`` with the times of last access, which the order "accessed" needs; one question to the store."""
         life = self._store.life
         if how.sort_by != "accessed" or life is None:
             return found
@@ -221,10 +221,10 @@ class Recaller:
         return self._legs[leg].search(question, scope, recipe, **prepared)
 
     def _with_vector(self, question: Question, recipe: Recipe, given: Any, timings: dict[str, float]) -> Question:
-        """Return the question with its vector: the one ``given``, else made where a leg that is called reads it.
+        """Return the question with its vector: ``given``, or one made by the embedder where a called leg reads it.
 
-        Where none can be made, the legs that need one are degraded by the reason. Raises InvalidInput or
-        EmbedderMismatch where the one given cannot be used.
+        Where the vector cannot be made, the legs that need it are degraded. Raises InvalidInput or EmbedderMismatch
+        where ``given`` cannot be used.
         """
         if given is not None:
             vector = self._vectors.given(given)
@@ -236,26 +236,26 @@ class Recaller:
         texts = sorted({one.spoken for one in (question, *question.narrowed.values())})
 
         def made() -> dict[str, Any]:
-            if not any(map(self._reads_vector, readers)):  # one of somebody's own is made now
+            if not any(map(self._reads_vector, readers)):  # a leg registered by the program is loaded here
                 return {}
             return {text: self._vectors.embedded(text) for text in texts}
 
         try:
             vectors = self._asking.once(readers[0], made, recipe, timings)
-        except Exception as error:  # noqa: BLE001  # the dense leg raises it, whatever it is; others answer without
+        except Exception as error:  # noqa: BLE001  # the dense leg raises it later and is degraded; the others answer
             why = error
             return _each(question, lambda one: replace(one, vector=None, no_vector=why))
         return _each(question, lambda one: replace(one, vector=vectors.get(one.spoken), no_vector=None))
 
     def _reads_vector(self, name: str) -> bool:
-        """Return whether a leg reads the vector of a question; one that cannot be made reads nothing."""
+        """Return whether a leg reads the question's vector; a leg that cannot be loaded reads none."""
         try:
             return bool(getattr(self._legs[name], "reads_vector", True))
         except SemmemError:
             return False
 
     def _known(self, recipe: Recipe) -> None:
-        """Raise InvalidInput for a leg of ``recipe`` that nobody knows; one that is known and broken is degraded."""
+        """Raise InvalidInput for a leg of ``recipe`` that is not registered; a registered but broken leg is degraded."""
         if unknown := [name for name in recipe.legs if name not in self._legs]:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
@@ -263,14 +263,14 @@ class Recaller:
     def _heads(
         self, scope: Scope, rankings: Any, known: Mapping[int, Head], read: Mapping[int, Turn]
     ) -> dict[int, Head]:
-        """Return the known heads and those of ``rankings``; what no leg has read is looked up."""
+        """Return the heads of all ords of ``rankings``; the store is asked for those that no leg has read."""
         wanted = {o for ranking in rankings for o in ranking.ords} - set(known)
         at_hand = {o: read[o].head for o in wanted if o in read}
         missing = sorted(wanted - at_hand.keys())
         return {**known, **at_hand, **(self._store.candidate_info(scope.namespaces, missing) if missing else {})}
 
     def _reranked(self, found: Candidates, how: Cut, query: str, timings: dict[str, float]) -> Candidates:
-        """Let the recipe's reranker, if it has one, order the head anew; where it fails, the fused order stays."""
+        """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays."""
         recipe = found.recipe
         if recipe.rerank is None or how.sort_by != "relevance":
             return found
@@ -287,7 +287,7 @@ class Recaller:
                 passages=[passage.text for _, _, passage in seen], now=datetime.now(UTC),
             )  # fmt: skip
             return replace(found, reranked={fused.key: of_key for (fused, _, _), of_key in zip(seen, its, strict=True)})
-        except Exception as error:  # noqa: BLE001  # like a leg: its failure leaves the answer without it
+        except Exception as error:  # noqa: BLE001  # the fused order is a complete answer
             return replace(found, degraded={**found.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
@@ -296,7 +296,7 @@ class Recaller:
         known = self._shown(found, [fused for fused, _ in shown])
         hits: list[Hit] = []
         for fused, folded in shown:
-            if fused.key not in known:  # forgotten since the legs answered
+            if fused.key not in known:  # forgotten after the legs answered
                 continue
             memory, passage = known[fused.key]
             best, matches = snippet(passage.text, asked, self._language)
@@ -311,7 +311,7 @@ class Recaller:
         return tuple(hits)
 
     def _shown(self, found: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
-        """Return the whole memory and the passage of each of ``ranked`` that is still there."""
+        """Return the whole memory and the passage for each of ``ranked`` that the store still has."""
         heads = [found.heads[fused.key] for fused in ranked]
         there = passages(self._store, found.scope.namespaces, heads)
         return {fused.key: there[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in there}

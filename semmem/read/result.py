@@ -1,4 +1,4 @@
-"""The hits of one recall and how they came about."""
+"""The result of one recall: its hits, and the data that explain them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ __all__ = ["Recall"]
 class Recall(Sequence[Hit]):
     """The hits of one question, best first, and how they came about.
 
-    ``total`` counts the memories any leg matched, and what stands there for superseding one of them
-    (``total_is_exact`` when no leg was cut at its depth); ``degraded`` maps a leg that could not answer to the reason;
-    ``regime`` is the question's; ``timings`` are seconds. ``settings`` are those of the namespace that changed the
-    recipe.
+    ``total`` counts the memories that any leg matched and the memories shown because they supersede a match;
+    ``total_is_exact`` says that no leg was cut at its depth. ``degraded`` maps a leg that could not answer to the
+    reason, ``regime`` is the regime of the question, ``timings`` are seconds, and ``settings`` are those settings of
+    the namespace that changed the recipe.
 
-    ``confidence`` in [0, 1] says how sure it is that something here answers the question: a curve over the lexical
-    leg's share of the best BM25 possible and the dense leg's cosine, fitted on questions that are answered and such
-    that are not, half and half (semmem.read.candidates). It compares across questions, which scores do not. A question
-    about something else is told well, one that is nearly answered hardly: adr/0038 has the numbers. ``withheld`` is how
-    many hits a recall with a ``min_confidence`` above its confidence has not returned, and ``left_out`` are those that
-    a ``token_budget`` had no place for. ``id`` is that of the log of recalls, None where none is kept.
+    ``confidence`` in [0, 1] says how sure it is that something here answers the question. It is a curve over the
+    lexical leg's share of the best BM25 score possible and the dense leg's cosine, fitted on questions with and without
+    an answer, half and half (semmem.read.candidates). Unlike scores, it can be compared across questions. It recognises
+    questions about other subjects well, and hardly those that are nearly answered; adr/0038 has the numbers.
+
+    ``withheld`` is how many hits were not returned because the confidence is below ``min_confidence``; ``left_out`` are
+    the hits for which a ``token_budget`` had no room. ``id`` is the recall's id in the log of recalls, None where none
+    is kept.
     """
 
     hits: tuple[Hit, ...]
@@ -78,39 +80,40 @@ class Recall(Sequence[Hit]):
 
     @property
     def limit(self) -> int:
-        """The most hits this recall was to return."""
+        """The most hits that this recall may return."""
         return self.cut.limit
 
     @property
     def offset(self) -> int:
-        """How many hits this recall was to pass over."""
+        """How many hits this recall skips."""
         return self.cut.offset
 
     @property
     def token_budget(self) -> int | None:
-        """The tokens that the hits of this recall were to have at most; None: any number."""
+        """The most tokens that the hits of this recall may have together; None for any number."""
         return self.cut.token_budget
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that answered: with the settings of the namespace, and as deep as the limit needed."""
+        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit needed."""
         return self.candidates.recipe
 
     @property
     def reach(self) -> Reach:
-        """What each leg could bring into these hits, in every regime; nothing is assumed, the lists are known.
+        """Say what each leg could bring into these hits, in every regime; the lists are known, so nothing is assumed.
 
-        Lists as long as those that the legs returned, folding as they do, with their importances, in this order and on
-        this page. Of a leg that is boost-only or unreachable no hit is that it alone found; what the first
-        ``guaranteed_ranks`` of a leg are is a hit, or a duplicate of one. ``k`` is the last place of the page.
+        The classes hold for lists as long as those of this recall that fold in the same way, with the same importances,
+        sort order and page. Of a leg that is boost-only or unreachable, no hit was found by that leg alone. The first
+        ``guaranteed_ranks`` memories of a leg are hits, or duplicates of a hit. ``k`` is the last place of the page.
         """
         found = lists(self.candidates, self.cut, withheld=bool(self.withheld))
         return reach_in(self.candidates.recipe, found, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
-        """Say why the memory ``id`` is where it is, or what would let it in.
+        """Explain why the memory ``id`` is where it is, or what would let it in.
 
-        ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound, InvalidInput.
+        ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound where none has it,
+        and InvalidInput where it is ambiguous or in no index.
         """
         why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
         if self.withheld and why.returned:
@@ -120,7 +123,7 @@ class Recall(Sequence[Hit]):
         return why
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
+        """Return plain values that JSON can hold."""
         return {
             "id": self.id,
             "hits": [hit.as_dict() for hit in self.hits],

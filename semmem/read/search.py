@@ -1,6 +1,6 @@
-"""The simple contract answered by the whole recall, or by one leg of it: ``search(query, …) -> (results, total)``.
+"""Answer the simple search contract with a whole recall or with one leg: ``search(query, …) -> (results, total)``.
 
-For code that measures, or that composes searches, and must not care which one it has; see semmem.model.search.
+For code that measures or combines searches and should not depend on which kind it has; see semmem.model.search.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from semmem.read.result import Recall
 __all__ = ["Search", "alone", "search_of"]
 
 _SEEDERS = ("lexical", "dense")
-"""The legs from whose finds the graph starts."""
+"""The legs whose results the graph leg starts from."""
 
 
 class Search:
-    """One search with a name, bound to namespaces; safe to share between threads."""
+    """A named search over fixed namespaces; safe to share between threads."""
 
     def __init__(
         self, name: str, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, *, single: bool
@@ -43,18 +43,18 @@ class Search:
         offset: int = 0,
         filters: Within | Filters | FilterValues | Mapping[str, Any] | None = None,
     ) -> Found:
-        """Return results ``offset`` to ``offset + limit``, best first, and how many memories match in all.
+        """Return the results from ``offset`` to ``offset + limit``, best first, and the number of matching memories.
 
-        Of the whole recall, ``components`` sum to the score. A single leg has none, and its score is its own divided by
-        that of its first memory. ``Within`` may name other namespaces and ids to leave out. Raises InvalidInput, and
-        LegFailed where the single leg cannot answer.
+        The ``components`` of a whole recall sum to the score. A single leg has no components, and its scores are
+        divided by the score of its first memory. ``Within`` may name other namespaces and ids to leave out. Raises
+        InvalidInput for a bad argument, and LegFailed where the single leg cannot answer.
         """
         chosen: dict[str, Any] = {"namespace": self._namespaces, "filters": filters}
         if isinstance(filters, Within):
             own = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
             chosen = {"namespace": filters.namespaces, "filters": Filters(**own), "exclude": filters.exclude}
         if not self._single:
-            found = self._recall(query, limit=limit, offset=offset, **chosen)  # with the settings of the namespace
+            found = self._recall(query, limit=limit, offset=offset, **chosen)  # settings of the namespace apply
             return [as_result(hit) for hit in found], found.total
         found = self._recall(query, limit=limit, offset=offset, recipe=self.recipe, **chosen)
         if self.name in found.degraded:
@@ -68,7 +68,7 @@ class Search:
 def search_of(
     name: str | None, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, known: Collection[str]
 ) -> Search:
-    """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for a name not known."""
+    """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for an unknown name."""
     if name is None:
         return Search("recall", recall, namespaces, recipe, single=False)
     if name not in known:
@@ -77,7 +77,7 @@ def search_of(
 
 
 def alone(recipe: Recipe, leg: str) -> Recipe:
-    """Return ``recipe`` with ``leg`` alone, in the leg's own order: no prior, no bonus, no reserve, nothing folded."""
+    """Return ``recipe`` reduced to ``leg`` in its own order: without prior, bonus, reserve, folding and reranker."""
     graph = replace(recipe.graph, seeders=tuple(s for s in _SEEDERS if s in recipe.legs) or recipe.graph.seeders)
     constant = recipe.rank_constants.get(leg, 60.0)
     return replace(

@@ -1,9 +1,9 @@
-"""The steps between fusion and the hits, in order: what each does to the list, and what it can do to a place.
+"""The steps between fusion and the hits, in order, each with what it does to the list and to a place in it.
 
-One list of them serves both sides. ``cut`` applies them; ``lists`` asks each for its ``Effect``, and that is all that
-reach knows of them. So a new step is one more entry in ``STEPS``: a pure function on the list, and the effect it has on
-the first k after it. An effect that claims too little makes a class weaker; one that claims too much is a contradiction
-that the differential test finds (tests/rank_cap/differential.py).
+The list ``STEPS`` has two readers: ``cut`` applies the steps, and ``lists`` asks each step for its ``Effect``, which is
+all that reach knows of it. A new step is one more entry: a pure function on the list, and its effect on the first k
+places. An effect that claims too little makes a class of reach weaker. One that claims too much is a contradiction,
+which the differential test finds (tests/rank_cap/differential.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _NEVER = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``apply`` takes the list as it stands; ``effect`` takes k and how many places are left in the end."""
+    """One step between fusion and the hits.
+
+    ``apply`` takes and returns the list of candidates. ``effect`` takes k and the number of places in the final list.
+    """
 
     name: str
     apply: Callable[[list[Kept], Candidates, Cut], list[Kept]]
@@ -34,7 +37,7 @@ class Step:
 
 
 def cut(found: Candidates, how: Cut) -> list[Kept]:
-    """Return all candidates in the order of ``how``, folded; the hits are ``page`` of them."""
+    """Return all candidates after all steps; the hits are one ``page`` of them."""
     kept: list[Kept] = [(fused, ()) for fused in found.ranked]
     for step in STEPS:
         kept = step.apply(kept, found, how)
@@ -42,24 +45,24 @@ def cut(found: Candidates, how: Cut) -> list[Kept]:
 
 
 def page(kept: Sequence[Kept], how: Cut) -> Sequence[Kept]:
-    """Return what of the whole order is shown."""
+    """Return the candidates of the page from ``offset`` to ``offset + limit``."""
     return kept[how.offset : how.offset + how.limit]
 
 
 def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
-    """Keep the first of each normalised content, then the best part of each memory, with what each took in.
+    """Fold candidates with the same normalised content, then the parts of each memory.
 
-    In this order, because two long memories that share one paragraph are not the same: the later one stays, with
-    its next best part. It is a duplicate only when all its parts that were found are.
+    Each candidate that stays is returned with the keys folded into it. Copies are folded first, because two long memories that share one paragraph are not the same: the later one stays,
+    with its next best part. It is a duplicate only when all of its parts that were found are.
     """
     kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
     return _parts(kept) if fold_parts else kept
 
 
 def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
-    """Return what reach may know of one recall: each leg's list, and what the steps after fusion make of places.
+    """Return what reach may know of one recall: the list of each leg, and the effects of the steps after fusion.
 
-    ``withheld`` says that nothing is shown, since the confidence was too low.
+    ``withheld`` says that no hit is shown, because the confidence was too low.
     """
     places = len(cut(found, how))
     k = how.limit + how.offset
@@ -93,7 +96,7 @@ def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
 
 
 def unseen(found: Candidates) -> dict[str, str]:
-    """Return for a leg that does not see the earlier versions of a recall of another time a sentence that says so."""
+    """Return, for a leg that cannot see earlier versions in a recall of an earlier time, a sentence that says so."""
     return {"graph": found.degraded["as_of"]} if "as_of" in found.degraded and "graph" in found.recipe.legs else {}
 
 
@@ -112,10 +115,10 @@ def _fold_copies(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _of_copies(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """Copies become one place, and what was folded is named by the hit it went into.
+    """Return the effect of folding copies: they become one place, and the hit names what was folded into it.
 
-    Not so a part that reads as a part of another memory, where its own memory stands by another part: it may go into
-    that one, and its memory stand far below.
+    There is one exception. A part may have the same text as a part of another memory while its own memory is shown by
+    another part. It may be folded into the other memory, and its own memory may stand far below.
     """
     if not found.recipe.dedup:
         return Effect(k, k)
@@ -141,7 +144,7 @@ def _fold_parts(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _of_parts(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """All parts of a memory are one place, that of the best of them."""
+    """Return the effect of folding parts: all parts of a memory become one place, that of the best part."""
     if not how.fold_parts:
         return Effect(k, k)
     return Effect(k, k, one={fused.key: (fused.key[0], fused.key[2]) for fused in found.ranked})
@@ -149,7 +152,7 @@ def _of_parts(k: int, places: int, found: Candidates, how: Cut) -> Effect:
 
 def _parts(kept: Sequence[Kept]) -> list[Kept]:
     if not any(folded for _, folded in kept) and len({(f.key[0], f.key[2]) for f, _ in kept}) == len(kept):
-        return list(kept)  # no memory twice: nothing to fold
+        return list(kept)  # no memory has two parts here
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in kept:
@@ -170,7 +173,10 @@ def _parts(kept: Sequence[Kept]) -> list[Kept]:
 
 
 def _rerank(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    """Order what a reranker saw by its scores, ties as they stood; the others follow, scaled to pass none of it."""
+    """Order the candidates that the reranker saw by its scores, ties in their former order.
+
+    The other candidates follow, with scores scaled so that none exceeds those.
+    """
     terms = found.reranked
     if not terms:
         return kept
@@ -187,7 +193,7 @@ def _rerank(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _of_reranker(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """The reranker may put any of what it saw first."""
+    """Return the effect of a reranker: any candidate that it saw may come first."""
     if not found.reranked:
         return Effect(k, k)
     seen = found.recipe.rerank_depth
@@ -208,7 +214,7 @@ def _sort(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _of_sorting(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """Any of what was found may come first."""
+    """Return the effect of sorting by a field: any candidate may come first."""
     if how.sort_by == "relevance":
         return Effect(k, k)
     note = f"Sorted by {how.sort_by}, so scores decide nothing and whatever a leg finds may come first."
@@ -219,12 +225,12 @@ def _of_sorting(k: int, places: int, found: Candidates, how: Cut) -> Effect:
 
 
 def _as_it_stands(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    """Leave the order: whether a hit has a place is known when its text is read (semmem.read.context.packed)."""
+    """Return the list unchanged; the budget is applied when texts have been read (semmem.read.context.packed)."""
     return kept
 
 
 def _of_budget(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """Any hit may be left out for its length, and what stands behind the page takes no place of it."""
+    """Return the effect of a token budget: any hit may be left out, and none from behind the page replaces it."""
     if how.token_budget is None:
         return Effect(k, k)
     note = f"A budget of {how.token_budget:,} tokens leaves out what has no place in it, so no place is guaranteed."
@@ -242,7 +248,7 @@ def _supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _below(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    """Put what is not valid now behind what is, its score and components lowered together."""
+    """Put memories that are not valid now behind those that are; lower their scores and components in proportion."""
     lapsed = found.scope.lapsed
     behind = [one for one in kept if found.heads[one[0].key].ord in lapsed] if lapsed else []
     if not behind or len(behind) == len(kept):
@@ -257,7 +263,7 @@ def _below(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
 
 
 def _of_validity(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """What is not valid now falls behind all others, from wherever it stood."""
+    """Return the effect of validity: a memory that is not valid now falls behind all others."""
     if not any(found.heads[fused.key].ord in found.scope.lapsed for fused in found.ranked):
         return Effect(k, k)
     note = "What is not valid now ranks below what is, so scores alone do not decide the places."
@@ -274,4 +280,4 @@ STEPS = (
     Step("superseding", _supersede, of_superseding),
     Step("budget", _as_it_stands, _of_budget),
 )
-"""In the order in which they are applied."""
+"""The steps, in the order in which they are applied."""

@@ -1,9 +1,9 @@
-"""What is superseded stands behind what supersedes it: a step between fusion and the hits.
+"""Put superseded memories behind those that supersede them: a step between fusion and the hits.
 
-The memories of a chain share out the places that they have earned: the newest of them takes the best one, with its
-score, and what it supersedes falls back to the place that is left over, its score and its components lowered together.
-All other memories stay where they are. Where no leg has found the newest one, it is put directly above what it
-supersedes. So an answer that only an outdated memory has words for is not lost, and is not outdated.
+The memories of one chain share the places that they have earned. The newest memory takes the best place with its score.
+The superseded ones fall back to the remaining places, their scores and components lowered in proportion. All other
+memories stay where they are. Where no leg found the newest memory, it is put directly above the one it supersedes. So a
+question that only an outdated memory has words for still gets an answer, and the answer is up to date.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ __all__ = ["above", "newest", "of_superseding", "supersede", "with_newer"]
 
 
 def with_newer(found: Candidates, store: Store, more: Collection[Name] = ()) -> Candidates:
-    """Return ``found`` with what supersedes its candidates, and ``more``: one question, where there are such links."""
+    """Return ``found`` with the memories that supersede its candidates and ``more``.
+
+    The store is asked once, and only where the namespaces have links that supersede.
+    """
     spaces = [n for n in found.scope.namespaces if n in found.scope.superseding]
     if not spaces or store.life is None or not found.recipe.superseding:
         return found
@@ -52,7 +55,7 @@ def _name(key: Key) -> Name:
 
 
 def above(name: Name, newer: Mapping[Name, Sequence[Name]]) -> tuple[Name, ...]:
-    """Return all that supersedes ``name``, directly or over others, the nearest first."""
+    """Return all memories that supersede ``name``, directly or through others, the nearest first."""
     seen: dict[Name, None] = {}
     edge = [name]
     for _ in range(DEEPEST):
@@ -62,9 +65,9 @@ def above(name: Name, newer: Mapping[Name, Sequence[Name]]) -> tuple[Name, ...]:
 
 
 def newest(found: Candidates, name: Name) -> Name | None:
-    """Return what stands at the end of the chain above ``name``, None where nothing supersedes it.
+    """Return the memory at the end of the chain above ``name``; None where nothing supersedes it.
 
-    Of several that supersede one memory, the one that is shown counts first, then the one that was created last.
+    Where several memories supersede one, those that are shown come first, then the one created last.
     """
     chain = above(name, found.newer)
     ends = [one for one in chain if not above(one, found.newer)]
@@ -73,12 +76,12 @@ def newest(found: Candidates, name: Name) -> Name | None:
 
 
 def _met(found: Candidates) -> set[Name]:
-    """Return the memories that a leg with a vote has found."""
+    """Return the memories found by a leg that has a weight."""
     return {_name(fused.key) for fused in found.ranked}
 
 
 def _to_fetch(found: Candidates) -> dict[Name, Key]:
-    """Return for each candidate that nothing newest was found of, the row to put above it."""
+    """Return, for each candidate whose newest version no leg found, the row to put above it."""
     met = _met(found)
     out = {}
     for name in met & found.newer.keys():
@@ -93,11 +96,11 @@ def _to_fetch(found: Candidates) -> dict[Name, Key]:
 
 
 def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    """Put what is newer before what it supersedes; see the head of this module."""
+    """Put newer memories before those that they supersede; see the module's docstring."""
     listed = _with_fetched([_shown_by(one, found) for one in kept], found)
     folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
     places: dict[Name, list[int]] = {}
-    for at, (fused, _) in enumerate(listed):  # several where parts are not folded: all of them come first
+    for at, (fused, _) in enumerate(listed):  # several places where parts are not folded: all of them come first
         places.setdefault(_name(fused.key), []).append(at)
     places = {**folded_at, **places}
     before = [
@@ -109,14 +112,14 @@ def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
         return [_with_score(listed[of], listed[at][0].score) for at, of in enumerate(order)]
     out: list[Kept] = []
     score: dict[int, float] = {}
-    for of in order:  # a field decides the places, so scores do not move with them
+    for of in order:  # sorted by a field, so scores stay as they are
         score[of] = min([listed[of][0].score, *(score[one] for one in before[of] if one in score)])
         out.append(_with_score(listed[of], score[of]))
     return out
 
 
 def _shown_by(one: Kept, found: Candidates) -> Kept:
-    """Return a hit of several copies of one text shown by the newest of them, where one supersedes the others."""
+    """Let the newest of several copies of one text stand for the hit, where one supersedes the others."""
     fused, folded = one
     newer = above(_name(fused.key), found.newer)
     of = next((key for name in newer[::-1] for key in folded if _name(key) == name), None)
@@ -130,7 +133,7 @@ def _shown_by(one: Kept, found: Candidates) -> Kept:
 
 
 def _with_fetched(kept: Sequence[Kept], found: Candidates) -> list[Kept]:
-    """Put what no leg has found directly above the first that it supersedes, with its score."""
+    """Put each newest memory that no leg found directly above the first memory that it supersedes, with its score."""
     wanted = _to_fetch(found)
     done: set[Key] = set()
     out: list[Kept] = []
@@ -144,9 +147,9 @@ def _with_fetched(kept: Sequence[Kept], found: Candidates) -> list[Kept]:
 
 
 def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
-    """Return who takes each place: of each chain what is newer first, and everybody else where he stood.
+    """Return which candidate takes each place: newer memories first within a chain, all others unmoved.
 
-    ``before`` has, of each place, the places of those that must come before it.
+    ``before[i]`` holds the places of the candidates that must come before candidate i.
     """
     chains = {at: at for at in range(len(before))}
 
@@ -179,11 +182,14 @@ def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _with_score(one: Kept, score: float) -> Kept:
-    """Return a candidate with another score: components fall together, and a rise is a component of its own."""
+    """Return a candidate with another score.
+
+    A lower score lowers all components in proportion; a higher one adds the component "superseding".
+    """
     fused, folded = one
     if score == fused.score:
         return one
-    if score > fused.score or fused.score == 0:  # odd rerankers go below nothing: no factor leads there
+    if score > fused.score or fused.score == 0:  # a reranker may give scores of 0 or less, which no factor can raise
         rise = fused.components.get(SUPERSEDING, 0.0) + score - fused.score
         return replace(fused, score=score, components={**fused.components, SUPERSEDING: rise}), folded
     factor = score / fused.score
@@ -194,9 +200,9 @@ def _with_score(one: Kept, score: float) -> Kept:
 
 
 def of_superseding(k: int, places: int, found: Candidates, how: Cut) -> Effect:
-    """A newer memory may come from anywhere into the place of an older one, and what is fetched takes a place.
+    """Return the effect of superseding: a newer memory may come from anywhere, and a fetched one takes a place.
 
-    What is fetched for one memory, to stand above it, may supersede another one too, and take the place of that.
+    A memory fetched to stand above one candidate may supersede another one too, and take that candidate's place.
     """
     met = _met(found)
     to_fetch = {name: _name(key) for name, key in _to_fetch(found).items()}

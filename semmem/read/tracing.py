@@ -1,9 +1,9 @@
-"""What verbs, legs and steps did, for those who run a system: OpenTelemetry spans and metrics, and lines of a log.
+"""Report what verbs, legs and steps did, as OpenTelemetry spans and metrics and as JSON log lines.
 
-All of it is off by default: then a verb costs one comparison more, and nothing of OpenTelemetry is imported. Names are
-those of the semantic conventions for memory operations of generative AI
-(https://github.com/open-telemetry/semantic-conventions-genai, ``gen_ai.memory.*``). Ids, names and counts are told, and
-never a text, a question or the message of an error, which may quote one.
+Both are off by default. A verb then costs one extra comparison, and no OpenTelemetry module is imported. Span and
+attribute names follow the semantic conventions for memory operations of generative AI
+(https://github.com/open-telemetry/semantic-conventions-genai, ``gen_ai.memory.*``). Spans and log lines hold ids, names
+and counts, but never a text, a question or the message of an error, because an error message may quote a text.
 """
 
 from __future__ import annotations
@@ -35,22 +35,29 @@ _OPERATIONS = {
     "get": "get_memory", "list": "list_memories", "history": "get_memory_history", "context": "compose_memory_context",
     "link": "link_memories", "unlink": "unlink_memories", "links": "list_memory_links", "feedback": "judge_memories",
 }  # fmt: skip
-"""The operation that a verb is: of the conventions where they have it, else a name of ours; any other has its own."""
+"""The operation name reported for a verb.
+
+Names of the conventions are used where they exist; a verb that is not listed is reported under its own name.
+"""
 
 _SAID = (
     "namespace", "id", "to", "session", "limit", "offset", "token_budget", "everything", "hard", "dry_run", "on_error",
 )  # fmt: skip
-"""Arguments that are told: none of them is a text."""
+"""Arguments of a verb that are reported. None of them holds a text."""
 
 _WHOLE = {"rename_namespace": "old", "copy_namespace": "old", "drop_namespace": "name", "namespace_limits": "name"}
-"""The argument that names the namespace, of verbs about whole ones."""
+"""For verbs about a whole namespace: the argument that names the namespace."""
 
 _COUNTED = ("remembered", "unchanged", "replaced", "pruned", "more_rejected")
 
 
 @dataclass(slots=True)
 class Call:
-    """One call of a verb, or of a leg in it: what it is, what is known of it, and when it is over how it ended."""
+    """One call of a verb, or of one leg or step inside the verb.
+
+    ``facts`` are the reported arguments and results, ``remote`` says whether the verb runs on a server, and ``error``
+    is the class name of the exception that ended the call, None where it succeeded.
+    """
 
     name: str
     facts: dict[str, Any]
@@ -59,7 +66,7 @@ class Call:
     error: str | None = None
     legs: dict[str, Call] = field(default_factory=dict)
     steps: dict[str, float] = field(default_factory=dict)
-    """Seconds by the name of a step; those of one name together."""
+    """Seconds by the name of a step; steps of the same name are added up."""
 
 
 class _Watcher(Protocol):
@@ -76,10 +83,10 @@ _current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("semmem_c
 
 
 def switch_on(*, otel: bool = False, log: str = "none") -> None:
-    """Watch every verb of this process from now on. Raises MissingExtra without the package of OpenTelemetry.
+    """Watch every verb of this process from now on. Raises MissingExtra if OpenTelemetry is not installed.
 
-    ``otel``: spans and metrics go to the providers that the program has set up. ``log="json"``: a line of JSON a verb
-    on standard error.
+    ``otel`` sends spans and metrics to the providers that the program has set up. ``log="json"`` writes one line of
+    JSON for each verb to standard error.
     """
     if otel and "otel" not in _watchers:
         if find_spec("opentelemetry") is None:
@@ -90,18 +97,18 @@ def switch_on(*, otel: bool = False, log: str = "none") -> None:
 
 
 def switch_off() -> None:
-    """Watch nothing any more."""
+    """Stop watching verbs."""
     if isinstance(log := _watchers.get("log"), JsonLog):
         log.close()
     _watchers.clear()
 
 
 def observed(verb: Callable[P, T]) -> Callable[P, T]:
-    """Return a verb that is watched where watching is switched on."""
+    """Wrap a verb so that its calls are reported while watching is switched on."""
 
     @wraps(verb)
     def method(*args: P.args, **given: P.kwargs) -> T:
-        if not _watchers or _current.get() is not None:  # of a verb that calls another, the outer one is watched
+        if not _watchers or _current.get() is not None:  # a verb called by another verb is part of the outer call
             return verb(*args, **given)
         return _watched(verb, args, given)
 
@@ -109,7 +116,10 @@ def observed(verb: Callable[P, T]) -> Callable[P, T]:
 
 
 def observed_legs(work: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
-    """Return the work of legs, each watched as part of the verb that asks them; what only prepares one is not."""
+    """Wrap the search of each leg so that it is reported as part of the running verb.
+
+    Work that only prepares a leg is returned unchanged.
+    """
     if not _watchers or _current.get() is None:
         return work
     return {
@@ -119,16 +129,16 @@ def observed_legs(work: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[
 
 
 def continued(headers: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Let the spans of a block belong to the trace that a request names in its headers (``traceparent``).
+    """Make the spans of a block part of the trace that a request names in its headers (``traceparent``).
 
-    Where a span is at work already, as under ``opentelemetry-instrument``, or spans are off, nothing is changed.
+    Nothing changes where a span is already active, as under ``opentelemetry-instrument``, or where spans are off.
     """
     watcher = _watchers.get("otel")
     return watcher.continued(headers) if isinstance(watcher, _OpenTelemetry) else _NOTHING
 
 
 def sent_along() -> dict[str, str]:
-    """Return the headers by which a server knows the trace that a request belongs to; none where spans are off."""
+    """Return the headers that tell a server which trace a request belongs to; empty where spans are off."""
     watcher = _watchers.get("otel")
     return watcher.sent_along() if isinstance(watcher, _OpenTelemetry) else {}
 
@@ -202,10 +212,10 @@ def _signature(verb: Callable[..., Any]) -> inspect.Signature:
 
 
 def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of the arguments of a call those that are told."""
+    """Return the arguments of a call that are reported (see ``_SAID``), by name."""
     try:
         bound = _signature(verb).bind_partial(*args, **given)
-    except TypeError:  # the verb refuses them
+    except TypeError:  # the arguments do not fit the signature: the verb itself raises
         return {}
     bound.apply_defaults()
     found = {name: bound.arguments[name] for name in _SAID if bound.arguments.get(name) not in (None, False)}
@@ -217,7 +227,7 @@ def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, A
 
 
 def _found(result: Any) -> dict[str, Any]:
-    """Return what is told of the result of a verb: counts, names and ids."""
+    """Return the reported facts about a verb's result: counts, names and ids."""
     if isinstance(result, int):
         return {"count": int(result)}
     if hasattr(result, "hits") and hasattr(result, "pinned"):
@@ -243,7 +253,7 @@ def _found(result: Any) -> dict[str, Any]:
 
 
 class _OpenTelemetry:
-    """Spans and metrics by the API of OpenTelemetry; where they go is up to the program."""
+    """Spans and metrics made with the OpenTelemetry API; the program decides where they are sent."""
 
     def __init__(self) -> None:
         from opentelemetry import context, metrics, propagate, trace
@@ -260,7 +270,7 @@ class _OpenTelemetry:
 
     @contextmanager
     def verb(self, call: Call) -> Iterator[None]:
-        """Make a span of a verb, and count it."""
+        """Open a span for a verb and record its duration in seconds."""
         operation = _OPERATIONS.get(call.name, call.name)
         if call.name == "forget" and call.facts.get("everything"):
             operation = "delete_memory_store"
@@ -277,7 +287,7 @@ class _OpenTelemetry:
 
     @contextmanager
     def leg(self, call: Call) -> Iterator[None]:
-        """Make a span of a leg, and count it."""
+        """Open a span for a leg and record its duration in seconds."""
         try:
             with self._span(f"leg {call.name}", call, {"semmem.leg": call.name}, self._trace.SpanKind.INTERNAL):
                 yield
@@ -286,7 +296,7 @@ class _OpenTelemetry:
 
     @contextmanager
     def step(self, call: Call) -> Iterator[None]:
-        """Make a span of a step, and count it."""
+        """Open a span for a step and record its duration in seconds."""
         try:
             with self._span(call.name, call, {"semmem.step": call.name}, self._trace.SpanKind.INTERNAL):
                 yield
@@ -295,7 +305,7 @@ class _OpenTelemetry:
 
     @contextmanager
     def continued(self, headers: Mapping[str, str]) -> Iterator[None]:
-        """Take the parent of the spans of a block from the headers of a request, unless it has one."""
+        """Take the parent of a block's spans from request headers, unless a span is already active."""
         if self._trace.get_current_span().get_span_context().is_valid:
             yield
             return
@@ -306,14 +316,14 @@ class _OpenTelemetry:
             self._context.detach(token)
 
     def sent_along(self) -> dict[str, str]:
-        """Return the headers that name the span at work."""
+        """Return headers that name the active span."""
         headers: dict[str, str] = {}
         self._propagate.inject(headers)
         return headers
 
     @contextmanager
     def _span(self, name: str, call: Call, first: dict[str, Any], kind: Any) -> Iterator[None]:
-        """Make a span; an error is told by its class alone."""
+        """Open a span; of an error only the class name is recorded."""
         with self._tracer.start_as_current_span(
             name, kind=kind, attributes=first, record_exception=False, set_status_on_exception=False
         ) as span:
@@ -336,7 +346,10 @@ _BY_CONVENTION = {
 
 
 def _attributes(call: Call) -> dict[str, Any]:
-    """Return what is known of a call under the names of the conventions, and under ours where they have none."""
+    """Return the facts of a call as span attributes.
+
+    Attribute names are those of the conventions where they exist, else ``semmem.`` and the name of the fact.
+    """
     return {
         _BY_CONVENTION.get(name, f"semmem.{name}"): value for name, value in call.facts.items() if name != "namespace"
     }

@@ -83,7 +83,7 @@ def test_where_not_even_the_first_fits_nothing_is_returned_and_all_are_named(mem
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, "100"])
 def test_a_budget_that_is_no_number_of_tokens_is_refused(mem: semmem.Semmem, wrong: Any) -> None:
     for ask in (mem.recall, mem.context):
-        with pytest.raises(semmem.InvalidInput, match="token_budget must be a whole number of tokens, from 1, not"):
+        with pytest.raises(semmem.InvalidInput, match="token_budget must be a whole number of tokens, 1 or more, not"):
             ask("ferry", token_budget=wrong)
 
 

@@ -172,7 +172,7 @@ def test_another_namespace_stays_behind_its_wall(mem: semmem.Semmem) -> None:
     ("given", "error", "sentence"),
     [
         ({"around": "Nobody"}, semmem.NotFound, "Nothing in namespace 'n' is called 'Nobody'"),
-        ({"around": "  "}, semmem.InvalidInput, "not an empty one"),
+        ({"around": "  "}, semmem.InvalidInput, "it is empty"),
         ({"around": "petra", "hops": 0}, semmem.InvalidInput, "hops must be a whole number from 1 to 6"),
         ({"limit": True}, semmem.InvalidInput, "limit must be a whole number"),
     ],

@@ -1,4 +1,4 @@
-"""Why a memory is where it is, and what would let it in: the answer of ``recall.explain(id)``."""
+"""Explain why a memory is where it is in a recall, and what would let it in: the answer of ``recall.explain(id)``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["Explanation", "LegExplanation", "explain"]
 class LegExplanation:
     """What one leg did with the memory.
 
-    ``status`` is a sentence. ``needs`` maps ``weight``, ``rank_constant`` or ``rank`` to the value nearest to the
-    present one that would bring the memory in, everything else unchanged: a weight just above, a rank constant or rank
-    up to it. Each was tried by fusing again, reserve and prior included; a key is absent where no value would do, and
-    all are where a reranker has the last word.
+    ``status`` is a sentence. ``needs`` maps ``weight``, ``rank_constant`` and ``rank`` to the nearest value that would
+    bring the memory into the hits with everything else unchanged: a weight just above the value, a rank constant or
+    rank up to it. Each value was tested by fusing again, reserve and prior included. A key is absent where no value
+    would help, and all are absent where a reranker decides the order.
     """
 
     leg: str
@@ -49,14 +49,14 @@ class LegExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All of it: ``rank`` among the folded candidates (None: no leg found it, or it was folded into another).
+    """Why a memory is at its rank. ``rank`` is None where no leg found the memory or it was folded into another hit.
 
-    ``part`` is the part of a split text that answers best. ``path`` is how the graph came to the memory, step by step;
-    where it came by two ways, one way after the other.
-    ``bar`` is the score of the last memory returned; None when fewer than ``limit`` were, or the order is another.
-    ``withheld_below`` is the ``min_confidence`` that kept a memory from being returned that its rank would have let in;
-    ``superseded_by`` the newest memory that supersedes this one, behind which it stands; ``over_budget`` the
-    ``token_budget`` that had no place for it; ``not_valid`` since when it is not valid, or until when, in words.
+    ``part`` is the best matching part of a split text. ``path`` is the way by which the graph leg reached the memory,
+    hop by hop; several ways follow one another, see ``ways``. ``bar`` is the score of the last memory returned; None
+    when fewer than ``limit`` were returned or when the hits are not ordered by score. ``withheld_below`` is the
+    ``min_confidence`` that withheld a memory whose rank was good enough; ``superseded_by`` is the newest memory that
+    supersedes this one and stands above it; ``over_budget`` is the ``token_budget`` that had no room for the memory;
+    ``not_valid`` says in words since when, or until when, the memory is not valid.
     """
 
     id: str
@@ -79,13 +79,13 @@ class Explanation:
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
-        """Return the path cut into its ways: each begins at the question and ends at the memory."""
+        """Return ``path`` split into ways; each begins at the question and ends at the memory."""
         last = [(step.to, step.part) for step in self.path[-1:]]
         ends = [at for at, step in enumerate(self.path, 1) if (step.to, step.part) in last]
         return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values."""
+        """Return plain values that JSON can hold."""
         import dataclasses
 
         out = dataclasses.asdict(self)
@@ -123,9 +123,9 @@ class Explanation:
 def explain(
     found: Candidates, how: Cut, id: str, store: Store, namespace: str | None = None, language: str = "english"
 ) -> Explanation:
-    """Explain the memory ``id`` of ``namespace``, or of the one namespace of the recall that has it.
+    """Explain the memory ``id`` of ``namespace``, or of the only namespace of the recall that has the id.
 
-    Raises NotFound when none has it, InvalidInput when several have, or it is in no index.
+    Raises NotFound where no namespace has it, and InvalidInput where several have it or where it is in no index.
     """
     memory = _memory(found, id, store, namespace)
     namespace = memory.namespace
@@ -138,7 +138,7 @@ def explain(
     order = [kept[place - 1][0].key] if place is not None else [f.key for f in found.ranked if f.key in heads]
     key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
     fused = ranked.get(key)
-    final = kept[place - 1][0] if place is not None else fused  # a reranker and superseding change shares
+    final = kept[place - 1][0] if place is not None else fused  # reranker and superseding change the components
     newer = newest(found, (id, namespace))
     last = how.offset + how.limit
     returned = place is not None and how.offset < place <= last
@@ -171,7 +171,7 @@ def explain(
 
 
 def _memory(found: Candidates, id: str, store: Store, given: str | None) -> Memory:
-    """Return the memory that has ``id``: that of the namespace ``given``, or of the only one of the recall."""
+    """Return the memory ``id`` of the namespace ``given``, or of the only namespace of the recall that has it."""
     string("id", id)
     asked = found.scope.namespaces
     if given is not None and string("namespace", given) not in asked:
@@ -191,7 +191,7 @@ def _memory(found: Candidates, id: str, store: Store, given: str | None) -> Memo
 
 
 def _lapsed(found: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:
-    """Return since when the memory is not valid, and what comes of it; None where it is valid, or nothing does."""
+    """Return since when the memory is not valid and what follows from it; None where nothing follows."""
     at = found.scope.at
     if at is not None and not inside and store.life is not None:
         there = store.life.version_at(memory.namespace, memory.id, at)
@@ -201,7 +201,7 @@ def _lapsed(found: Candidates, memory: Memory, head: Head, store: Store, inside:
 
 
 def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:
-    """Return the head of each row that it is indexed under, by key; its namespace is at place ``at`` of several."""
+    """Return the heads of all rows that index the memory, by key; ``at`` is the place of its namespace in the scope."""
     namespace, id = memory.namespace, memory.id
     heads = store.candidate_info([namespace], store.ords_of(namespace, id))
     rows = sorted(heads.values(), key=lambda h: h.part)
@@ -224,7 +224,7 @@ def _admitted(found: Candidates, heads: list[Head]) -> list[bool]:
 
 
 def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, how: Cut) -> bool:
-    """Return whether ``key`` went into ``fused``: as the same text, or as another part of the same memory."""
+    """Return whether ``key`` was folded into ``fused``: as the same text, or as another part of the same memory."""
     return key in folded or (how.fold_parts and (key[0], key[2]) in {(k[0], k[2]) for k in (fused.key, *folded)})
 
 
@@ -237,7 +237,11 @@ def _leg(
     opening: Opening | None,
     head: Head,
 ) -> LegExplanation:
-    """Return what a leg did; ``outside`` is "" for a memory in scope, else why it is not, None for a filter."""
+    """Return what one leg did with the memory.
+
+    ``outside`` is "" for a memory in scope, None for one that a filter leaves out, else the reason why it is out of
+    scope.
+    """
     recipe = found.recipe
     weight = recipe.weights_in(found.regime).get(leg, recipe.weights[leg])
     constant = recipe.constants(found.regime).get(leg, 0.0)
@@ -263,14 +267,14 @@ def _leg(
 
 
 def _is_version(head: Head) -> bool:
-    """Return whether a row is an earlier version, which another time was asked for."""
+    """Return whether a row is an earlier version of a memory, as a recall of an earlier time finds it."""
     from semmem.stores.packed_postings import FIRST_EARLIER
 
     return bool(local(head.ord) >= FIRST_EARLIER)
 
 
 def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
-    """Return how the graph came to the memory; nothing where the leg was not called or has no mass on it."""
+    """Return how the graph leg reached the memory; empty where the leg was not called or did not reach it."""
     from semmem.legs.graph_linking import WalkTrace
 
     trace = found.traces.get("graph")

@@ -1,4 +1,4 @@
-"""Why a memory is not there, and since when it is not valid, in words."""
+"""Say in words why a memory is not there, and since when a memory is not valid."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["not_valid", "not_valid_at", "what_became"]
 
 
 def what_became(store: Store, namespace: str, id: str) -> str:
-    """Return what became of a memory that is not there, as a sentence; "" where nothing is known of it.
+    """Return a sentence about a memory that was forgotten or has expired; "" where the store knows nothing of it.
 
-    Something that has expired is known until maintain has swept it, and something forgotten as long as it is kept.
+    The store knows an expired memory until ``maintain`` has swept it, and a forgotten one as long as it can be
+    restored.
     """
     versions = store.life.history(namespace, id) if store.life is not None else ()
     if not versions:
@@ -29,7 +30,7 @@ def what_became(store: Store, namespace: str, id: str) -> str:
 
 
 def not_valid(memory: Memory, now: datetime) -> str | None:
-    """Return since when a memory is not valid, or until when, as part of a sentence; None where it is valid now."""
+    """Return since when or until when a memory is not valid, as part of a sentence; None where it is valid now."""
     if memory.valid_to is not None and memory.valid_to <= now:
         return f"not valid since {_day(memory.valid_to)}"
     if memory.valid_from is not None and memory.valid_from > now:
@@ -38,12 +39,12 @@ def not_valid(memory: Memory, now: datetime) -> str | None:
 
 
 def not_valid_at(at: datetime) -> str:
-    """Return that no version of a memory was valid at a time, as part of a sentence."""
+    """Return, as part of a sentence, that no version of a memory was valid at a time."""
     return f"no version of it was valid on {_day(at)}"
 
 
 def _day(at: datetime) -> str:
-    """Return a time in words: 3 May 2024, and the time of the day in UTC where it is not midnight."""
+    """Return a time in words, such as 3 May 2024, with the time of day in UTC unless it is midnight."""
     at = at.astimezone(UTC)
     day = f"{at.day} {at:%B %Y}"
     return day if (at.hour, at.minute, at.second) == (0, 0, 0) else f"{day}, {at:%H:%M} UTC"

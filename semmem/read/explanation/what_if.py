@@ -1,8 +1,8 @@
-"""What would let a memory in: the weight, rank constant or rank of one leg, found by fusing the same lists again.
+"""Find what would let a memory in: the weight, rank constant or rank of one leg, by fusing the same lists again.
 
-A weight or a constant belongs to the leg, not to the memory, so changing it moves the rivals too: whether the memory
-comes in is not monotone, and no formula on its own share answers it. Arithmetic finds the values worth trying, the
-fusion with its prior, reserve and folding decides.
+A weight or rank constant applies to the whole leg, so changing it moves the rivals as well. Whether the memory comes in
+is therefore not monotone, and its own share alone does not answer the question. Arithmetic finds the values worth
+trying; a full fusion with prior, reserve and folding decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Opening"]
 
 _TRIES = 40
-"""Values tried by a full fusion for one answer; beyond, the answer is that there is none nearby."""
+"""Values that are tried by a full fusion for one answer; after that many, no value is reported."""
 _LARGEST_WEIGHT = 100.0
 _NEARER = 1e-7
 _BONUS_LEG = "lexical"
@@ -33,7 +33,7 @@ _BY_RANK = ("rrf", "rank-scaled")
 
 
 class Opening:
-    """A memory that was not returned, and the searches for what would have returned it."""
+    """Search for the changes that would return a memory that was not returned."""
 
     def __init__(self, found: Candidates, how: Cut, key: Key, heads: Mapping[Key, Head]) -> None:
         self._found = found
@@ -44,12 +44,12 @@ class Opening:
         self._constants = found.recipe.constants(found.regime)
 
     def needs(self, leg: str) -> dict[str, float]:
-        """Return the nearest ``weight``, ``rank_constant`` and ``rank`` of ``leg`` that would do, where any would."""
+        """Return the ``weight``, ``rank_constant`` and ``rank`` of ``leg`` nearest to the present that return the memory."""
         searches = {"weight": self._weight, "rank_constant": self._rank_constant, "rank": self._rank}
         return {name: value for name, search in searches.items() if (value := search(leg)) is not None}
 
     def _is_in(self, **changed: Any) -> bool:
-        """Fuse and fold with other numbers or lists, and see whether the memory is among the first."""
+        """Return whether the memory is among the hits after fusing and folding with the ``changed`` numbers or lists."""
         known = {**self._found.heads, self._key: self._heads[self._key]}
         again = replace(self._found, heads=known)
         again = replace(again, ranked=again.fuse(**changed))
@@ -59,7 +59,10 @@ class Opening:
     # ------------------------------------------------------------------ weight
 
     def _weight(self, leg: str) -> float | None:
-        """Return the weight just above which the memory is in; worth trying is where a rival's line crosses its own."""
+        """Return the weight just above which the memory is in.
+
+        Scores are linear in the weight, so only weights at which a rival's line crosses the memory's line are tried.
+        """
         import numpy as np
 
         if self._at is None or leg not in self._found.rankings:
@@ -85,7 +88,10 @@ class Opening:
         return None
 
     def _weight_by_steps(self, leg: str) -> float | None:
-        """Return a weight above the present one that lets the memory in; of rank-scaled shares no line says which."""
+        """Return a weight above the present one that lets the memory in, by stepping and then halving.
+
+        Rank-scaled shares are not linear in the weight, so the crossings cannot be calculated.
+        """
         outside = self._weights[leg]
         step = (_LARGEST_WEIGHT / outside) ** (1 / _TRIES)
         for at in range(1, _TRIES + 1):
@@ -102,7 +108,7 @@ class Opening:
     # ------------------------------------------------------------------ rank constant
 
     def _rank_constant(self, leg: str) -> float | None:
-        """Return the largest rank constant below the present one, up to which the memory is in."""
+        """Return the largest rank constant below the present one that lets the memory in."""
         if self._at is None or leg not in self._found.rankings or self._ranks(leg)[self._at] == 0:
             return None
         now, weight = self._constants[leg], self._weights[leg]
@@ -121,7 +127,7 @@ class Opening:
         return None
 
     def _between(self, leg: str, inside: float, outside: float) -> float | None:
-        """Return the largest constant found by halving that lets the memory in, rounded down if that still does."""
+        """Return the largest rank constant, found by halving, that lets the memory in, rounded down if possible."""
         for _ in range(24):
             middle = (inside + outside) / 2
             inside, outside = (middle, outside) if self._is_in(rank_constants={leg: middle}) else (inside, middle)
@@ -131,7 +137,7 @@ class Opening:
     # ------------------------------------------------------------------ rank
 
     def _rank(self, leg: str) -> float | None:
-        """Return the last rank in this leg at which the memory is in, the others moving down by one to make room."""
+        """Return the last rank in this leg at which the memory is in; the other memories move down by one."""
         if leg not in self._found.rankings:
             return None
         ranking = self._found.rankings[leg]
@@ -154,12 +160,12 @@ class Opening:
 
     @cached_property
     def _at(self) -> int | None:
-        """Where the memory is among the ranked; None where no leg found it."""
+        """Return the memory's index among the ranked candidates; None where no leg found it."""
         return next((i for i, fused in enumerate(self._found.ranked) if fused.key == self._key), None)
 
     @cached_property
     def _places(self) -> int:
-        """How many may be ahead: the places shown, and as many as folding takes away."""
+        """Return how many candidates may be ahead: the places shown, and the candidates that folding removes."""
         kept = len(cut(self._found, self._how))
         return self._how.offset + self._how.limit + len(self._found.ranked) - kept
 
@@ -176,7 +182,7 @@ class Opening:
         return np.array([fused.ranks.get(leg, 0) for fused in self._found.ranked], dtype=np.float64)
 
     def _slopes(self, leg: str, constant: float) -> NDArray[np.float64]:
-        """Return what one unit of the leg's weight is worth to each candidate, bonus included."""
+        """Return what one unit of the leg's weight adds to each candidate's score, exact bonus and prior included."""
         import numpy as np
 
         ranks = self._ranks(leg)
@@ -191,7 +197,7 @@ class Opening:
         return out * self._priors
 
     def _worths(self, leg: str, constant: float) -> NDArray[np.float64]:
-        """Return what each place of the leg's list is worth for a unit of its weight, as long as it has that weight."""
+        """Return what each rank in the leg's list adds to a score for one unit of weight."""
         import numpy as np
 
         found, count = self._found, len(self._found.rankings[leg])
@@ -203,7 +209,7 @@ class Opening:
         return 1.0 / (constant + np.arange(1.0, count + 1))
 
     def _rest(self, leg: str) -> NDArray[np.float64]:
-        """Return what each candidate has from the other legs, in the same units."""
+        """Return what each candidate's score has from the other legs, in the same units as ``_slopes``."""
         import numpy as np
 
         out = np.zeros(len(self._found.ranked))
@@ -217,7 +223,7 @@ class Opening:
 
 
 def _rounded(value: float, *, up: bool) -> float:
-    """Return ``value`` with six significant digits, on the safe side."""
+    """Return ``value`` rounded to six significant digits, upwards or downwards so that it still lets the memory in."""
     if value == 0:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - 5)
