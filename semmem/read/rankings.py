@@ -90,7 +90,7 @@ class Threads:
         return task
 
     def give_up(self, task: Task[Any]) -> None:
-        """Cancel ``task`` if it has not begun; otherwise stop counting its thread, so that another one can be started."""
+        """Cancel ``task`` if it has not begun; otherwise stop counting its thread, so that another can start."""
         if task.cancel():
             with self._change:
                 if task in self._waiting:

@@ -206,7 +206,7 @@ class Recaller:
         return with_newer(gathered, self._store) if scope.superseding else gathered
 
     def _accessed(self, found: Candidates, how: Cut) -> Candidates:
-        """Return ``found`` with the times of last access, which the order "accessed" needs; one question to the store."""
+        """Return ``found`` with the times of last access where the hits are sorted by them; asks the store once."""
         life = self._store.life
         if how.sort_by != "accessed" or life is None:
             return found
@@ -255,7 +255,7 @@ class Recaller:
             return False
 
     def _known(self, recipe: Recipe) -> None:
-        """Raise InvalidInput for a leg of ``recipe`` that is not registered; a registered but broken leg is degraded."""
+        """Raise InvalidInput for a leg of ``recipe`` that is not registered; a registered broken leg is degraded."""
         if unknown := [name for name in recipe.legs if name not in self._legs]:
             there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
             raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")

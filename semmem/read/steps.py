@@ -52,8 +52,9 @@ def page(kept: Sequence[Kept], how: Cut) -> Sequence[Kept]:
 def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
     """Fold candidates with the same normalised content, then the parts of each memory.
 
-    Each candidate that stays is returned with the keys folded into it. Copies are folded first, because two long memories that share one paragraph are not the same: the later one stays,
-    with its next best part. It is a duplicate only when all of its parts that were found are.
+    Each candidate that stays is returned with the keys folded into it. Copies are folded first, because two
+    long memories that share one paragraph are not the same: the later one stays, with its next best part. It is a
+    duplicate only when all of its parts that were found are.
     """
     kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
     return _parts(kept) if fold_parts else kept

@@ -44,12 +44,12 @@ class Opening:
         self._constants = found.recipe.constants(found.regime)
 
     def needs(self, leg: str) -> dict[str, float]:
-        """Return the ``weight``, ``rank_constant`` and ``rank`` of ``leg`` nearest to the present that return the memory."""
+        """Return the nearest ``weight``, ``rank_constant`` and ``rank`` of ``leg`` that return the memory, if any."""
         searches = {"weight": self._weight, "rank_constant": self._rank_constant, "rank": self._rank}
         return {name: value for name, search in searches.items() if (value := search(leg)) is not None}
 
     def _is_in(self, **changed: Any) -> bool:
-        """Return whether the memory is among the hits after fusing and folding with the ``changed`` numbers or lists."""
+        """Return whether the memory is a hit after fusing and folding with the ``changed`` numbers or lists."""
         known = {**self._found.heads, self._key: self._heads[self._key]}
         again = replace(self._found, heads=known)
         again = replace(again, ranked=again.fuse(**changed))
