@@ -10,13 +10,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
-from hashlib import md5
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from semmem.doors.metadata_filters import contained, holds
-from semmem.importers import RowError, plain_text
+from semmem.doors.mem0_shapes import (
+    OWNERS,
+    added,
+    change,
+    day,
+    is_shown,
+    mapping,
+    narrowed,
+    row,
+    speaker,
+    time,
+    turn_of,
+)
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
 
@@ -30,9 +39,13 @@ __all__ = ["Extract", "Memory", "MemoryMissing"]
 Extract = Callable[[Sequence[Mapping[str, Any]]], Sequence[str]]
 """What finds in the messages of a chat the texts to remember, such as a function of yours that asks an LLM."""
 
-_OWNERS = ("user_id", "agent_id", "run_id")
-_PROMOTED = (*_OWNERS, "actor_id", "role", "expiration_date")
-"""Metadata that mem0 shows beside the memory, not in its metadata."""
+_MEM0_CONFIG = frozenset(
+    (
+        "vector_store", "llm", "embedder", "graph_store", "history_db_path", "reranker", "version",
+        "custom_instructions", "custom_prompt", "custom_fact_extraction_prompt", "custom_update_memory_prompt",
+    )
+)  # fmt: skip
+"""The keys of mem0's own config, of 1.x and 2.x."""
 
 _MOST = 1_000
 _LEFT: Any = object()
@@ -47,7 +60,9 @@ class Memory:
 
     ``memory`` is an open Semmem, else the store of ``settings`` is opened, as ``semmem.connect`` takes them.
     ``extract`` finds what is to be remembered of a chat; without it ``add`` stores the messages as they are, and says
-    so once.
+    so once. What a ``config`` says of mem0's own stores and models (``vector_store``, ``llm``, ``embedder`` …) is not
+    used, and a warning says so; ``namespace``, ``url`` and any other key are settings as here. Raises InvalidInput for
+    a key that is neither.
     """
 
     def __init__(
@@ -61,12 +76,8 @@ class Memory:
     ) -> None:
         import semmem
 
-        if config is not None:
-            warnings.warn(
-                "The config of mem0 is not used: semmem has a store, a model and settings of its own; see "
-                "`semmem settings`.",
-                stacklevel=2,
-            )
+        settings = {**_settings(config), **settings}
+        namespace = settings.pop("namespace", namespace)
         if memory is not None and settings:
             raise InvalidInput(f"An open memory has its settings already; leave {next(iter(settings))} out.")
         self.memory = semmem.connect(**settings) if memory is None else memory
@@ -77,7 +88,7 @@ class Memory:
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any], **given: Any) -> Memory:
-        """Open a memory; what mem0's config says of its stores and models is not used, and said so."""
+        """Open a memory; see Memory for what becomes of a config."""
         return cls(config_dict, **given)
 
     # ------------------------------------------------------------------ the verbs
@@ -110,20 +121,20 @@ class Memory:
             messages = [{"role": "user", "content": messages} if isinstance(messages, str) else messages]
         elif not isinstance(messages, list | tuple):
             raise InvalidInput(f"messages must be a string, a mapping or a list of mappings, not {messages!r:.100}.")
-        said = [turn for turn in map(_turn, messages) if turn is not None]
-        shared = {name: value for name, value in _mapping("metadata", metadata).items() if name not in _OWNERS} | owners
+        said = [turn for turn in map(turn_of, messages) if turn is not None]
+        shared = {name: value for name, value in mapping("metadata", metadata).items() if name not in OWNERS} | owners
         if expiration_date is not None:
-            shared["expiration_date"] = _day(expiration_date)
+            shared["expiration_date"] = day(expiration_date)
         if infer and self._extract is not None:
             found = [{"text": text, "metadata": shared} for text in self._extract([dict(turn) for turn in said])]
         else:
             if infer:
                 self._warn()
-            found = [{"text": turn["content"], "metadata": {**shared, **_speaker(turn)}} for turn in said]
+            found = [{"text": turn["content"], "metadata": {**shared, **speaker(turn)}} for turn in said]
         items = [self._item(one) for one in found]
         if items:
             self.memory.remember_many(items, namespace=self.namespace, batch_size=len(items))
-        return {"results": [_added(item) for item in items]}
+        return {"results": [added(item) for item in items]}
 
     def search(
         self,
@@ -152,19 +163,19 @@ class Memory:
         while True:
             hits = self.memory.recall(
                 query.strip() if isinstance(query, str) else query, namespace=self.namespace, limit=fetched,
-                filters=_narrowed(conditions), min_confidence=threshold or 0.0,
+                filters=narrowed(conditions), min_confidence=threshold or 0.0,
             )  # fmt: skip
-            found = [hit for hit in hits if _shown(hit.memory, conditions, show_expired)]
+            found = [hit for hit in hits if is_shown(hit.memory, conditions, show_expired)]
             if len(found) >= wanted or len(hits) < fetched or fetched == _MOST:
                 break
             fetched = min(_MOST, 2 * fetched)
-        rows = [(_row(hit.memory, score=hit.score), dict(hit.components)) for hit in found[:wanted]]
+        rows = [(row(hit.memory, score=hit.score), dict(hit.components)) for hit in found[:wanted]]
         return {"results": [{**row, "score_details": parts} if explain else row for row, parts in rows]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return one memory, None where there is none of that id."""
         try:
-            return _row(self.memory.get(str(memory_id), namespace=self.namespace), score=None)
+            return row(self.memory.get(str(memory_id), namespace=self.namespace), score=None)
         except NotFound:
             return None
 
@@ -185,8 +196,8 @@ class Memory:
         for one in self._listed(conditions):
             if len(results) >= wanted:
                 break
-            if _shown(one, conditions, show_expired):
-                results.append(_row(one))
+            if is_shown(one, conditions, show_expired):
+                results.append(row(one))
         return {"results": results}
 
     def update(
@@ -204,10 +215,10 @@ class Memory:
         if (text := data if text is None else text) is None and metadata is None and expiration_date is _LEFT:
             raise InvalidInput("At least one of text, metadata, or expiration_date must be provided.")
         there = self._there(memory_id)
-        fixed = (*_OWNERS, "actor_id")
-        changes = {name: value for name, value in _mapping("metadata", metadata).items() if name not in fixed}
+        fixed = (*OWNERS, "actor_id")
+        changes = {name: value for name, value in mapping("metadata", metadata).items() if name not in fixed}
         if expiration_date is not _LEFT:
-            changes["expiration_date"] = None if expiration_date is None else _day(expiration_date)
+            changes["expiration_date"] = None if expiration_date is None else day(expiration_date)
         given: dict[str, Any] = {} if text is None else {"text": text}
         self.memory.update(there.id, namespace=self.namespace, metadata={**there.metadata, **changes}, **given)
         return {"message": "Memory updated successfully!"}
@@ -224,7 +235,7 @@ class Memory:
             raise InvalidInput(
                 "At least one filter is required to delete all memories; to delete those of everybody, use reset()."
             )
-        self.memory.forget(namespace=self.namespace, filters=_narrowed(owners))
+        self.memory.forget(namespace=self.namespace, filters=narrowed(owners))
         return {"message": "Memories deleted successfully!"}
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
@@ -234,10 +245,10 @@ class Memory:
         except NotFound:
             return []
         texts = [None, *(version.memory.text for version in versions)]
-        rows = [_change(before, version.memory) for before, version in zip(texts, versions, strict=False)]
+        rows = [change(before, version.memory) for before, version in zip(texts, versions, strict=False)]
         if (gone := versions[-1].forgotten_at) is not None:
             last = {"id": f"{rows[-1]['id']}-deleted", "old_memory": texts[-1], "new_memory": None, "event": "DELETE"}
-            rows.append({**rows[-1], **last, "updated_at": _time(gone), "is_deleted": True})
+            rows.append({**rows[-1], **last, "updated_at": time(gone), "is_deleted": True})
         return rows
 
     def reset(self) -> None:
@@ -284,9 +295,9 @@ class Memory:
         wanted = next((one for one in (top_k, limit) if one is not None), 20)
         if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= _MOST:
             raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {wanted!r}.")
-        conditions = {**_mapping("filters", filters), **owners}
-        conditions |= {name: _owner(conditions[name], name) for name in _OWNERS if _is_name(conditions.get(name))}
-        if not any(name in conditions for name in _OWNERS):
+        conditions = {**mapping("filters", filters), **owners}
+        conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
+        if not any(name in conditions for name in OWNERS):
             raise InvalidInput(
                 "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
             )
@@ -295,22 +306,29 @@ class Memory:
     def _listed(self, conditions: Mapping[str, Any]) -> Iterator[Stored]:
         cursor = None
         while True:
-            page = self.memory.list(namespace=self.namespace, filters=_narrowed(conditions), limit=200, cursor=cursor)
+            page = self.memory.list(namespace=self.namespace, filters=narrowed(conditions), limit=200, cursor=cursor)
             yield from page
             if (cursor := page.cursor) is None:
                 return
 
 
+def _settings(config: Any) -> dict[str, Any]:
+    """Return what a config says of semmem; warn of what it says of mem0 alone. Raises InvalidInput."""
+    given = dict(config) if isinstance(config, Mapping) else {}
+    if config is not None and (not given or not given.keys().isdisjoint(_MEM0_CONFIG)):
+        named = ", ".join(sorted(given.keys() & _MEM0_CONFIG))
+        warnings.warn(
+            f"The config of mem0{f' ({named})' if named else ''} is not used: semmem has a store, a model "
+            "and settings of its own; see `semmem settings`.",
+            stacklevel=3,
+        )
+    return {str(name): value for name, value in given.items() if name not in _MEM0_CONFIG}
+
+
 def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     """Return whose memories are meant, by the names that were given."""
-    given = zip(_OWNERS, (user_id, agent_id, run_id), strict=True)
+    given = zip(OWNERS, (user_id, agent_id, run_id), strict=True)
     return {name: _owner(value, name) for name, value in given if value is not None}
-
-
-def _mapping(name: str, value: Any) -> Mapping[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} must be a mapping, not {value!r:.100}.")
-    return value or {}
 
 
 def _is_name(value: Any) -> bool:
@@ -322,79 +340,3 @@ def _owner(value: Any, name: str) -> str:
     if not text or len(text.split()) > 1:
         raise InvalidInput(f"{name} must be a name without white space, not {value!r}.")
     return text
-
-
-def _turn(message: Any) -> dict[str, Any] | None:
-    """Return role, name and text of a message; None for one of the system, and for what says nothing."""
-    if _mapping("a message", message).get("role") in (None, "system"):
-        return None
-    try:
-        text = plain_text(message.get("content"))
-    except RowError:
-        return None
-    return {"role": str(message["role"]), "content": text, "name": message.get("name")} if text.strip() else None
-
-
-def _speaker(turn: Mapping[str, Any]) -> dict[str, Any]:
-    return {"role": turn["role"], **({"actor_id": turn["name"]} if turn["name"] else {})}
-
-
-def _day(value: Any) -> str:
-    if isinstance(value, date):
-        return (value.date() if isinstance(value, datetime) else value).isoformat()
-    try:
-        return date.fromisoformat(value).isoformat()
-    except (TypeError, ValueError):
-        raise InvalidInput(f"expiration_date must be a date, YYYY-MM-DD, not {value!r}.") from None
-
-
-def _narrowed(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of conditions that the store filters by: a run by its session, the rest by metadata."""
-    metadata = contained(conditions)
-    run = metadata.pop("run_id", None)
-    return ({"metadata": metadata} if metadata else {}) | ({"sessions": [run]} if run is not None else {})
-
-
-def _shown(one: Stored, conditions: Mapping[str, Any], show_expired: bool) -> bool:
-    values = {**one.metadata, "run_id": one.session} if one.session is not None else one.metadata
-    expires = one.metadata.get("expiration_date")
-    gone = isinstance(expires, str) and expires < datetime.now(UTC).date().isoformat()
-    return (show_expired or not gone) and holds(conditions, values)
-
-
-def _row(one: Stored, **score: Any) -> dict[str, Any]:
-    """Return a memory as mem0 shows it."""
-    rest = {name: value for name, value in one.metadata.items() if name not in _PROMOTED}
-    promoted = {name: one.metadata[name] for name in _PROMOTED if one.metadata.get(name) is not None}
-    if one.session is not None:
-        promoted["run_id"] = one.session
-    return {
-        "id": one.id,
-        "memory": one.text,
-        "hash": md5(one.text.encode(), usedforsecurity=False).hexdigest(),
-        "metadata": rest or None,
-        **score,
-        "created_at": _time(one.created_at),
-        "updated_at": _time(one.updated_at),
-        **promoted,
-    }
-
-
-def _change(before: str | None, one: Stored) -> dict[str, Any]:
-    """Return a version of a memory as mem0 shows a change of it; ``before`` is the text of the one before."""
-    return {
-        "id": f"{one.id}@{one.version}", "memory_id": one.id, "old_memory": before, "new_memory": one.text,
-        "event": "ADD" if before is None else "UPDATE", "created_at": _time(one.created_at),
-        "updated_at": None if before is None else _time(one.updated_at), "is_deleted": False,
-        "actor_id": one.metadata.get("actor_id"), "role": one.metadata.get("role"),
-    }  # fmt: skip
-
-
-def _added(item: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"id": item["id"], "memory": item["text"], "event": "ADD"}
-    metadata = item["metadata"]
-    return {**told, "actor_id": metadata.get("actor_id"), "role": metadata["role"]} if "role" in metadata else told
-
-
-def _time(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat()

@@ -196,10 +196,24 @@ def test_what_cannot_be_used_is_a_value_error_as_in_mem0(
 
 
 def test_a_config_of_mem0_is_not_used_and_said_so() -> None:
-    with pytest.warns(UserWarning, match="The config of mem0 is not used"):
+    with pytest.warns(UserWarning, match=r"The config of mem0 \(llm\) is not used"):
         Memory.from_config({"llm": {"provider": "openai"}}, url="sqlite::memory:").close()
     with (
         semmem.connect("sqlite::memory:") as mem,
         pytest.raises(semmem.InvalidInput, match="An open memory has its settings already; leave url out"),
     ):
         Memory(memory=mem, url="sqlite::memory:")
+
+
+def test_a_config_opens_the_store_that_it_names_and_refuses_what_nobody_knows(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/notes.db"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Memory.from_config({"url": url, "namespace": "team"}) as m:
+            m.add("Here.", user_id="u", infer=False)
+    with semmem.connect(url) as mem:
+        assert [one.text for one in mem.list(namespace="team")] == ["Here."]
+        with pytest.raises(semmem.InvalidInput, match="An open memory has its settings already; leave url out"):
+            Memory.from_config({"url": url}, memory=mem)
+    with pytest.raises(semmem.InvalidInput, match="There is no setting 'uri'; there are url, "):
+        Memory.from_config({"uri": url})
