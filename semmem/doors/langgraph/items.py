@@ -20,6 +20,8 @@ from semmem.model.types import Memory
 __all__ = [
     "RECORD",
     "TEXT",
+    "check",
+    "check_ttl",
     "expired",
     "item_of",
     "memories_of",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 RECORD, TEXT = "record", "text"
+_LONGEST_TTL = 525_960_000
+"""Minutes of a thousand years."""
 Path = tuple[str, ...]
 
 
@@ -49,6 +53,22 @@ def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
     """Return the texts at the paths ``fields`` of a value, those without a letter left out."""
     found = [text for field in fields for text in get_text_at_path(value, field)]
     return [text for text in found if text.strip()]
+
+
+def check(op: Any) -> None:
+    """Raise InvalidInput for an operation with a number that means nothing: a time to live, a limit, an offset."""
+    for name in ("limit", "offset", "max_depth"):
+        value = getattr(op, name, None)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidInput(f"{name} must be a whole number from 0, not {value!r}.")
+    check_ttl("ttl", getattr(op, "ttl", None))
+
+
+def check_ttl(name: str, value: Any) -> None:
+    """Raise InvalidInput unless ``value`` is a number of minutes above 0, or None for one that stays."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LONGEST_TTL):
+        return
+    raise InvalidInput(f"{name} must be a number of minutes above 0, or None for an item that stays, not {value!r}.")
 
 
 def memories_of(op: PutOp, fields: Sequence[str], ttl: float | None, now: datetime) -> list[dict[str, Any]]:
@@ -111,12 +131,13 @@ def refreshed(record: Memory, now: datetime) -> dict[str, Any] | None:
 
 def _fields(record: Memory) -> dict[str, Any]:
     known = record.metadata
+    created = record.created_at or datetime.fromtimestamp(0, UTC)
     return {
         "namespace": tuple(known["path"]),
         "key": known["key"],
         "value": known["value"],
-        "created_at": record.created_at or datetime.fromtimestamp(0, UTC),
-        "updated_at": datetime.fromisoformat(known["written"]),
+        "created_at": created,
+        "updated_at": max(created, datetime.fromisoformat(known["written"])),  # put, and a moment later stored
     }
 
 

@@ -26,6 +26,8 @@ from semmem.doors.langgraph.embedding import CallersEmbedder
 from semmem.doors.langgraph.items import (
     RECORD,
     TEXT,
+    check,
+    check_ttl,
     expired,
     item_of,
     memories_of,
@@ -80,6 +82,7 @@ class SemmemStore(BaseStore):
                 "An open memory has an embedder already; leave embed out of index, or open the store with "
                 "SemmemStore.from_conn_string(url, index=…)."
             )
+        check_ttl("default_ttl", (ttl or {}).get("default_ttl"))
         self.memory = memory
         self.namespace = namespace
         self.recipe = recipe
@@ -136,6 +139,9 @@ class SemmemStore(BaseStore):
         key counts. All puts are one transaction, and the deletes follow it: where a put is refused, nothing is done."""
         results: list[Result] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        ops = list(ops)
+        for op in ops:
+            check(op)
         for op in ops:
             match op:
                 case GetOp():
@@ -186,7 +192,7 @@ class SemmemStore(BaseStore):
         return item_of(record)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        wanted = max(op.offset, 0) + max(op.limit, 0)
+        wanted = op.offset + op.limit
         if op.query:
             found = self._recalled(op, wanted)
         else:

@@ -13,7 +13,7 @@ import pytest
 import semmem
 
 pytest.importorskip("langgraph.store.base")
-from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 
 from semmem.doors.langgraph import SemmemStore
 from semmem.doors.langgraph import store as store_module
@@ -228,6 +228,40 @@ def test_what_cannot_be_stored_is_refused_and_the_batch_with_it(items: SemmemSto
     with pytest.raises(semmem.InvalidInput, match="not str"):
         items.batch(["x"])  # type: ignore[list-item]
     assert items.search(()) == []
+
+
+@pytest.mark.parametrize("ttl", [-1, 0, float("nan"), float("inf"), True, "10", 10**12])
+def test_a_time_to_live_that_is_none_is_refused_and_nothing_is_put(items: SemmemStore, ttl: Any) -> None:
+    with pytest.raises(semmem.InvalidInput, match="ttl must be a number of minutes above 0, or None"):
+        items.batch([PutOp(("a",), "good", {"x": 1}), PutOp(("a",), "k", {"x": 1}, ttl=ttl)])
+    assert items.search(()) == []
+    with pytest.raises(semmem.InvalidInput, match="default_ttl must be a number of minutes above 0"):
+        SemmemStore(items.memory, ttl={"default_ttl": ttl})
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        SearchOp((), limit=-1), SearchOp((), offset=-1), SearchOp((), limit=1.5),  # type: ignore[arg-type]
+        ListNamespacesOp(limit=-1), ListNamespacesOp(offset=-1), ListNamespacesOp(max_depth=-1),
+    ],
+)  # fmt: skip
+def test_a_number_below_zero_is_refused_and_the_batch_with_it(items: SemmemStore, op: Op) -> None:
+    with pytest.raises(semmem.InvalidInput, match=r"(limit|offset|max_depth) must be a whole number from 0, not "):
+        items.batch([PutOp(("a",), "k", {"x": 1}), op])
+    assert items.search((), limit=0) == []
+    assert items.list_namespaces() == []
+
+
+def test_an_item_is_not_updated_before_it_is_created(items: SemmemStore) -> None:
+    items.put(("a",), "k", {"x": 1})
+    first = items.get(("a",), "k")
+    assert first is not None
+    assert first.updated_at == first.created_at
+    items.put(("a",), "k", {"x": 2})
+    again = items.get(("a",), "k")
+    assert again is not None
+    assert (again.created_at, again.updated_at > first.updated_at) == (first.created_at, True)
 
 
 def test_a_read_that_renews_an_item_does_not_write_an_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:
