@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.connection import Connection
-from semmem.model.filters import at_time, string
+from semmem.model.filters import at_time, string, strings
 from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Judgement
@@ -54,7 +54,8 @@ class Use(Connection):
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
         Pinned memories of the namespaces stand in it first, whatever the question and the filters, in half of the
-        budget at most, the important and newer ones before the others.
+        budget at most, the important and newer ones before the others. ``exclude`` wins over them: no memory with one
+        of these ids is in the block, pinned or not.
 
         The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
         namespace, author, times and text; no text in it can end the block. Memories are shown whole, best first; a long
@@ -68,11 +69,16 @@ class Use(Connection):
             min_confidence=min_confidence, as_of=as_of,
         )  # fmt: skip
         at = None if as_of is None else at_time("as_of", as_of)
-        return composed(found, self._pinned(found.candidates.scope.namespaces, at), token_budget)
+        pinned = self._pinned(found.candidates.scope.namespaces, frozenset(strings("exclude", exclude)), at)
+        return composed(found, pinned, token_budget)
 
-    def _pinned(self, namespaces: Sequence[str], at: datetime | None) -> Sequence[Memory]:
-        """Return the pinned memories of some namespaces, whole, in order; none in a store that keeps no such thing."""
-        names = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
+    def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
+        """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.
+
+        None in a store that keeps no such thing.
+        """
+        known = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
+        names = [name for name in known if name[1] not in out]
         if at is not None:
             then = [life_of(self.store).version_at(*name, at) for name in names]
             return [memory for memory in then if memory is not None and not memory.sensitive]

@@ -18,6 +18,8 @@ __all__ = [
     "LINK_TYPES",
     "LIST_ORDERS",
     "MASK",
+    "MASKS",
+    "MASK_OF_TOOLS",
     "MOST_REJECTED",
     "SORT_BY",
     "Concept",
@@ -60,6 +62,11 @@ shown = _short.repr
 
 MASK = "(sensitive; reveal=True shows it)"
 """What stands in the place of the text of a sensitive memory."""
+
+MASK_OF_TOOLS = "(sensitive; hidden from tools, unless the server was started as `semmem mcp --reveal`)"
+"""What stands there in an answer of a tool, of which none takes ``reveal``."""
+
+MASKS = (MASK, MASK_OF_TOOLS)
 
 
 _TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance")

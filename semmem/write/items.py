@@ -18,13 +18,14 @@ from semmem.model.errors import InvalidInput
 from semmem.model.filters import LONGEST_NAME
 from semmem.model.protocols import Embedder
 from semmem.model.serialization import instant
-from semmem.model.types import MASK, Memory
+from semmem.model.types import MASKS, Memory
 from semmem.text.passages import encoded_text, other_names, split
 
 __all__ = [
     "KEYS",
     "Draft",
     "MadeId",
+    "NoItem",
     "at_hand",
     "check_namespace",
     "check_validity",
@@ -59,6 +60,12 @@ class MadeId(str):
 
     Who sent it has given no id: where the content is stored already, it is counted there as without one.
     """
+
+    __slots__ = ()
+
+
+class NoItem(str):
+    """What a door puts in the place of an item that it cannot read: why it cannot, which is the reason to refuse it."""
 
     __slots__ = ()
 
@@ -111,6 +118,8 @@ def check_namespace(name: Any) -> None:
 
 def drafted(at: int, item: Any, namespace: str) -> Draft:
     """Return a checked item. Raises InvalidInput with the field and the reason."""
+    if isinstance(item, NoItem):
+        raise InvalidInput(str(item))
     if not isinstance(item, Mapping):
         raise InvalidInput(f"An item must be a mapping with a text, not {type(item).__name__}.")
     for name in item:
@@ -120,7 +129,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     text = _string(values, "text", _LONGEST_TEXT)
     if not text or not text.strip():
         raise InvalidInput("The text is empty; a memory needs some text.")
-    if text.strip() == MASK:
+    if text.strip() in MASKS:
         raise InvalidInput("This stands for the text of a sensitive memory and is not that text; get it with reveal.")
     strings = {k: _string(values, k, longest) for k, longest in _LONGEST.items()}
     if strings["id"] == "" or strings["namespace"] == "":

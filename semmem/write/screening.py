@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from semmem.model.errors import InvalidInput
-from semmem.model.types import MASK, Memory
+from semmem.model.types import MASKS, Memory
 from semmem.write.items import Draft, payload_of
 
 __all__ = [
@@ -106,7 +106,7 @@ def screened(
     hidden = memory.sensitive if hidden is None else hidden
     if hidden and draft.vector is not None:
         raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
-    if hidden and changed is not None and "text" in changed and MASK in memory.text:
+    if hidden and changed is not None and "text" in changed and any(mask in memory.text for mask in MASKS):
         raise InvalidInput(
             "The new text holds the mark that stands for the old one; get that with reveal, and change what you read."
         )

@@ -145,4 +145,7 @@ def test_a_command_takes_the_arguments_of_its_verb(verb: str) -> None:
     options: Mapping[str, set[str]] = dict(commands())
     if verb in WITHOUT_A_COMMAND:
         return
-    assert VERBS[verb] - options[COMMANDS[verb]] <= set(NO_OPTION_OF_A_COMMAND)
+    own = options[COMMANDS[verb]]
+    assert VERBS[verb] - own <= set(NO_OPTION_OF_A_COMMAND)
+    if "filters" in VERBS[verb]:
+        assert set(Filters.__dataclass_fields__) - own <= (set() if verb in ("list", "forget") else {"sensitive"})

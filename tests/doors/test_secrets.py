@@ -14,7 +14,7 @@ import pytest
 import semmem
 from semmem.doors.cli.app import run
 from semmem.doors.http.keys import Keys
-from semmem.model.types import MASK
+from semmem.model.types import MASK, MASK_OF_TOOLS
 from semmem.write.screening import CredentialWarning
 from tests.doors.mcp.clients import ask, in_memory, refusal
 from tests.serving import serving
@@ -137,10 +137,15 @@ async def test_no_tool_of_mcp_shows_it_or_takes_it_back(url: str) -> None:
             await refusal(client, "memory_remember", text=SECRET, id="w"),
             await refusal(client, "memory_get", id="w", reveal=True),
             await refusal(client, "memory_explain", id="w", query="what opens the safe?"),
+            await refusal(client, "memory_remember", text=MASK_OF_TOOLS),
+            await refusal(client, "memory_update", id="w", text=f"{MASK_OF_TOOLS} And more."),
             (await client.read_resource("semmem://memory/default/w")).contents[0],
         ]
         warned = await ask(client, "memory_remember", text=WIFI)
     assert "zqx7" not in str(told)
+    assert "reveal=True" not in str(told)  # which no tool takes
+    assert {told[0]["memory"]["text"], told[6]["text"], told[7]["memory"]["text"]} == {MASK_OF_TOOLS}
+    assert "`semmem mcp --reveal`" in MASK_OF_TOOLS
     assert [one["memory"].get("sensitive") for one in (told[0], told[7], told[8])] == [True, True, True]
     assert len(told[2]["memories"]) == 1
     assert "stays so here" in str(told[9])

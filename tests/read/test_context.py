@@ -243,6 +243,17 @@ def test_pinned_memories_stand_first_whatever_is_asked_the_important_ones_before
     assert [memory.id for memory in both.context("ferry").pinned] == ["production"]
 
 
+def test_an_id_that_is_excluded_is_not_in_a_context_even_where_it_is_pinned(both: semmem.Semmem) -> None:
+    both.remember("The ferry leaves at nine.", id="ferry")
+    both.remember("Never touch production.", id="production", importance=0.9)
+    both.remember("Answer in English.", id="english", importance=0.2)
+    pin(both, ("default", "production"), ("default", "english"))
+    found = both.context("never touch the ferry", exclude=["production", "ferry"])
+    assert [one["id"] for one in lines(found.text)] == ["english"]
+    assert (found.left_out, found.hits) == ((), ())
+    assert both.context("ferry", exclude="english").pinned[0].id == "production"
+
+
 def test_pinned_memories_take_half_of_the_budget_at_most(both: semmem.Semmem) -> None:
     both.remember("The ferry leaves at nine.", id="ferry")
     for n in range(6):

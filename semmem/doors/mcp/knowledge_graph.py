@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.doors.mcp.tools import Call, indented
+from semmem.doors.mcp.tools import Call, indented, text_of
 from semmem.importers import RowError
 from semmem.importers.mcp_memory import items_of
 from semmem.model.errors import Conflict, InvalidInput, NotFound
@@ -59,7 +59,7 @@ class _Graph:
                 if memory.id == entity or _first_id(memory.id) == entity:
                     self.itself[entity] = memory.id
                 else:
-                    said[memory.text] = memory.id
+                    said[text_of(memory)] = memory.id
             elif isinstance(relation, Mapping):
                 ends = tuple(str(relation.get(name, "")) for name in ("from", "to", "type"))
                 self.relations[ends] = memory.id  # type: ignore[index]  # three of them

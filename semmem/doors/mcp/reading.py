@@ -22,10 +22,10 @@ from semmem.doors.mcp.schemas import (
     string,
     structure,
 )
-from semmem.doors.mcp.tools import Call, Tool, as_values, uri_of
+from semmem.doors.mcp.tools import Call, Tool, as_values, text_of, uri_of
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import InvalidInput
-from semmem.model.types import LIST_ORDERS
+from semmem.model.types import LIST_ORDERS, MASK, MASK_OF_TOOLS
 from semmem.model.types import SORT_BY as ORDERS
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def history(call: Call) -> dict[str, Any]:
             {
                 **{name: value for name, value in one.as_dict().items() if value is not None},
                 "memory": as_values(one.memory),
-                "diff": "" if old is None or not one.changed else one.diff(old),
+                "diff": "" if old is None or not one.changed else one.diff(old).replace(MASK, MASK_OF_TOOLS),
             }
             for old, one in zip(before, found, strict=True)
         ]
@@ -176,8 +176,8 @@ def fetch(call: Call) -> dict[str, Any]:
     memory = memory_at(call, given)
     return {
         "id": uri_of(memory),
-        "title": memory.title or _first(memory.text),
-        "text": memory.text,
+        "title": memory.title or _first(text_of(memory)),
+        "text": text_of(memory),
         "url": _url(memory.source, uri_of(memory)),
         "metadata": {name: value for name, value in as_values(memory).items() if name not in ("text", "title", "uri")},
     }
@@ -265,7 +265,7 @@ TOOLS = (
             "token_budget": integer("About how many tokens the block may have.", minimum=1, default=2000),
             "limit": {**LIMIT, "default": 20},
             "filters": FILTERS,
-            "exclude": array({"type": "string"}, "Ids to leave out."),
+            "exclude": array({"type": "string"}, "Ids to leave out, of pinned memories too."),
             "recipe": RECIPE,
             "min_confidence": number("Show no hit where the confidence is below this.", minimum=0, maximum=1),
             "as_of": string("A time (ISO 8601): show the versions that were valid then."),

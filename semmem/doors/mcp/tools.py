@@ -13,6 +13,7 @@ from semmem.doors import wire
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.serialization import plain
+from semmem.model.types import MASK, MASK_OF_TOOLS
 from semmem.write.screening import noting
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from semmem.doors.scope import Agent, Scope
     from semmem.model.types import Memory
 
-__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "indented", "uri_of"]
+__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "indented", "text_of", "uri_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 def as_values(memory: Memory) -> dict[str, Any]:
     """Return a memory as the tools show it: without fields that have no value, and with its resource."""
-    values = plain(memory.as_dict())
+    values = plain(memory.as_dict()) | {"text": text_of(memory)}
     values.pop("parent_id", None)
     if not memory.sensitive:
         values.pop("sensitive", None)
@@ -169,6 +170,11 @@ def as_values(memory: Memory) -> dict[str, Any]:
         if not values[name]:
             del values[name]
     return {**{name: value for name, value in values.items() if value not in _ABSENT}, "uri": uri_of(memory)}
+
+
+def text_of(memory: Memory) -> str:
+    """Return the text of ``memory`` as a tool shows it; for one that is hidden, how a person lets an agent see it."""
+    return MASK_OF_TOOLS if memory.sensitive and memory.text == MASK else memory.text
 
 
 def uri_of(memory: Memory) -> str:

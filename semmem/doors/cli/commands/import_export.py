@@ -15,7 +15,19 @@ import typer
 
 from semmem.doors import wire
 from semmem.doors.cli.commands.write import OnError
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters, not_empty
+from semmem.doors.cli.context import (
+    After,
+    Authors,
+    Before,
+    Door,
+    Metadata,
+    Sessions,
+    Tags,
+    Titles,
+    command,
+    filters,
+    not_empty,
+)
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.show import counted
 from semmem.text.control_characters import as_json
@@ -293,6 +305,7 @@ def export(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
+    titles: Titles = None,
     vectors: Annotated[bool, typer.Option("--vectors", help="Export the vectors too.")] = False,
     sensitive: Annotated[
         bool, typer.Option("--sensitive", help="Export sensitive memories too, with their texts.")
@@ -313,7 +326,7 @@ def export(
         raise InvalidInput(
             f"export writes JSON lines, not {path.suffix}; name the file otherwise, such as {path.stem}.jsonl."
         )
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles)
     wanted = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
         rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors, sensitive=sensitive)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, command, filters
+from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, Titles, command, filters
 
 if TYPE_CHECKING:
     from semmem.client.probe.stages import Probe
@@ -164,6 +164,7 @@ def probe(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
+    titles: Titles = None,
 ) -> None:
     """Send a memory that one leg alone finds through the real pipeline; show the stage that dropped it, if any.
 
@@ -180,7 +181,7 @@ def probe(
             k=k,
             leg=leg,
             witness=(question, text) if question is not None and text is not None else None,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before),
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
         )
     door.give(told, lambda: _show(door, told))
     if told.dropped:

@@ -16,6 +16,7 @@ from semmem.doors.cli.context import (
     Metadata,
     Sessions,
     Tags,
+    Titles,
     command,
     filters,
     moment,
@@ -54,7 +55,10 @@ def context(
     metadata: Metadata = None,
     created_after: After = None,
     created_before: Before = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")] = None,
+    titles: Titles = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="An id to leave out, of a pinned memory too; repeatable.")
+    ] = None,
     min_confidence: Annotated[
         float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
     ] = 0.0,
@@ -68,7 +72,7 @@ def context(
             token_budget=budget,
             limit=limit,
             recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before),
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
             exclude=tuple(exclude or ()),
             min_confidence=min_confidence,
             as_of=moment(as_of, "--as-of"),
