@@ -27,7 +27,7 @@ from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
 from semmem.importers import note as note_text
-from semmem.model import filters
+from semmem.model import errors, filters
 from semmem.read import question
 from semmem.text import control_characters, passages, tokens
 from semmem.text import passages as searched
@@ -114,6 +114,7 @@ SECRETS: tuple[Shape, ...] = (
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.doors.http.app._TAG": (app._TAG.fullmatch, (('"', "1", ""), ('"', "1", '"'))),
+    "semmem.doors.http.app._TAGS": (app._TAGS.fullmatch, (('"', "1", ""), ('W/"', '"', ""), ("", "W/", '"'))),
     "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
     "semmem.read.question._COLLECTS": (
         question._COLLECTS.search,
@@ -272,6 +273,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.importers.csv: '[;,]'": (
         partial(csv._tags, separator=None),
         (("", ",", ""), ("", "a;", "")),
+    ),
+    "semmem.model.errors._VALUE": (
+        errors.SemmemError,
+        (("", "'", ""), ("", "'\\", ""), ("", "\"'", ""), ("'", "\\a", ""), ("", " 'a", ""), ("'", "a", " x")),
     ),
     "semmem.model.filters._STRING_OR_BRACKET": (
         filters._depth,

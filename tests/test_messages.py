@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import semmem
@@ -14,6 +16,39 @@ def test_a_long_message_keeps_its_beginning_and_what_to_do() -> None:
     assert len(said) <= 1000
     assert said.startswith("There is no memory 'xxx")
     assert said.endswith("xxx'; `list` shows what is stored.")
+
+
+def test_a_long_value_in_quotes_is_cut_and_the_words_around_it_stay() -> None:
+    said = f"There is no memory {'x' * 1000!r} in namespace 'a'; `semmem list` shows what is stored."
+    cut = f"'{'x' * 50} … {'x' * 25}'"
+    assert str(NotFound(said)) == f"There is no memory {cut} in namespace 'a'; `semmem list` shows what is stored."
+    for name in ("it's" * 300, 'it\'s "q" ' * 300, "back\\slash" * 300):
+        words = str(NotFound(f"Here is {name!r}, which this source's own memories' texts name; look at 'b'."))
+        assert len(words) < 160
+        assert words.startswith("Here is ")
+        assert words.endswith(", which this source's own memories' texts name; look at 'b'.")
+    for plain in (f"'a' and {'more words ' * 30}and 'b'.", f"One quote ' and {'more words ' * 30}", f"{'y' * 120!r}"):
+        assert str(NotFound(plain)) == plain
+
+
+def test_a_long_id_is_never_repeated_whole() -> None:
+    id = "x" * 1000
+    with semmem.connect("sqlite::memory:") as mem:
+        mem.remember("The key is red.", id=id)
+        calls: list[Callable[[], object]] = [
+            lambda: mem.remember("The key is blue.", id=id),
+            lambda: mem.get(f"{id}y"),
+            lambda: mem.update(id, text="Blue.", expected_version=7),
+            lambda: mem.forget(f"{id}y"),
+            lambda: mem.link(id, "supersedes", id),
+            lambda: mem.remember_many([{"text": "Blue.", "id": id}]),
+        ]
+        for call in calls:
+            with pytest.raises(SemmemError) as refused:
+                call()
+            assert len(str(refused.value)) < 300
+        (row,) = mem.remember_many([{"text": "Blue.", "id": id}], on_error="skip").rejected
+        assert (len(row.reason) < 150, row.id) == (True, id)
 
 
 def test_a_filter_that_is_nested_too_deeply_is_refused_in_a_sentence() -> None:

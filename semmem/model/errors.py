@@ -5,7 +5,8 @@
     │   ├── UnknownRecipe
     │   └── BadItem             one item of remember_many; carries its position
     ├── NotFound                what was asked for is not there (also a KeyError)
-    ├── Conflict                the same id is already stored with other content; carries (namespace, id) of all such
+    ├── Conflict                what is stored does not allow it: the id has other content, or the memory was changed
+    │                           meanwhile; carries (namespace, id) of all such
     ├── EmbedderMismatch        the store was filled by another embedder
     │   └── EmbedderReplaced    another embedder took over while this Semmem was open
     ├── EmbedderUnavailable     no embedder could be loaded
@@ -27,6 +28,8 @@ that says what was wrong and what to do.
 """
 
 from __future__ import annotations
+
+import re
 
 __all__ = [
     "AccessDenied",
@@ -56,12 +59,32 @@ __all__ = [
 _LONGEST = 1_000
 """Characters of a message; an id or a name in it may have any number, and its last sentence says what to do."""
 
+_LONGEST_VALUE, _HEAD, _TAIL = 120, 50, 25
+"""Characters of a value in quotes, such as an id, and how many of a longer one stay at its beginning and its end."""
+
+_VALUE = re.compile(
+    r"""(?<!\w)(?:'[^'\\]*+(?:\\.[^'\\]*+)*+(?:'|\\?\Z)|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))""", re.DOTALL
+)
+
+
+def _shortened(message: str) -> str:
+    """Return a message in which a long value in quotes is cut to about 80 characters; all other words stay."""
+    if len(message) <= _LONGEST_VALUE:
+        return message
+    return _VALUE.sub(_cut, message)
+
+
+def _cut(value: re.Match[str]) -> str:
+    whole = value[0]
+    ended = len(whole) > 1 and whole[-1] == whole[0]
+    return whole if len(whole) <= _LONGEST_VALUE + 2 or not ended else f"{whole[: _HEAD + 1]} … {whole[-_TAIL - 1 :]}"
+
 
 class SemmemError(Exception):
     """semmem could not do what was asked."""
 
     def __init__(self, message: str | None = None) -> None:
-        text = message or (type(self).__doc__ or "").strip().splitlines()[0]
+        text = _shortened(message or (type(self).__doc__ or "").strip().splitlines()[0])
         self.message = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 3 :]}"
         super().__init__(self.message)
 
@@ -91,7 +114,7 @@ class NotFound(SemmemError, KeyError):
 
 
 class Conflict(SemmemError):
-    """That id is already stored with other content; call update to change it."""
+    """What is stored does not allow this call; read it, and make the call that fits what you find."""
 
     def __init__(self, message: str | None = None, *, names: frozenset[tuple[str, str]] = frozenset()) -> None:
         super().__init__(message)

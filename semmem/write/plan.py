@@ -170,7 +170,7 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
     """Return what is said of a draft whose id somebody else has written since the plan was made."""
     if draft.replaces is None:
         return _taken(draft, policy)
-    return Refused(draft.at, draft.name, f"Somebody else has changed {draft.memory.id!r} just now; do it again.")
+    return Refused(draft.at, draft.name, f"Somebody else has changed {shown(draft.memory.id)} just now; do it again.")
 
 
 def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:
@@ -240,21 +240,21 @@ def _same_vector(one: Any, other: Any) -> bool:
 def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
     id = draft.memory.id
     if policy.partial:
-        return Refused(draft.at, draft.name, f"The id {id!r} was met before with other content.")
+        return Refused(draft.at, draft.name, f"The id {shown(id)} was met before with other content.")
     where = f"item {first.at} of the same batch"
-    return Refused(draft.at, draft.name, f"The id {id!r} is already in {where} with other content.", BadItem)
+    return Refused(draft.at, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
 
 
 def _taken(draft: Draft, policy: Policy) -> Refused:
     id = draft.memory.id
     if not policy.partial:
-        reason = f"The id {id!r} is already in the store with other content; call update to change it."
+        reason = f"The id {shown(id)} is already in the store with other content; call update to change it."
     elif policy.may_replace is None:
-        reason = f"The id {id!r} is already stored with other content; import with --replace to change it."
+        reason = f"The id {shown(id)} is already stored with other content; import with --replace to change it."
     else:
         reason = (
-            f"The id {id!r} is already stored with other content, and not as one of this source's own memories; change "
-            f"it by update{', or import with --replace the first time too' if policy.mark else ''}."
+            f"The id {shown(id)} is already stored with other content, and not as one of this source's own memories; "
+            f"change it by update{', or import with --replace the first time too' if policy.mark else ''}."
         )
     return Refused(draft.at, draft.name, reason)
 

@@ -59,6 +59,7 @@ _log = logging.getLogger("semmem.http")
 _MOST_WEIGHT = 5
 _PAGE_BYTES = 16 * 2**20
 _TAG = re.compile(r'"(\d{1,9})(-[0-9a-f]{16})?"')
+_TAGS = re.compile(r'(?:W/)?"[^"]*"')
 
 
 class Service:
@@ -174,7 +175,8 @@ class Service:
             given = {**items.arguments(route), **arguments}
             authorise(key, route.right, _namespaces(route, given))
             named = items.named(once and (key.id if key is not None else ""), once)
-            return _call(route, self.mem, {**given, "items": named, "progress": progress})
+            with items.telling():
+                return _call(route, self.mem, {**given, "items": named, "progress": progress})
 
         if wants_lines(request):
             return Reports(work, items, self.workers)
@@ -232,7 +234,7 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
 def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> bool:
     """Read If-Match into the expected version; return whether there was one. Raises Conflict for one never met.
 
-    A tag of the version alone is met by every memory of that version.
+    A tag of the version alone is met by every memory of that version, a weak one (W/"3") by none (RFC 9110, 13.1.1).
     """
     given = request.headers.get("if-match")
     if given is None or route.method not in ("PATCH", "DELETE"):
@@ -241,12 +243,15 @@ def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> 
         raise InvalidInput("If-Match is for PATCH of a memory alone; leave it out.")
     if given.strip() == "*":
         return True
-    tags = _tags(given)
-    if not all(tag.startswith('"') and tag.endswith('"') and len(tag) > 1 for tag in tags):
+    tags = [tag.strip() for tag in given.split(",")]
+    if not all(_TAGS.fullmatch(tag) for tag in tags):
         raise InvalidInput('If-Match is the ETag of one version, in quotes, such as "3".')
     found = _TAG.fullmatch(tags[0]) if len(tags) == 1 else None
     if found is None:
-        error = Conflict('If-Match is the ETag of one version, such as "3", and no version has the one that was sent.')
+        error = Conflict(
+            'If-Match is the ETag of one version, such as "3", and no version has the one that was sent; a weak one, '
+            "which begins with W/, never fits."
+        )
         error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
         raise error
     arguments["expected_version"] = tags[0].strip('"') if found[2] else int(found[1])
@@ -254,6 +259,7 @@ def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> 
 
 
 def _tags(header: str | None) -> list[str]:
+    """Return the tags of If-None-Match, which weak ones fit too."""
     return [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
 
 

@@ -219,7 +219,11 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
     if any(route.name == "get" for route in routes):
         found["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
     if any(route.right == "write" and route.method == "POST" for route in routes):
-        found["Idempotency-Key"] = _header("Idempotency-Key", "Sent again with the same key, it is done once.")
+        found["Idempotency-Key"] = _header(
+            "Idempotency-Key",
+            "Sent again with the same key, it is done once. Of a stream, no memory is stored twice, and an item that "
+            "repeats what is stored already is counted each time.",
+        )
     return list(found.values())
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -20,9 +21,9 @@ from semmem.doors.http.keys import Key, authorise
 from semmem.doors.http.limits import Limits, TooLarge, Workers
 from semmem.doors.http.problems import as_bytes, problem
 from semmem.doors.http.replays import id_for
-from semmem.model.errors import LimitExceeded
+from semmem.model.errors import BadItem, LimitExceeded
 from semmem.model.serialization import plain
-from semmem.write.items import MadeId
+from semmem.write.items import MadeId, NoItem
 
 __all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
 
@@ -35,9 +36,10 @@ def wants_lines(request: Request) -> bool:
 class Items:
     """The lines of a request as items, for a verb that reads them in a thread of its own.
 
-    The thread asks the server's loop for each piece, so that no more of the body is read than is stored. A line that is
-    no JSON is passed on as the text it is, which the verb refuses with its position. Ended before the body was whole,
-    by a client that went away or the limit on pauses, the iterator raises, and the batch at work is not stored.
+    The thread asks the server's loop for each piece, so that no more of the body is read than is stored. In the place
+    of a line that is not JSON stands a NoItem, which the verb refuses as it refuses a bad item. Ended before the body
+    was whole, by a client that went away or the limit on pauses, the iterator raises, and the batch at work is not
+    stored.
     """
 
     def __init__(self, request: Request, limits: Limits, key: Key | None) -> None:
@@ -47,6 +49,8 @@ class Items:
         self._key = key
         self._items = self._parsed()
         self._ended = threading.Event()
+        self._unread: NoItem | None = None
+        """The first line that is not JSON."""
 
     def end(self) -> None:
         """Let the thread that reads the items wait no longer: nobody hears what becomes of them."""
@@ -64,7 +68,10 @@ class Items:
         return {}
 
     def named(self, client: str | None, once: str | None) -> Iterator[Any]:
-        """Yield the items; with an Idempotency-Key, one without an id gets the same id whenever it is sent again."""
+        """Yield the items; with an Idempotency-Key, one without an id gets the same id whenever it is sent again.
+
+        So it is stored once. One that is not stored, since another memory says the same, is counted each time.
+        """
         for place, item in enumerate(self._items):
             if isinstance(item, Mapping) and item.get("namespace") is not None:
                 authorise(self._key, "write", [str(item["namespace"])])
@@ -72,15 +79,28 @@ class Items:
                 item["id"] = MadeId(id_for(client or "", once, place))
             yield item
 
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Say of a verb that a line has ended which line that is, counted from 1 as in a file, not which item."""
+        try:
+            yield
+        except BadItem as error:
+            if self._unread is None or not error.message.endswith(self._unread):
+                raise
+            raise BadItem(str(self._unread), position=error.position) from None
+
     def _parsed(self) -> Iterator[Any]:
         """Yield an item a line, empty lines left out."""
-        for line in self._lines():
+        for number, line in enumerate(self._lines(), 1):
             if not line.strip():
                 continue
             try:
                 yield json.loads(line)
-            except (ValueError, RecursionError):
-                yield line.decode("utf-8", "replace")
+            except (ValueError, RecursionError) as error:
+                reason = getattr(error, "msg", None) or "it is nested too deeply, or not UTF-8"
+                bad = NoItem(f"Line {number} is not JSON: {reason}; correct it, and send a JSON object a line.")
+                self._unread = self._unread or bad
+                yield bad
 
     def _lines(self) -> Iterator[bytes]:
         rest, read = b"", 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -116,7 +117,7 @@ class Handlers:
         if tool is None:
             raise MCPError(
                 code=types.INVALID_PARAMS,
-                message=f"There is no tool {params.name!r}; there are {', '.join(self._tools)}.",
+                message=f"There is no tool {shown(params.name)}; there are {', '.join(self._tools)}.",
             )
         scope = await self._scope(ctx, params)
         if isinstance(scope, types.InputRequiredResult):

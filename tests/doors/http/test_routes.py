@@ -72,9 +72,10 @@ def test_what_is_not_there_has_a_title_that_fits_whatever_it_is(http: httpx.Clie
 
 def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client) -> None:
     http.post("/v1/memories", json={"text": "The key is red.", "id": "key"})
-    for tag in ('"2"', '"x"', '"1", "2"'):
+    for tag in ('"2"', '"x"', '"1", "2"', 'W/"1"'):
         refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": tag})
         assert problem(refused) == (412, "Conflict")
+        assert "call update" not in refused.text  # that is what was called
     for tag in ("", "1", '"', "key"):
         refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": tag})
         assert problem(refused) == (422, "InvalidInput")

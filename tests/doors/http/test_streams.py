@@ -50,6 +50,24 @@ def test_a_bad_line_ends_a_stream_and_keeps_the_batches_before_it(http: httpx.Cl
     assert problem(post(http, {"text": "x", "id": "c"}, {"text": "y", "id": "c"}))[1] in ("BadItem", "Conflict")
 
 
+def test_a_line_that_is_not_json_is_told_by_its_number_counted_from_one(http: httpx.Client, mem: Semmem) -> None:
+    lines: list[Any] = [{"text": "a"}, "", '{"text": "b"', {"text": "c"}]
+    said = "Line 3 is not JSON: Expecting ',' delimiter; correct it, and send a JSON object a line."
+    for path in ("/v1/memories", "/v1/bring-in"):
+        refused = post(http, *lines, path=path, on_error="abort").json()
+        assert (refused["class"], refused["position"], refused["detail"]) == ("BadItem", 1, said)
+        assert mem.stats().memories == 0
+    report = post(http, *lines, "Infinity}", on_error="skip").json()
+    assert [(one["position"], one["reason"][:18]) for one in report["rejected"]] == [
+        (1, "Line 3 is not JSON"), (3, "Line 5 is not JSON"),
+    ]  # fmt: skip
+    assert report["remembered"] == 2
+    refused = post(http, {"text": "d"}, {"text": " "}, "no json").json()
+    assert refused["detail"] == "Item 1: The text is empty; a memory needs some text."
+    told = post(http, "x", headers={"accept": "application/x-ndjson"}).json()
+    assert told["problem"]["detail"].startswith("Line 1 is not JSON: ")
+
+
 def test_reports_come_while_items_are_stored_when_they_are_asked_for(http: httpx.Client) -> None:
     asked = {"accept": "application/x-ndjson"}
     told = post(http, *({"text": f"Note {n}."} for n in range(5)), batch_size=2, headers=asked)
@@ -97,3 +115,12 @@ def test_a_stream_that_is_sent_again_counts_no_more_than_the_first_time(http: ht
     reports = [post(http, *lines, headers=once).json() for _ in range(2)]
     assert [(one["remembered"], one["unchanged"]) for one in reports] == [(2, 1), (0, 3)]
     assert {one.text: one.seen_count for one in mem.list()} == {"Tea is at four.": 2, "Supper is at six.": 1}
+
+
+def test_what_a_stream_repeats_of_another_memory_counts_each_time_it_is_sent(http: httpx.Client, mem: Semmem) -> None:
+    mem.remember("Tea is at four.")
+    once = {"idempotency-key": "stream"}
+    for sent in (1, 2, 3):
+        report = post(http, {"text": "Tea is at four."}, {"text": "Supper is at six."}, headers=once).json()
+        assert (report["remembered"], report["corroborated"]) == (int(sent == 1), 1)
+        assert {one.text: one.seen_count for one in mem.list()} == {"Tea is at four.": 1 + sent, "Supper is at six.": 1}
