@@ -130,7 +130,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     if embedded:
         _shrunk(store, packed)
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(_TABLES)}"))
-    done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder())}
+    done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder(), embedded)}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # what the log still holds stands in the tables
     return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
@@ -168,17 +168,17 @@ def _report(store: PostgresStore) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None) -> int:
+def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int:
     """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""
     if identity is None:
         return 0
     try:
-        return store.run(lambda c: nearest.index(c, identity["dimensions"]))
+        return store.run(lambda c: nearest.index(c, identity["dimensions"], shrink=shrink))
     except (Error, SemmemError):
         now = store.vectors.embedder()
         if now is None or dict(now) == dict(identity):
             raise
-        return store.run(lambda c: nearest.index(c, now["dimensions"]))
+        return store.run(lambda c: nearest.index(c, now["dimensions"], shrink=shrink))
 
 
 def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:

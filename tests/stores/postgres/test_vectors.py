@@ -63,6 +63,50 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         assert recalled(390)[0] == "m390"
 
 
+def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index(
+    embedded_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(900, 96))
+    pages = "SELECT pg_relation_size('embedding') / 8192"
+    with semmem.connect(embedded_url, embedder="none") as mem:
+
+        def stored(first: int, last: int) -> tuple[int, int]:
+            rows = enumerate(vectors[first:last], first)
+            mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in rows)
+            assert mem.maintain()["indexed"] == last - first
+            held, of = mem.store.run(lambda c: c.execute(f"{pages}, 'embedding_hnsw'::regclass::oid::int8").fetchone())
+            return held, of
+
+        few, first = stored(0, 300)
+        assert few == 17  # of 18 vectors each
+        _, same = stored(300, 400)
+        assert same == first  # a few are inserted
+        most, other = stored(400, 900)
+        assert (most, other != first) == (50, True)  # the index lacked most of them
+        scope = mem.store.scope(("default",), semmem.Filters(), ())
+        found = mem.store.vectors.nearest(scope, vectors[17].astype(np.float32), 5)
+        assert found.ords[0] == mem.store.ords_of("default", "m17")[0]
+
+
+def test_without_an_index_a_large_namespace_is_scanned(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(300, 8))
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+
+        def recalled() -> list[tuple[str, float]]:
+            found = mem.recall("note", vector=vectors[17], recipe="dense", limit=5)
+            return [(hit.memory.id, hit.legs["dense"].score) for hit in found]
+
+        before = recalled()
+        assert before[0][0] == "m17"
+        mem.maintain()
+        assert recalled() == before
+        mem.store.run(lambda c: c.execute("DROP INDEX embedding_hnsw"))
+        assert recalled() == before
+
+
 def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,15 +16,18 @@ ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 -- nearest_indexed --
 -- Approximate over what is in the HNSW index (halfvec, as many candidates as are worth rescoring), exact over the rest,
 -- then all of them by the exact cosine. The scan goes on (hnsw.iterative_scan) until enough are of the namespace, or it has seen hnsw.max_scan_tuples
--- of others: so what the index itself has found is counted, before the rest makes up for it.
+-- of others: so what the index itself has found is counted, before the rest makes up for it. Nothing where there is no
+-- index, or one whose build was interrupted.
 WITH near AS MATERIALIZED (
     SELECT ord, vector FROM embedding
     WHERE indexed AND namespace = %(namespace)s
+      AND (SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('embedding_hnsw'))
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY (vector::public.halfvec({dimensions})) <#> %(vector)s::public.vector::public.halfvec({dimensions})
     LIMIT %(candidates)s
 ), rest AS MATERIALIZED (
     SELECT ord, vector FROM embedding WHERE NOT indexed AND namespace = %(namespace)s
+      AND (SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('embedding_hnsw'))
       AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
     ORDER BY vector <#> %(vector)s::public.vector LIMIT %(depth)s
 )
@@ -35,6 +38,10 @@ ORDER BY cosine DESC, ord LIMIT %(depth)s;
 -- plan_for_these --
 -- With an unknown LIMIT, or filters that may be NULL, the planner would not take the index.
 SET LOCAL plan_cache_mode TO force_custom_plan;
+
+-- nearest_breadth --
+-- How many candidates the index keeps in view, for this transaction.
+SELECT set_config('hnsw.ef_search', %(breadth)s, true);
 
 -- embedding_index --
 -- One index for the store; {dimensions} is a whole number from meta, as an index needs it written out. {table} is
@@ -108,6 +115,10 @@ LOCK TABLE embedding IN ROW EXCLUSIVE MODE;
 -- embedding_in_index --
 -- Whether a build that was interrupted is still to be done.
 SELECT EXISTS (SELECT 1 FROM {table} WHERE indexed);
+
+-- embedding_in_index_count --
+-- How many vectors the index has.
+SELECT count(*) FROM {table} WHERE indexed;
 
 -- shadow_count --
 -- How many vectors of the coming embedder an interrupted rebuild has made.
