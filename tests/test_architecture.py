@@ -233,29 +233,36 @@ def asked_of_stores(tree: ast.AST) -> list[tuple[str, str]]:
     }
     found = []
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Attribute):
-            continue
-        of = ast.unparse(node.value).split(".")
+        match node:
+            case ast.Attribute(value=value, attr=what):
+                of = ast.unparse(value).split(".")
+            case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[value, ast.Constant(value=str(what)), *_]):
+                of = ast.unparse(value).split(".")
+            case _:
+                continue
         if of[-1] in ("store", "_store") and not (len(of) == 1 and of[0] in modules):
-            found.append(("store", node.attr))
-        elif of[-1] in ("vectors", "graph") and len(of) > 1 and of[-2] in ("store", "_store"):
-            found.append((of[-1], node.attr))
+            found.append(("store", what))
+        elif of[-1] in ("vectors", "graph", "life") and len(of) > 1 and of[-2] in ("store", "_store"):
+            found.append((of[-1], what))
     return found
 
 
 @pytest.mark.parametrize("path", ASKING, ids=name)
 def test_nothing_is_asked_of_a_store_that_its_protocol_does_not_say(path: Path) -> None:
-    from semmem.model.store import GraphStore, Store, VectorStore
+    from semmem.model.store import GraphStore, LifeStore, Store, VectorStore
 
-    says = {"store": {*dir(Store), "url"}, "vectors": set(dir(VectorStore)), "graph": set(dir(GraphStore))}
+    parts = {"vectors": set(dir(VectorStore)), "graph": set(dir(GraphStore)), "life": set(dir(LifeStore))}
+    says = {"store": {*dir(Store), "url"}, **parts}
     asked = asked_of_stores(ast.parse(path.read_text(encoding="utf-8")))
     assert [f"{of}.{what}" for of, what in asked if what not in says[of]] == []
 
 
 def test_no_test_asks_a_store_for_what_none_has() -> None:
     from semmem.stores.postgres.graph import PostgresGraph
+    from semmem.stores.postgres.life import PostgresLife
     from semmem.stores.postgres.store import PostgresStore
     from semmem.stores.postgres.vectors import PostgresVectors
+    from semmem.stores.sqlite.life import SqliteLife
     from semmem.stores.sqlite.store import SqliteStore
 
     own = {"_pool", "url"}  # made when a store is opened
@@ -263,6 +270,7 @@ def test_no_test_asks_a_store_for_what_none_has() -> None:
         "store": {*dir(PostgresStore), *dir(SqliteStore), "vectors", "graph", *own},
         "vectors": {*dir(PostgresVectors), *own},
         "graph": {*dir(PostgresGraph), *own},
+        "life": {*dir(PostgresLife), *dir(SqliteLife)},
     }
     wrong = [
         f"{name(path)}: {of}.{what}"
@@ -277,6 +285,8 @@ def test_what_is_asked_of_a_store_is_seen_wherever_the_store_lies() -> None:
     tree = ast.parse("store.get; self._store.gone; mem.store.vectors.nearest; looked.store.graph.gone; graph.gone")
     found = {("store", "get"), ("store", "gone"), ("store", "vectors"), ("store", "graph"), ("vectors", "nearest")}
     assert set(asked_of_stores(tree)) == {*found, ("graph", "gone")}
+    looked_up = ast.parse("getattr(self._store, 'gone', None); hasattr(mem.store.life, 'lost'); getattr(row, 'store')")
+    assert {("store", "gone"), ("life", "lost")} <= set(asked_of_stores(looked_up))
 
 
 def test_a_type_checker_looks_at_all_that_asks_a_store() -> None:

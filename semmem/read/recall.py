@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial, wraps
@@ -43,6 +43,12 @@ _OURS = ("lexical", "dense", "graph")
 _LAST = "graph"
 """The leg that starts from the results of other legs."""
 
+_TRIES = 3
+"""How often a recall is answered from memory at most, before it asks the database alone."""
+
+_asked_first: ContextVar[bool] = ContextVar("asked_first", default=False)
+"""Whether this recall asks the database for everything: then it asks for its scope without names."""
+
 
 def _called(recipe: Recipe) -> set[str]:
     """Return the names of the legs to ask: those with a weight, and those that seed the graph leg."""
@@ -57,14 +63,18 @@ def _each(question: Question, change: Callable[[Question], Question]) -> Questio
 def _in_its_own_context(work: Callable[P, T]) -> Callable[P, T]:
     """Run a recall and its legs in a context of their own, which fixes the state of the store that they read.
 
-    A store may learn only afterwards that this state was outdated and raise Moved; then the recall is repeated.
+    A store may learn only afterwards that this state was outdated and raise Moved. Then the recall is repeated: a few
+    times in the same way, and at last from the database alone, which cannot be outdated.
     """
 
     @wraps(work)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        while True:
+        for _ in range(_TRIES):
             with suppress(Moved):  # when repeated, the store checks its state first
                 return copy_context().run(work, *args, **kwargs)
+        last = copy_context()
+        last.run(_asked_first.set, True)
+        return last.run(work, *args, **kwargs)
 
     return run
 
@@ -119,7 +129,8 @@ class Recaller:
             check_budget("token_budget", token_budget)
         how = Cut(limit, offset, sort_by, fold_parts, token_budget)
         timings: dict[str, float] = {}
-        scope = self._store.scope(namespaces, filters, exclude, name_candidates(text))
+        names = None if _asked_first.get() else name_candidates(text)
+        scope = self._store.scope(namespaces, filters, exclude, names)
         for namespace, spoken in scope.languages.items():
             check_language(namespace, spoken, self._language)
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
@@ -146,7 +157,7 @@ class Recaller:
         shown = page(kept, how)
         withheld = len(shown) if sure < min_confidence else 0
         hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
-        getattr(self._store, "confirm", lambda: None)()  # an answer from memory is checked afterwards
+        self._store.confirm()  # an answer from memory is checked afterwards
         left_out: tuple[LeftOut, ...] = ()
         if token_budget is not None:
             hits, left_out = packed(hits, token_budget)

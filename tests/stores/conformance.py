@@ -97,6 +97,12 @@ class StoreConformance:
             )
         ]  # fmt: skip
 
+    def test_what_was_read_from_the_database_needs_no_confirmation(self, store: Store) -> None:
+        write(store, {"id": "a"})
+        assert store.scope(("n",), ANY, (), ("ada",)).size == 1
+        write(store, {"id": "b"})
+        store.confirm()  # a store that answers from memory raises Moved here
+
     def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
         assert ids(store.get("n", ["c", "nobody", "a"])) == ["c", "a"]

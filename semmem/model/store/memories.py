@@ -235,6 +235,13 @@ class Store(Protocol):
         """
         ...
 
+    def confirm(self) -> None:
+        """Raise Moved where this recall was answered from memory and what it read there is not so any more.
+
+        A store that answers from the database has nothing to confirm. So it is with a ``scope`` without ``names``.
+        """
+        ...
+
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
         ...

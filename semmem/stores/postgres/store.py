@@ -239,6 +239,9 @@ class PostgresStore(Pooled):
         heads = (Head(placed(row[0], at), *row[1:]) for at, found in rows for row in found)
         return {head.ord: head for head in heads}
 
+    def confirm(self) -> None:
+        """Confirm nothing: all is read from the database."""
+
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
         return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, ords) for o, text in rows}

@@ -330,6 +330,9 @@ class SqliteStore(Filed):
         """Return what ``postings`` does for each (keys, max_df)."""
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
 
+    def confirm(self) -> None:
+        """Confirm nothing: all is read from the database."""
+
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text, for phrase checks."""
         rows = self.among("memory_texts", namespaces, ords)

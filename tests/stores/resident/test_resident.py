@@ -279,6 +279,37 @@ def test_a_recall_that_writers_overtake_is_begun_again(
         assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
 
 
+def test_a_recall_that_is_always_overtaken_is_answered_by_the_database(
+    module_url: str, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from semmem.read.recall import _TRIES
+
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))
+        trio.warm(space)
+        for _ in range(3):
+            trio.kept.recall("ferry", namespace=space)
+        reader: Any = trio.kept._reader
+        expected, models, seen = reader._expected, dict(trio.models._models), dict(reader._seen)
+        tried = []
+
+        def always(*asked: Any) -> Any:
+            """Take to be so what was so before the first writer came, each time again, and let another one come."""
+            trio.models._models.update(models)
+            reader._seen.update(seen)
+            tried.append(expected(*asked))
+            trio.writer.remember(f"The barometer fell on day {len(tried)}.", id=f"b{len(tried)}", namespace=space)
+            return tried[-1]
+
+        monkeypatch.setattr(reader, "_expected", always)
+        found = trio.kept.recall("barometer", namespace=space)
+        assert [scope is not None for scope in tried] == [True] * _TRIES
+        assert {hit.memory.id for hit in found[:3]} == {"b1", "b2", "b3"}
+        monkeypatch.undo()
+        assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
+
+
 def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:
     with ExitStack() as stack:
         trio = opened(stack, module_url, resident_mb=1)
