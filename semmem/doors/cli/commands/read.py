@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -71,10 +73,59 @@ TokenBudget = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
 
 
+Arguments: TypeAlias = "Mapping[str, Any] | None"
+"""Of a recall, as the options of a command say."""
+
+
+def _arguments(
+    limit: Limit = 10,
+    offset: Offset = 0,
+    sessions: Sessions = None,
+    authors: Authors = None,
+    tags: Tags = None,
+    metadata: Metadata = None,
+    created_after: After = None,
+    created_before: Before = None,
+    titles: Titles = None,
+    exclude: Exclude = None,
+    sort_by: SortedBy = Sorting.relevance,
+    min_confidence: LeastConfidence = 0.0,
+    token_budget: TokenBudget = None,
+    as_of: AsOf = None,
+) -> Arguments:
+    """Return the arguments of the recall that these options ask for."""
+    return {
+        "limit": limit,
+        "offset": offset,
+        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+        "exclude": tuple(exclude or ()),
+        "sort_by": sort_by.value,
+        "min_confidence": min_confidence,
+        "token_budget": token_budget,
+        "as_of": moment(as_of, "--as-of"),
+    }
+
+
+def _asking(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a recall in the place of its argument ``how``, which is what they say."""
+    options = inspect.signature(_arguments).parameters
+    own = inspect.signature(function).parameters
+
+    @wraps(function)
+    def run(door: Door, **given: Any) -> None:
+        how = _arguments(**{name: given.pop(name) for name in options})
+        function(door, **given, how=how)
+
+    every = [one for name in own for one in (options.values() if name == "how" else [own[name]])]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what ``command`` reads
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    return run
+
+
 def register(app: typer.Typer) -> None:
     """Add the reading commands to the program."""
-    command(app, "recall", "url", "recipe")(recall)
-    command(app, "explain", "url", "namespace", "recipe")(explain)
+    command(app, "recall", "url", "recipe")(_asking(recall))
+    command(app, "explain", "url", "namespace", "recipe")(_asking(explain))
     command(app, "get", "url", "namespace")(get)
     command(app, "list", "url", "namespace")(list_)
     command(app, "stats", "url")(stats)
@@ -87,37 +138,12 @@ def recall(
         list[str] | None,
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
-    limit: Limit = 10,
-    offset: Offset = 0,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    exclude: Exclude = None,
-    sort_by: SortedBy = Sorting.relevance,
-    min_confidence: LeastConfidence = 0.0,
-    token_budget: TokenBudget = None,
-    as_of: AsOf = None,
+    how: Arguments = None,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
     with door.connect() as mem:
-        found = mem.recall(
-            query,
-            namespace=namespace or door.namespace,
-            limit=limit,
-            offset=offset,
-            recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
-            exclude=tuple(exclude or ()),
-            sort_by=sort_by.value,
-            min_confidence=min_confidence,
-            token_budget=token_budget,
-            as_of=moment(as_of, "--as-of"),
-        )
+        found = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **(how or {}))
         asked = namespace or [door.namespace]
         others = _others(mem, asked) if not found.total and not door.json else ""
     door.give(found, lambda: _show_recall(door, found, full, others))
@@ -127,38 +153,12 @@ def explain(
     door: Door,
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
-    limit: Limit = 10,
-    offset: Offset = 0,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    exclude: Exclude = None,
-    sort_by: SortedBy = Sorting.relevance,
-    min_confidence: LeastConfidence = 0.0,
-    token_budget: TokenBudget = None,
-    as_of: AsOf = None,
+    how: Arguments = None,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
-        at = moment(as_of, "--as-of")
-        found = mem.recall(
-            query,
-            namespace=door.namespace,
-            limit=limit,
-            offset=offset,
-            recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
-            exclude=tuple(exclude or ()),
-            sort_by=sort_by.value,
-            min_confidence=min_confidence,
-            token_budget=token_budget,
-            as_of=at,
-        )
+        found = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **(how or {}))
         why = found.explain(id)
     door.give(why, lambda: door.out.print(str(why)))
 
