@@ -1,28 +1,27 @@
 """Fuse cached lists as recall would: the same functions, the same order of steps, any number of recipes.
 
-``semmem.fusion.rank_as`` and ``semmem.read.steps.fold`` are what recall itself calls, so an experiment cannot
-drift from the product; a sample of every experiment is recalled for comparison all the same.
+What is fused and folded here are ``Candidates`` in the order of ``read.steps.cut``, as in a recall, so an experiment
+cannot drift from the product; a sample of every experiment is recalled for comparison all the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
 
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.measures import Place
-from semmem.fusion import Fused, rank_as
-from semmem.model.exchange import Head
+from semmem.model.exchange import Head, Question, Scope, Trace
 from semmem.model.recipe import Recipe
-from semmem.read.candidates import Priors
-from semmem.read.steps import fold
+from semmem.read.candidates import Candidates, Cut
+from semmem.read.steps import cut
 
 __all__ = ["FUSIONS", "Places", "fused_places", "regime_of", "unfolded"]
 
 FUSIONS = ("rrf", "rank-scaled", "convex", "tm2c2", "scored")
 """The formulas a recipe can name."""
 _SPACE = ""  # one question searches one namespace, so its name decides no tie
+_HOW = Cut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,11 @@ def fused_places(
     ``excluded`` names a leg whose own finds are dropped, with its votes, before fusion: only the other legs' lists
     are left, as when that leg's memories were never in the base set. A reranker is not run here.
     """
-    return _folded(_ranked(recipe, asked, found, excluded), found, recipe.dedup, limit)
+    kept = cut(_candidates(recipe, asked, found, excluded), _HOW)[:limit]
+    return Places(
+        places=tuple((f.key[0], *(id for id, _, _ in same)) if same else f.key[0] for f, same in kept),
+        components=tuple(f.components for f, _ in kept),
+    )
 
 
 def unfolded(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], k: int, *, excluded: str | None = None) -> int:
@@ -54,50 +57,34 @@ def unfolded(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], k: int, *
 
     Equal contents and further parts of a memory are folded away, so more than ``k`` may be.
     """
-    ranked = _ranked(recipe, asked, found, excluded)
-    kept = fold(ranked, _heads(ranked, found), dedup=recipe.dedup, fold_parts=True)
+    fused = _candidates(recipe, asked, found, excluded)
+    kept = cut(fused, _HOW)
     if len(kept) < k:
-        return max(k, len(ranked))
-    place = {fused.key: number for number, fused in enumerate(ranked, start=1)}
+        return max(k, len(fused.ranked))
+    place = {one.key: number for number, one in enumerate(fused.ranked, start=1)}
     return max(k, place[kept[k - 1][0].key])
 
 
-def _ranked(
-    recipe: Recipe, asked: Asked, found: Mapping[Key, Found], excluded: str | None
-) -> list[Fused[tuple[str, int, str]]]:
-    regime = regime_of(recipe, asked)
+def _candidates(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], excluded: str | None) -> Candidates:
+    """Return what a recall would have had before its cut, with these lists of its legs."""
     scored = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
-    lists = {leg: [(*key, _SPACE) for key, _ in pairs] for leg, pairs in scored.items()}
-    known = {(*key, _SPACE): memory for key, memory in found.items()}
-    newest = max((known[key].created_at for keys in lists.values() for key in keys), default=0.0)
-    priors = Priors.of(recipe, regime, known, newest)
-    ranked = rank_as(
-        recipe.fusion,
+    lists = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in scored.items()}
+    gathered = Candidates(
+        Question(""),
+        Scope((_SPACE,), len(found)),
+        recipe,
+        regime_of(recipe, asked),
         lists,
-        {leg: [score for _, score in pairs] for leg, pairs in scored.items()},
-        weights=recipe.weights_in(regime),
-        rank_constants=recipe.constants(regime),
-        planned=recipe.legs,
-        most=asked.most,
-        importance=priors.weighed,
-        prior_floor=priors.floor,
-        exact=[(*key, _SPACE) for key in asked.exact] if recipe.exact_bonus else (),
-        exact_bonus=recipe.exact_bonus,
-        reserve=recipe.reserve,
+        {leg: tuple(score for _, score in pairs) for leg, pairs in scored.items()},
+        {leg: Trace(most=most) for leg, most in asked.most.items()},
+        {key: _head(key, found[key[0], key[1]]) for keys in lists.values() for key in keys},
+        frozenset((*key, _SPACE) for key in asked.exact) if recipe.exact_bonus else frozenset(),
+        {},
     )
-    return [priors.apart(fused) for fused in ranked]
+    return replace(gathered, ranked=gathered.fuse())
 
 
-def _folded(ranked: list[Fused[tuple[str, int, str]]], found: Mapping[Key, Found], dedup: bool, limit: int) -> Places:
-    kept = fold(ranked, _heads(ranked, found), dedup=dedup, fold_parts=True)[:limit]
-    return Places(
-        places=tuple((f.key[0], *(id for id, _, _ in same)) if same else f.key[0] for f, same in kept),
-        components=tuple(f.components for f, _ in kept),
-    )
-
-
-def _heads(
-    ranked: list[Fused[tuple[str, int, str]]], found: Mapping[Key, Found]
-) -> Mapping[tuple[str, int, str], Head]:
-    # fold reads nothing of a head but its content, which is what was kept of it
-    return cast("Mapping[tuple[str, int, str], Head]", {f.key: found[f.key[0], f.key[1]] for f in ranked})
+def _head(key: tuple[str, int, str], known: Found) -> Head:
+    # nothing is asked of a store or sorted by a time here, so it has no ord, and was never updated
+    id, part, namespace = key
+    return Head(0, namespace, id, part, known.importance, known.content.encode(), known.created_at, known.created_at)

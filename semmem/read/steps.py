@@ -8,17 +8,16 @@ which the differential test finds (tests/rank_cap/differential.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
 from semmem.fusion import Fused, fold_duplicates
-from semmem.model.exchange import Head
 from semmem.rank_cap.places import Effect, Listed, Lists, merged
 from semmem.read.candidates import Candidates, Cut, Kept, Key
 from semmem.read.superseding import of_superseding, supersede
 
-__all__ = ["STEPS", "Step", "cut", "fold", "lists", "page", "unseen"]
+__all__ = ["STEPS", "Step", "cut", "lists", "page", "unseen"]
 
 _FIELDS = {"importance": "importance", "created": "created_at", "updated": "updated_at"}
 _NEVER = float("-inf")
@@ -47,17 +46,6 @@ def cut(found: Candidates, how: Cut) -> list[Kept]:
 def page(kept: Sequence[Kept], how: Cut) -> Sequence[Kept]:
     """Return the candidates of the page from ``offset`` to ``offset + limit``."""
     return kept[how.offset : how.offset + how.limit]
-
-
-def fold(ranked: Sequence[Fused[Key]], heads: Mapping[Key, Head], *, dedup: bool, fold_parts: bool) -> list[Kept]:
-    """Fold candidates with the same normalised content, then the parts of each memory.
-
-    Each candidate that stays is returned with the keys folded into it. Copies are folded first, because two
-    long memories that share one paragraph are not the same: the later one stays, with its next best part. It is a
-    duplicate only when all of its parts that were found are.
-    """
-    kept = fold_duplicates(ranked, {f.key: heads[f.key].content for f in ranked} if dedup else {})
-    return _parts(kept) if fold_parts else kept
 
 
 def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
@@ -111,6 +99,11 @@ def _why_not(leg: str, found: Candidates, withheld: bool) -> str:
 
 
 def _fold_copies(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+    """Fold candidates with the same normalised content; each that stays has the keys folded into it.
+
+    Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
+    stays, with its next best part. It is a duplicate only when all of its parts that were found are.
+    """
     ranked = [fused for fused, _ in kept]
     return fold_duplicates(ranked, {f.key: found.heads[f.key].content for f in ranked} if found.recipe.dedup else {})
 

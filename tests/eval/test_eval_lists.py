@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,8 +68,9 @@ def test_a_line_that_was_cut_short_does_not_swallow_the_next_one(store_url: str,
         whole = cache.read_text(encoding="utf-8")
         cache.write_text(whole[:-40], encoding="utf-8")  # the second line, without its end
         ask_all(mem, toy.queries[:3], [recipe("hybrid")], cache=cache)
-    assert len(cache.read_text(encoding="utf-8").splitlines()) == 3
-    assert cache.read_text(encoding="utf-8").startswith(whole.splitlines()[0])
+    lines = cache.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == whole.splitlines()[0]
+    assert [json.loads(line)["asked"]["id"] for line in lines] == [query.id for query in toy.queries[:3]]
 
 
 def test_the_legs_that_seed_the_graph_are_part_of_what_recipes_share() -> None:

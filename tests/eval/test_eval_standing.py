@@ -127,13 +127,21 @@ def compared(
     *,
     strata: Sequence[str] | None = None,
     metrics: Sequence[str] = ("R@10",),
+    golds: Sequence[str] | None = None,
+    exact: Sequence[Key] = (("l0", 0),),
+    moved: bool = False,
 ) -> list[dict[str, Any]]:
-    """Compare conditions whose values differ from their own base as ``differences`` says; every base is another one."""
+    """Compare conditions whose values differ from their own base as ``differences`` says; every base is another one.
+
+    They differ in the exact-match bonus, which ``exact`` earn. ``golds`` has the gold memory of each question, another
+    one for each by default; ``moved``: every question has its gold memory in the list of the other condition alone.
+    """
     count = len(next(iter(differences.values())))
     ids = [f"q{i}" for i in range(count)]
     kinds = list(strata or ["all"] * count)
     queries = [
-        question(id, gold=(f"gold {id}",), stratum=s, apart=s == "trap") for id, s in zip(ids, kinds, strict=True)
+        question(id, gold=(gold,), stratum=s, apart=s == "trap")
+        for id, s, gold in zip(ids, kinds, golds or [f"gold {id}" for id in ids], strict=True)
     ]
     aparts = [q.apart for q in queries]
     lists = {id: asked(id=id) for id in ids}
@@ -146,10 +154,11 @@ def compared(
         values[base.name] = measured(ids, [0.0] * count, kinds, aparts)
         values[name] = measured(ids, by_question, kinds, aparts)
         comparisons.append(Comparison(name, base.name, name))
-    exact = {id: Asked(id, "any", one.legs, exact=(("l0", 0),)) for id, one in lists.items()}
-    of_lists = Lists(exact, {"n": known(*lists.values())})
+    answered = {id: Asked(id, "any", one.legs, exact=tuple(exact)) for id, one in lists.items()}
+    of_lists = Lists(answered, {"n": known(*lists.values())})
+    runs = {n: {q.id: q.gold if moved and n in differences else () for q in queries} for n in conditions}
     return compare(
-        comparisons, metrics, conditions, {n: {} for n in conditions}, values, dict.fromkeys(conditions, of_lists),
+        comparisons, metrics, conditions, runs, values, dict.fromkeys(conditions, of_lists),
         queries, {"n": 500},
     )  # fmt: skip
 
@@ -192,6 +201,31 @@ def test_questions_apart_are_not_in_the_headline() -> None:
     kinds = ["all"] * 20 + ["trap"] * 10
     rows = {c["group"]: c["paired"]["n"] for c in compared({"a": GAIN}, strata=kinds)}
     assert rows == {"headline": 20, "all": 20, "trap": 10}
+
+
+def test_what_moved_in_a_question_apart_is_not_counted_in_the_headline() -> None:
+    rows = {c["group"]: c["turnover"] for c in compared({"a": GAIN}, strata=["all"] * 20 + ["trap"] * 10, moved=True)}
+    assert {group: counts["boosted in"] for group, counts in rows.items()} == {"headline": 20, "all": 20, "trap": 10}
+
+
+def test_questions_that_share_their_gold_are_drawn_together() -> None:
+    (each,) = [c for c in compared({"a": GAIN}) if c["group"] == "headline"]
+    six = [f"gold {i % 6}" for i in range(30)]
+    (shared,) = [c for c in compared({"a": GAIN}, golds=six) if c["group"] == "headline"]
+    assert (each["paired"]["units"], shared["paired"]["units"]) == (30, 6)
+    # nine wins in six documents, two in each of three and one in each of the others: 2/2^6 where all of them win
+    assert shared["paired"]["p"] == pytest.approx(2 / 64, abs=0.01)
+    five = [f"gold {i % 5}" for i in range(30)]
+    (few,) = [c for c in compared({"a": GAIN}, golds=five) if c["group"] == "headline"]
+    assert (few["verdict"], few["paired"]["units"]) == ("described only", 5)
+
+
+def test_what_cannot_be_evaluated_says_how_much_moved_and_not_how_much_gold() -> None:
+    (row,) = [c for c in compared({"a": GAIN}, exact=(), moved=True) if c["group"] == "headline"]
+    assert row["verdict"] == "not evaluable"
+    assert row["turnover"] == {"leg-only": 0, "boosted in": 30, "demoted out": 0}
+    (row,) = [c for c in compared({"a": GAIN}, moved=True) if c["group"] == "headline"]
+    assert row["turnover"]["boosted in gold"] == 30
 
 
 def test_a_prior_over_equal_importances_can_do_nothing_and_one_over_others_can() -> None:

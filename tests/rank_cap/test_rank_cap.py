@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from semmem.fusion import fuse, rank
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
-from semmem.rank_cap import reach, reach_of
+from semmem.rank_cap import reach, reach_in, reach_of
+from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 
 LEGS = ("lexical", "dense", "graph")
@@ -273,6 +274,28 @@ def test_a_scope_no_larger_than_the_cut_off_is_vacuous() -> None:
     leg = reach(RECIPES["seed"], 10, scope_size=11).regimes["any"].legs["graph"]
     assert (leg.class_, leg.vacuous) == ("boost-only", False)
     assert reach(RECIPES["seed"], 10, scope_size=0).worst == "unreachable"
+
+
+def test_in_a_scope_no_larger_than_the_cut_off_no_leg_has_a_full_list_of_others() -> None:
+    # of ten memories nine are others: nobody's list sets a bar of ten
+    leg = reach(RECIPES["seed"], 10, scope_size=10).regimes["any"].legs["graph"]
+    assert (leg.lower_bar, leg.sparse, leg.possible_above_weight) == (0, True, 0)
+    others = 2 * sum(Fraction(1, 60 + place) for place in range(1, 10))
+    assert leg.upper_bar == (others + Fraction(7, 20) * sum(Fraction(1, 60 + place) for place in range(2, 11))) / 10
+
+
+def test_where_all_importances_are_alike_they_change_no_class() -> None:
+    # 65/61 = 1.0656 is above 1/61 + 65/62 = 1.0648, by less than a factor that only one side had would leave of it
+    plan = recipe(
+        "lexical", weights={"lexical": 1, "graph": 65}, rank_constants={"lexical": 60, "graph": 60}, prior=True
+    )
+    for importance in (0.0, 0.5, 1.0):
+        lists = {
+            leg: Listed.of(keys, importance=dict.fromkeys("ab", importance))
+            for leg, keys in {"lexical": "b", "graph": "ab"}.items()
+        }
+        found = reach_in(plan, Lists.at(1, lists), 1).regimes["any"].legs
+        assert (found["graph"].class_, found["lexical"].class_) == ("guaranteed", "boost-only")
 
 
 def test_a_leg_that_returns_the_whole_scope_leaves_nothing_for_one_leg_alone() -> None:

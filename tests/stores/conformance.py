@@ -103,6 +103,15 @@ class StoreConformance:
         write(store, {"id": "b"})
         store.confirm()  # a store that answers from memory raises Moved here
 
+    def test_filters_and_exclusions_take_no_ord_of_a_memory_of_another_namespace(self, store: Store) -> None:
+        # a memory has the same number in both namespaces, and only in the other one what is asked for
+        write(store, {"id": "a", "session": "s"}, {"id": "b"}, {"id": "c"}, namespace="one")
+        write(store, {"id": "x"}, {"id": "y", "session": "s"}, {"id": "a"}, namespace="two")
+        scope = store.scope(("one",), Filters(sessions=("s",)), ())
+        assert (scope.size, np.asarray(scope.allowed).tolist()) == (1, [ord_of(store, "a", "one")])
+        excluded = store.scope(("one",), ANY, ("a",)).excluded
+        assert np.asarray(excluded).tolist() == [ord_of(store, "a", "one")]
+
     def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
         assert ids(store.get("n", ["c", "nobody", "a"])) == ["c", "a"]
