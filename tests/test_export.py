@@ -188,8 +188,8 @@ def test_the_same_id_with_other_content_is_told_by_line(call: Call, tmp_path: Pa
     assert (told["remembered"], told["unchanged"], told["replaced"]) == (3, 1, 0)
     assert [(row["where"], row["reason"][:40]) for row in told["rejected"]] == [
         ("line 5", "it is int, not a memory."),
-        ("line 4", "The id 'a' was met before with other con"),
-        ("line 6", "'colour' is not something a memory has; "),
+        ("line 4", "The id 'a' came earlier in the same sou"),
+        ("line 6", "A memory has no field 'colour'; "),
     ]
     path.write_text('{"id": "b", "text": "Two."}\n{"id": "a", "text": "Other."}\n', encoding="utf-8")
     told = json.loads(call("import", "jsonl", str(path), "-n", "n", "--json")[1])
@@ -236,7 +236,7 @@ def test_all_lines_can_go_into_one_namespace(call: Call, tmp_path: Path) -> None
 def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
     with pytest.raises(InvalidInput, match="'tag' is not a filter"):
         mem.export(filters={"tag": "x"})
-    with pytest.raises(InvalidInput, match="Say with owned which memories"):
+    with pytest.raises(InvalidInput, match="Pass owned, filters that say which memories"):
         mem.bring_in([], prune=True)
     with pytest.raises(InvalidInput, match="on_error must be"):
         mem.bring_in([], on_error="stop")  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""The write pipeline: items to stored memories, and what is derived from them."""
+"""The write pipeline: from items to stored memories, and the data derived from them."""

@@ -1,4 +1,4 @@
-"""How often and when recalls returned a memory: counted in memory, written in the background, never by a recall."""
+"""Count how often and when recalls returned a memory; counts are kept in memory and written in the background."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from semmem.model.store import LifeStore
 __all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter", "is_logging", "unlogged"]
 
 EVERY_S = 30.0
-"""Seconds after the first recall that was not written yet, after which the counts are written."""
+"""Seconds after the first unwritten recall at which the counts are written."""
 
 MOST_WAITING = 10_000
-"""Memories whose counts may wait to be written; while nothing can be written, others are not counted."""
+"""The most memories whose counts may wait to be written; further memories are not counted while these wait."""
 
 _LONGEST_S = 3_600.0
-"""Seconds between two tries, at most: each one that fails doubles them, such as in a store that takes no writes."""
+"""The longest pause between two tries, in seconds; every failed try doubles the pause, as in a read-only store."""
 
 _AT_ONCE = 500
-"""Memories whose counts are written in one transaction."""
+"""The number of memories whose counts are written in one transaction."""
 
 _PATIENCE_S = 5.0
-"""Seconds that closing waits for the last counts to be written."""
+"""Seconds that ``close`` waits for the last counts to be written."""
 
 Name: TypeAlias = tuple[str, str]
 
@@ -37,7 +37,7 @@ _logging: ContextVar[bool] = ContextVar("semmem_logging", default=True)
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Log and count no recall in this block: one that is made anew, to explain an earlier one, is no other question."""
+    """Log and count no recall in this block, such as a recall repeated only to explain an earlier one."""
     before = _logging.set(False)
     try:
         yield
@@ -46,16 +46,16 @@ def unlogged() -> Iterator[None]:
 
 
 def is_logging() -> bool:
-    """Return whether a recall is logged and counted now; not so in a block that is ``unlogged``."""
+    """Return whether recalls are logged and counted now; False inside an ``unlogged`` block."""
     return _logging.get()
 
 
 class AccessCounter:
-    """Counts for one store; safe to share between threads. Several processes add up in the store.
+    """Counts accesses for one store; safe to share between threads. Counts of several processes add up in the store.
 
-    ``note`` touches no store. What it counted is written ``every_s`` later, by ``write``, and when the counter is
-    closed; what a process has not written when it is killed is lost. A write that fails is tried again; nobody is told
-    of it, for the counts change no answer.
+    ``note`` does not touch the store. ``write`` runs ``every_s`` seconds later and on ``close``; counts not yet written
+    are lost when the process is killed. A failed write is tried again and reported to nobody, because no answer depends
+    on the counts.
     """
 
     def __init__(self, life: LifeStore | None, *, every_s: float = EVERY_S) -> None:
@@ -69,7 +69,7 @@ class AccessCounter:
         self._process = os.getpid()
 
     def note(self, names: Iterable[Name]) -> None:
-        """Count one access now of each (namespace, id), but in a block that is ``unlogged``."""
+        """Count one access now for each (namespace, id), unless inside an ``unlogged`` block."""
         if self._life is None or not is_logging():
             return
         now = datetime.now(UTC)
@@ -81,15 +81,15 @@ class AccessCounter:
             self._wake()
 
     def waiting(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
-        """Return what is counted and not written yet, by id."""
+        """Return the accesses that are counted but not written yet, by id."""
         self._after_fork()
         with self._lock:
             return {id: self._waiting[namespace, id] for id in ids if (namespace, id) in self._waiting}
 
     def write(self) -> int:
-        """Write what is counted, in small transactions; return of how many memories. Raises what the store raises.
+        """Write the counts in small transactions; return for how many memories. Raises what the store raises.
 
-        What could not be written is counted on.
+        Counts that could not be written are kept.
         """
         if self._life is None:
             return 0
@@ -107,7 +107,7 @@ class AccessCounter:
         return done
 
     def close(self) -> None:
-        """Write what is left, for a few seconds at most, and count no more."""
+        """Write the remaining counts, for a few seconds at most, and stop counting."""
         self._after_fork()
         with self._lock:
             self._closed = True
@@ -115,7 +115,7 @@ class AccessCounter:
             left = bool(self._waiting) or self._writing.locked()
         if timer is not None:
             timer.cancel()
-        if left:  # in a thread of its own: who closes does not wait for a store that does not answer
+        if left:  # on a thread, so that close does not wait for a store that does not answer
             last = threading.Thread(target=self._try, name="semmem-access", daemon=True)
             last.start()
             last.join(_PATIENCE_S)
@@ -123,12 +123,12 @@ class AccessCounter:
     def _try(self) -> bool:
         try:
             self.write()
-        except Exception:  # noqa: BLE001  # no answer depends on it; the next try or nobody counts them
+        except Exception:  # noqa: BLE001  # no answer depends on the counts; the next try may write them
             return False
         return True
 
     def _tick(self) -> None:
-        """Write what is counted, and try again later where that fails."""
+        """Write the counts, and schedule another try where that fails."""
         good = self._try()
         with self._lock:
             self._pause_s = self._every_s if good else min(2 * self._pause_s, _LONGEST_S)
@@ -137,14 +137,14 @@ class AccessCounter:
                 self._wake()
 
     def _wake(self) -> None:
-        """Start the clock, if it does not run; with the lock."""
+        """Start the timer unless it runs. The caller holds the lock."""
         if self._timer is None and self._waiting:
             self._timer = threading.Timer(self._pause_s, self._tick)
             self._timer.name, self._timer.daemon = "semmem-access", True
             self._timer.start()
 
     def _add(self, found: Mapping[Name, Access]) -> None:
-        """Add counts to those that wait; with the lock."""
+        """Add counts to those that wait to be written. The caller holds the lock."""
         for name, access in found.items():
             before = self._waiting.get(name)
             if before is not None:
@@ -154,7 +154,7 @@ class AccessCounter:
             self._waiting[name] = access
 
     def _taken(self) -> dict[Name, Access]:
-        """Take some counts of one namespace out of those that wait, in the order of their ids."""
+        """Remove and return some counts of one namespace, in the order of their ids."""
         self._after_fork()
         with self._lock:
             names = sorted(name for name in self._waiting)
@@ -162,7 +162,7 @@ class AccessCounter:
             return {name: self._waiting.pop(name) for name in some}
 
     def _after_fork(self) -> None:
-        """Leave what a parent process counted to it, and its locks, which nobody here would give back."""
+        """Drop counts and locks inherited from a parent process, which writes its counts itself."""
         if self._process != os.getpid():
             self._process, self._timer, self._waiting = os.getpid(), None, {}
             self._lock, self._writing = threading.Lock(), threading.Lock()

@@ -1,4 +1,4 @@
-"""The log of recalls, and what people and agents say of what was recalled: judgements, which never change a ranking."""
+"""Log recalls, and record judgements of people and agents about the recalled memories; no ranking changes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["judge", "note_recall"]
 def note_recall(
     life: LifeStore, query: str, recipe: str, namespaces: Sequence[str], hits: Sequence[tuple[str, str]]
 ) -> str | None:
-    """Note a recall that was answered and return its id, a UUIDv7; None in a block that is ``unlogged``.
+    """Log a recall and return its id, a UUIDv7; None inside an ``unlogged`` block.
 
-    ``hits`` are (namespace, id) in rank order. Each namespace keeps the question and its own hits.
+    ``hits`` are (namespace, id) in the order of rank. Each namespace stores the question and its own hits.
     """
     if not is_logging():
         return None
@@ -35,18 +35,19 @@ def judge(
     namespaces: str | Sequence[str],
     made_by: str | None,
 ) -> int:
-    """Note which memories were useful for a recall that was logged; return how many judgements were noted.
+    """Record which memories were useful for a logged recall; return the number of recorded judgements.
 
-    An id means the memory of the first of ``namespaces`` among whose hits it was, else of the first one that was asked.
-    Raises NotFound for a recall or a memory that is not there, InvalidInput for what says nothing; then none is noted.
+    An id means the memory in the first of ``namespaces`` that had it among its hits, else in the first one asked.
+    Raises NotFound for an unknown recall or memory, and InvalidInput where nothing is judged or an id is judged in both
+    ways; then nothing is recorded.
     """
     id, who = string("recall_id", recall_id), person("made_by", made_by)
     said = {"useful": strings("useful", useful), "not_useful": strings("not_useful", not_useful)}
     both = sorted(set(said["useful"]) & set(said["not_useful"]))
     if both:
-        raise InvalidInput(f"{both[0]!r} is among the useful ones and among the others; say one of the two.")
+        raise InvalidInput(f"{both[0]!r} is in useful and in not_useful; name it in one of the two.")
     if not (said["useful"] or said["not_useful"]):
-        raise InvalidInput("Say which memories were useful, or which were not.")
+        raise InvalidInput("No memory is judged; pass ids as useful or as not_useful.")
     names = strings("namespace", namespaces)
     logged = life.recalled(names, id)
     if not logged:

@@ -1,7 +1,7 @@
-"""The write pipeline: check, plan, split, extract, embed, store. Streams in bounded memory, one transaction a batch.
+"""The write pipeline: check, plan, split, extract, embed, store. Memory use is bounded, a batch is one transaction.
 
-``remember``, ``remember_many``, ``update`` and what imports bring in are all of them a batch: compared with the store
-in one query, and then written with what it replaces in one transaction. What is done after the commit never raises.
+``remember``, ``remember_many``, ``update`` and imports all write batches. A batch is compared with the store in one
+query and written, with the memories it replaces, in one transaction. Work after the commit never raises.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from semmem.write.versions import check_changes, overtaken
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
 MAX_CHARS = 1_400
-"""A longer text is split; each part is remembered by itself and found as its parent."""
+"""Texts longer than this are split; each part is extracted by itself, and a part that is found returns its memory."""
 _UPDATING = Policy(partial=True, may_replace=lambda memory: True)
 _PATIENCE_S = 5.0
-"""So long an update looks again where somebody else was faster, after pauses of chance up to ``_PAUSE_S``."""
+"""How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
 OnError = Literal["abort", "skip"]
 
 
 class Ingest:
-    """Wires a store, an extractor and an embedder (a function that finds it when first needed, or returns a reason)."""
+    """Connects a store, an extractor and a function that returns the embedder, or the reason why there is none."""
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ class Ingest:
         self._screening: Screening = screening
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
-        """Return the same pipeline with another way to find the embedder."""
+        """Return the same pipeline with another function that returns the embedder."""
         other = copy(self)
         other._embedder = embedder
         return other
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
-        """Store one item and return the memory, or the one already stored under the same id with the same content."""
+        """Store one item and return the memory, or the memory stored under the same id with the same content."""
         draft = screened(drafted(0, item, "default"), self._screening)
         self._check_vector(draft, None)
         plan = self.plan([draft], REMEMBERING)
@@ -106,7 +106,7 @@ class Ingest:
                 first = draft.memory.namespace, written.corroborated[draft.name]
                 if first in self._likeness.again({first: 1}):
                     return self._as_stored(replace(draft.memory, id=first[1]))
-                return self.remember(item)  # it was forgotten meanwhile
+                return self.remember(item)  # the stored memory was forgotten meanwhile
             return self._after(plan.new[0], rows, knowledge, written)
         return self._as_stored(draft.memory)
 
@@ -129,7 +129,7 @@ class Ingest:
             before = there.memory
             if expected_version is not None and (said := overtaken(before, expected_version, changes)) is not None:
                 raise Conflict(said, names=frozenset(((namespace, id),)))
-            if expected_version is not None:  # of what was stored anew after this look the version may be the same
+            if expected_version is not None:  # a memory stored anew after this look may have the same version
                 expected_version = before.tag
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
             hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
@@ -143,15 +143,15 @@ class Ingest:
             try:
                 changed = [replace(one, changed_by=changed_by) for one in plan.changed]
                 rows, knowledge, _, written = self._written(changed, "abort")
-            except Conflict as error:  # somebody else has changed it since we looked
+            except Conflict as error:  # somebody else changed it after the look at the store
                 if time.monotonic() > end:
-                    raise Conflict(f"Others change {id!r} all the time; do it again.", names=error.names) from error
+                    raise Conflict(f"Others keep changing {id!r}; call update again.", names=error.names) from error
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
             return self._after(changed[0], rows, knowledge, written)
 
     def _after(self, draft: Draft, rows: Sequence[Row], knowledge: Knowledge, written: Written) -> Memory:
-        """Do what follows the commit of one memory, and return it as it is stored, with what it contradicts."""
+        """Do the work that follows the commit of one memory; return it as stored, with the ids it contradicts."""
         self._upkeep.written(rows, written, knowledge)
         warn_of([draft])
         like = self._likeness.written(rows, written)
@@ -160,12 +160,12 @@ class Ingest:
         return replace(memory, contradicts=against) if against else memory
 
     def restore(self, draft: Draft) -> Memory:
-        """Remember again what was forgotten softly; see semmem.write.versions.restored."""
+        """Store a softly forgotten memory again; see semmem.write.versions.restored."""
         rows, knowledge, _, written = self._written([draft], "abort")
         return self._after(draft, rows, knowledge, written)
 
     def _as_stored(self, memory: Memory) -> Memory:
-        """Return a memory as the store has it; where it cannot be asked, what was given: it is committed."""
+        """Return a memory as the store has it, or as it was given where the store cannot be asked: it is committed."""
         try:
             return next(iter(self._store.get(memory.namespace, [memory.id])), memory)
         except SemmemError:
@@ -180,7 +180,7 @@ class Ingest:
         on_error: OnError,
         progress: Callable[[IngestReport], None] | None,
     ) -> IngestReport:
-        """Store a stream of items, one transaction a batch; ``progress`` is called after each with what is stored."""
+        """Store a stream of items, one transaction a batch; ``progress`` gets the report after each batch."""
         check_batches(batch_size, on_error)
         check_namespace(namespace)
         if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
@@ -202,7 +202,7 @@ class Ingest:
         policy: Policy = REMEMBERING,
         met: Collection[tuple[str, str]] = (),
     ) -> Outcome:
-        """Write a batch of (position, item) in one transaction: what is new, and what may replace something."""
+        """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
         rejected: list[Rejected] = []
 
         def refuse(refused: Refused) -> None:
@@ -240,7 +240,7 @@ class Ingest:
         degraded |= self._upkeep.written(rows, written, knowledge)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
-        sent_again = {draft.name for draft in plan.unchanged}  # with the id that a door made of the same request
+        sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id a door made
         counts = {name: times for name, times in again.items() if name not in sent_again}
         corroborated = self._likeness.counted(counts, written.corroborated)
         warn_of(fresh.values())
@@ -262,15 +262,15 @@ class Ingest:
         met: Collection[tuple[str, str]] = (),
         stored: Mapping[tuple[str, str], Stored] | None = None,
     ) -> Plan:
-        """Compare drafts with the store; a query for all, and one more where vectors are given or may be kept."""
+        """Compare drafts with the store: one query, and another one where vectors are given or may be kept."""
         named = {draft.name: draft for draft in drafts if draft.named and stored is None}
         stored, ahead = stored or {}, None
         if named and policy.partial:
             stored = self._store.stored_memories(named)
-        elif named:  # only whether the content is the same
+        elif named:  # compares hashes of the content only
             payloads, ahead = self._upkeep.payloads({name: draft.memory for name, draft in named.items()})
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
-            if hidden := [name for name in stored if named[name].memory.sensitive]:  # no hash tells of these
+            if hidden := [name for name in stored if named[name].memory.sensitive]:  # their hashes are random
                 stored |= self._store.stored_memories(hidden)
         given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
         held = self._store.vectors
@@ -279,9 +279,9 @@ class Ingest:
         return self._with_kept(plan) if plan.changed else plan
 
     def _with_kept(self, plan: Plan) -> Plan:
-        """Keep the vectors of changed memories of which the embedder would see the same as before.
+        """Keep the vectors of changed memories whose embedded text is the same as before.
 
-        A vector that was given stands for the text it was given with, so a new text needs a new one.
+        A given vector belongs to the text it was given with, so a new text needs a new one.
         """
         held = self._store.vectors
         recorded = None if held is None else held.embedder()
@@ -307,10 +307,10 @@ class Ingest:
         return replace(plan, changed=changed, refused=refused)
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Refuse a given vector in a store that an embedder fills, or of another length; return who fills the store.
+        """Raise EmbedderMismatch for a given vector that does not fit the store; return what embedder fills the store.
 
-        ``recorded`` is what an earlier item of the batch has found out, so that a batch asks the store once. Where
-        nobody fills it, the first vector decides; that is recorded with the write.
+        ``recorded`` is the answer for an earlier item of the batch, so that a batch asks the store once. In a store
+        without an embedder the first vector decides, and the write records it.
         """
         if draft.vector is None:
             return recorded
@@ -327,7 +327,7 @@ class Ingest:
     def _written(
         self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
-        """Store what ``_rows`` makes of ``drafts``: again, if a rebuild of this very Semmem came in between."""
+        """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
         rows, knowledge, degraded = self._rows(drafts, ahead)
         try:
             with step("store"):
@@ -343,7 +343,7 @@ class Ingest:
         return rows, knowledge, {**degraded, **written.degraded}, written
 
     def _rows(self, drafts: Sequence[Draft], ahead: Ahead | None = None) -> tuple[list[Row], Knowledge, dict[str, str]]:
-        """Split, extract and embed; return the rows, what they were read with, and why vectors are missing, if so."""
+        """Split, extract and embed; return the rows, the knowledge used, and by leg why something is missing."""
         embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
         pieces: list[tuple[Draft, Memory, int, int]] = []
         for draft in drafts:
@@ -387,11 +387,11 @@ class Ingest:
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
-        """Return the embedder for texts without a vector, or why there is none."""
+        """Return the embedder for texts that have no vector, or the reason why there is none."""
         given = next((draft.vector for draft in drafts if draft.vector is not None), None)
         if all(at_hand(draft) is not None for draft in drafts):
             return None, None
-        if given is not None:  # of one batch all vectors are of one maker
+        if given is not None:  # all vectors of a batch have one maker
             return None, f"This store holds given vectors ({giver(given)['name']}); give one with every memory."
         found = self._embedder()
         if isinstance(found, str):

@@ -1,4 +1,4 @@
-"""One item of ``remember``, checked: every field that cannot be stored is refused here, in one sentence."""
+"""Check one item of ``remember``: every field that cannot be stored is refused here, in one sentence."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
     "created_at", "vector", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
-"""What an item of remember_many may hold: the arguments of remember."""
+"""The keys of an item of remember_many: the arguments of remember."""
 _LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": LONGEST_NAME, "session": 1_000, "source": 4_000}
 _LONGEST_TEXT = 10_000_000
 _MOST_INDEXED_BYTES = 2_500
-"""Of namespace, session and id together: an index entry of PostgreSQL holds 2,704 bytes."""
+"""Limit for namespace, session and id together, because an index entry of PostgreSQL holds 2,704 bytes."""
 _DEEPEST = 100
 _LONGEST_TTL_S = 31_557_600_000.0
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _UNIT = 1e-6
-"""A vector whose length is 1 but for float32's rounding is kept bit by bit, so that it survives an export."""
+"""A vector whose length differs from 1 only by float32 rounding is kept as it is, so that it survives an export."""
 
 
 class MadeId(str):
-    """An id that a door makes of a request that has none, so that it is stored once however often it is sent.
+    """An id that a door made for a request without one, so that a repeated request stores nothing twice.
 
-    Who sent it has given no id: where the content is stored already, it is counted there as without one.
+    The caller gave no id, so content that is stored already is counted as a repeat, as for an item without an id.
     """
 
     __slots__ = ()
@@ -72,13 +72,13 @@ class NoItem(str):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A checked item: its place in the input, the memory, the hash of what was given, the vector if one was given.
+    """A checked item: its place in the input, the memory, the hash of its content, and the vector, if one was given.
 
-    ``given`` are the fields that the item has, ``expires_at`` among them for a ``ttl``. ``replaces`` is the stored
-    memory whose place it takes, with its ``replaced_payload``, and ``kept`` the vector of that one and who made it,
-    where what is embedded has not changed; ``changed_by`` is who changes it, ``suspected`` the kinds of the credentials
-    that seem to stand in it. ``restores``: it was forgotten softly, and comes back. ``made_id``: a door has made
-    its id, see MadeId.
+    ``given`` are the fields that the item has; a ``ttl`` is given as ``expires_at``. ``replaces`` is the stored memory
+    that the draft replaces and ``replaced_payload`` the hash of its content. ``kept`` is the replaced memory's vector
+    and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are the
+    kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back, and
+    ``made_id`` that a door has made the id (see MadeId).
     """
 
     at: int
@@ -96,24 +96,24 @@ class Draft:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Namespace and id."""
+        """Return (namespace, id)."""
         return self.memory.namespace, self.memory.id
 
     @property
     def named(self) -> bool:
-        """Whether its id was given, so that it may be stored already."""
+        """Return whether the id was given, so that the memory may be stored already."""
         return "id" in self.given
 
     @property
     def timed(self) -> bool:
-        """Whether its time was given, so that it is part of the content."""
+        """Return whether the time was given, so that it is part of the content."""
         return "created_at" in self.given
 
 
 def check_namespace(name: Any) -> None:
-    """Raise InvalidInput unless ``name`` can be a namespace."""
+    """Raise InvalidInput unless ``name`` can be the name of a namespace."""
     if not _string({"namespace": name}, "namespace", _LONGEST["namespace"]):
-        raise InvalidInput("namespace must be a name, not an empty one; leave it out instead.")
+        raise InvalidInput("namespace must be a name and it is empty; leave it out instead.")
 
 
 def drafted(at: int, item: Any, namespace: str) -> Draft:
@@ -124,7 +124,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         raise InvalidInput(f"An item must be a mapping with a text, not {type(item).__name__}.")
     for name in item:
         if name not in KEYS:
-            raise InvalidInput(f"{shown(name)} is not something a memory has; use {', '.join(KEYS)}.")
+            raise InvalidInput(f"A memory has no field {shown(name)}; use {', '.join(KEYS)}.")
     values = {k: v for k, v in item.items() if v is not None}
     text = _string(values, "text", _LONGEST_TEXT)
     if not text or not text.strip():
@@ -197,7 +197,7 @@ def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{name} contains half a surrogate pair at {error.start}; decode it properly.") from None
-    return str.__str__(value)  # of a subclass, such as an Enum, the plain string
+    return str.__str__(value)  # the plain string of a subclass, such as an Enum
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _tags(value: Any) -> tuple[str, ...]:
     tags = tuple(_string({"a tag": tag}, "a tag", 200) or "" for tag in value)
     if not all(tags):
         raise InvalidInput("A tag cannot be empty.")
-    return tuple(sorted(tags)) if isinstance(value, Set) else tags  # a set has another order in every process
+    return tuple(sorted(tags)) if isinstance(value, Set) else tags  # the order of a set differs from process to process
 
 
 def _metadata(value: Any) -> Mapping[str, Any]:
@@ -228,7 +228,7 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 
 
 def _check_json(value: Any, levels: int) -> None:
-    """Raise InvalidInput for what JSON can say and PostgreSQL's jsonb cannot."""
+    """Raise InvalidInput for values that JSON has and PostgreSQL's jsonb has not."""
     if isinstance(value, str):
         _string({"metadata": value}, "metadata", len(value))
     elif isinstance(value, Mapping | list):
@@ -239,20 +239,20 @@ def _check_json(value: Any, levels: int) -> None:
 
 
 def _bounds(values: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
-    """Return when a memory holds and when it vanishes. Raises InvalidInput."""
+    """Return valid_from, valid_to and expires_at. Raises InvalidInput."""
     found = {n: _time(n, values[n]) if n in values else None for n in ("valid_from", "valid_to", "expires_at")}
     check_validity(found["valid_from"], found["valid_to"])
     if "ttl" in values:
         if found["expires_at"] is not None:
-            raise InvalidInput("Give expires_at or ttl, not both: ttl is how long from now.")
+            raise InvalidInput("Give expires_at or ttl, not both: ttl is the time from now until the memory expires.")
         found["expires_at"] = now + _lasting(values["ttl"])
     if found["expires_at"] is not None and found["expires_at"] <= now:
-        raise InvalidInput("expires_at is past, so the memory would never be seen; give a time to come.")
+        raise InvalidInput("expires_at is in the past, so the memory would never be seen; give a later time.")
     return found
 
 
 def check_validity(begins: datetime | None, ends: datetime | None) -> None:
-    """Raise InvalidInput for what would end before it began."""
+    """Raise InvalidInput where a memory would stop being valid before it began."""
     if begins is not None and ends is not None and begins >= ends:
         raise InvalidInput(f"valid_from ({begins.isoformat()}) must be before valid_to ({ends.isoformat()}).")
 
@@ -267,7 +267,7 @@ def _lasting(value: Any) -> timedelta:
     else:
         raise InvalidInput(f"ttl must be a number of seconds, or such as 30d, 12h or 45m, not {shown(value)}.")
     if not timedelta(0) < lasting <= timedelta(seconds=_LONGEST_TTL_S):
-        raise InvalidInput(f"ttl must be more than nothing and at most a thousand years, not {shown(value)}.")
+        raise InvalidInput(f"ttl must be more than 0 and at most 1000 years, not {shown(value)}.")
     return lasting
 
 
@@ -308,16 +308,16 @@ def _vector(value: Any) -> Any:
         raise InvalidInput("vector must hold finite numbers that are not all 0.")
     if largest <= 1 + _UNIT and abs(float(np.linalg.norm(vector)) - 1) <= _UNIT:
         return vector.astype(np.float32)
-    vector = vector / largest  # first, so that no square is too large or too small
+    vector = vector / largest  # first, so that no square overflows or underflows
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 def payload_of(memory: Memory, *, timed: bool) -> bytes:
-    """Return the hash of all that was given for a memory, except what names it and its vector.
+    """Return the hash of everything given for a memory, except its namespace, its id and its vector.
 
-    ``timed``: its time was given too; one that the clock gave is no content. Of a sensitive memory nothing is hashed,
-    for whoever came by the hash could try short secrets: it is drawn by chance, but for the last bit, which is
-    ``timed``. What is remembered again is then compared with the memory itself.
+    ``timed`` says that its time was given too; a time taken from the clock is not content. For a sensitive memory the
+    value is random, because a hash of a short secret could be guessed; only the last bit has a meaning, which is
+    ``timed``. A sensitive memory that is remembered again is therefore compared field by field.
     """
     if memory.sensitive:
         drawn = os.urandom(16)
@@ -328,13 +328,13 @@ def payload_of(memory: Memory, *, timed: bool) -> bytes:
         memory.metadata, memory.importance, at,
     ]  # fmt: skip
     bounds = [None if one is None else one.isoformat() for one in (memory.valid_from, memory.valid_to)]
-    if any(bounds) or memory.pinned:  # when it vanishes is no content: to say it again does not make it last
+    if any(bounds) or memory.pinned:  # expires_at is not content: repeating an item does not prolong its life
         given += [*bounds, memory.pinned]
     return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def timed_of(memory: Memory, payload: bytes) -> bool:
-    """Return whether the time of a stored memory was given, by the hash that is stored with it."""
+    """Return whether the time of a stored memory was given, according to the hash stored with it."""
     if memory.sensitive:
         return bool(payload[-1] & 1)
     return payload_of(memory, timed=False) != payload
@@ -350,19 +350,20 @@ def uuid7() -> str:
 
 
 def giver(vector: Any) -> dict[str, Any]:
-    """Return who made a vector that was given, as a store records it."""
+    """Return the maker that the store records for a vector given by the caller."""
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
 def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
-    """Return the vector that need not be made, given or kept, and who made it."""
+    """Return the given or kept vector and its maker; None where the text has to be embedded."""
     return draft.kept if draft.vector is None else (draft.vector, giver(draft.vector))
 
 
 def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:
-    """Return version, payload and creation of what a draft takes the place of, None for a new one.
+    """Return version, payload hash and creation time of the memory that a draft replaces; None for a new memory.
 
-    The version alone does not tell a memory from another that was stored under its id after it was gone.
+    The version alone is not enough, because another memory may have been stored under the same id after the first was
+    gone.
     """
     before = draft.replaces
     if before is None or before.created_at is None:
@@ -371,15 +372,15 @@ def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:
 
 
 def id_of(item: Any) -> str | None:
-    """Return the id that an item names, which may be no item."""
+    """Return the id that an item gives; the item need not be valid."""
     id = item.get("id") if isinstance(item, Mapping) else None
     return str(id) if id is not None else None
 
 
 def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[str]:
-    """Return the parts of a text, each of which is embedded behind the title within the embedder's limit.
+    """Return the parts of a text; each fits into the embedder's limit together with the title.
 
-    A vector that is at hand stands for the whole of a text, so such a text is not split.
+    A text with a given or kept vector is not split, because that vector stands for the whole text.
     """
     text = draft.memory.text
     if at_hand(draft) is not None:
@@ -390,7 +391,7 @@ def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[s
     names = (*draft.memory.tags, *other_names(draft.memory.metadata))
     title = encoded_text(draft.memory.title, "", None, names)
     short = len(text) <= most_chars and len(text) + len(title) <= most - 2
-    if short and text.isascii() and title.isascii():  # no token is less than a letter
+    if short and text.isascii() and title.isascii():  # a token has at least one letter
         return [text]
     room = max(most // 2, most - embedder.count_tokens(title)) if title else most
     return split(text, max_chars=most_chars, max_tokens=room, count_tokens=embedder.count_tokens)

@@ -1,8 +1,8 @@
-"""What is like what is written: said before, nearly the same, or changed. Repeats are counted, the others linked.
+"""Compare new memories with similar ones: count repeats, link near-duplicates and contradictions.
 
-A memory is stored first and compared afterwards, with what has a key in common (``concepts.likeness``). What is done
-after the commit never raises: what could not be linked is reported, and left to ``maintain``. A sensitive memory and a
-turn of a conversation are compared with nothing.
+A memory is stored first and then compared with the memories that share a key with it (``concepts.likeness``). Work
+after the commit never raises: links that could not be made are reported and left to ``maintain``. Sensitive memories
+and turns of a conversation are compared with nothing.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = ["MOST_ALIKE", "Likeness", "Likenesses", "OnContradiction", "Text", "c
 
 _AT_ONCE = 500
 MOST_ALIKE = 3
-"""Links of one memory to near-duplicates that were there before it."""
+"""The most links from one memory to older near-duplicates."""
 
 OnContradiction: TypeAlias = Literal["report", "supersede", "ignore"]
 Name: TypeAlias = tuple[str, str]
 
 
 def merges(draft: Draft) -> bool:
-    """Return whether ``draft`` is said again, and no second memory, where its content is stored already.
+    """Return whether ``draft`` counts as a repeat, instead of a second memory, where its content is stored already.
 
-    An id, a position, a time or a vector of its own says that it is another one, and so does that it is to vanish:
-    what stays is not counted at what will be gone.
+    A draft with an id, a position, a time or a vector is a memory of its own. So is one that expires, because a memory
+    that stays cannot be counted as one that will be gone.
     """
     named = draft.named and not draft.made_id
     other = named or draft.timed or draft.memory.position is not None or draft.vector is not None
@@ -44,7 +44,7 @@ def merges(draft: Draft) -> bool:
 
 
 def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:
-    """Return a batch without what it says twice, and how often more it says something, by the name of the first."""
+    """Return a batch without its repeats, and how often each memory is repeated, by the name of the first."""
     kept: list[Draft] = []
     again: Counter[Name] = Counter()
     firsts: dict[tuple[str, bytes], Name] = {}
@@ -60,20 +60,20 @@ def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Likenesses:
-    """What was found of a batch: the ids that each memory contradicts, and why something was not linked, if so."""
+    """The result for one batch: the ids that each memory contradicts, and the reason why links are missing, if any."""
 
     contradicts: Mapping[Name, tuple[str, ...]] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
-        """How many contradictions."""
+        """Return the number of contradictions."""
         return sum(map(len, self.contradicts.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to be compared, and where it stands in time among all: the time it has, then the order of writing."""
+    """A text to compare, and its place in time: its own time, then the order of writing."""
 
     id: str
     text: str
@@ -83,10 +83,10 @@ class Text:
 
 
 class Likeness:
-    """Compares what was written with what is like it, as a policy says.
+    """Compares new memories with similar ones, according to a policy.
 
-    ``report`` links a change to what it changed (contradicts) and a near-duplicate (see-also); ``supersede`` also lets
-    the newer one supersede the older; ``ignore`` looks for nothing.
+    ``report`` links a change to the memory that it changes (contradicts) and links near-duplicates (see-also);
+    ``supersede`` also lets the newer memory supersede the older; ``ignore`` compares nothing.
     """
 
     def __init__(self, store: Store, policy: OnContradiction) -> None:
@@ -99,23 +99,23 @@ class Likeness:
 
     @property
     def _looks(self) -> bool:
-        """Whether anything is looked for."""
+        """Return whether anything is compared."""
         return self._policy != "ignore" and self._life is not None
 
     @property
     def counts(self) -> bool:
-        """Whether what is said again is counted: in a store that keeps what becomes of memories."""
+        """Return whether repeats are counted, which needs a store that keeps the life of memories."""
         return self._life is not None
 
     def keys(self, drafts: Sequence[Draft]) -> dict[Name, tuple[int, ...]]:
-        """Return the keys by which each memory is found by what is like it."""
+        """Return the keys of each memory by which similar memories find it."""
         if not self._looks:
             return {}
         told = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
         return {draft.name: keys for draft, keys in zip(told, keys_of([d.memory for d in told]), strict=True)}
 
     def again(self, times: Mapping[Name, int]) -> frozenset[Name]:
-        """Count what was said again; return the names that are stored."""
+        """Count repeats of stored memories; return the names of those that are stored."""
         each: dict[str, dict[str, int]] = defaultdict(dict)
         for (namespace, id), count in times.items():
             each[namespace][id] = count
@@ -124,7 +124,7 @@ class Likeness:
         return frozenset((n, id) for n, some in each.items() for id in self._life.corroborate(n, some))
 
     def counted(self, again: Mapping[Name, int], said: Mapping[Name, str]) -> int:
-        """Count what a batch says again of itself, and ``said``, what was there; return how many it was.
+        """Count the repeats within a batch, and of the stored memories ``said``; return their number.
 
         The batch is committed, so nothing is raised.
         """
@@ -139,7 +139,7 @@ class Likeness:
         return times.total()
 
     def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
-        """Link what was written just now to what it repeats and to what it contradicts; see the module."""
+        """Link the new memories with those that they repeat or contradict; see the module's docstring."""
         if not rows or not self._looks or self._life is None:
             return Likenesses()
         try:
@@ -162,13 +162,13 @@ class Likeness:
                         of_one = contradicts.get((namespace, link.from_id), ())
                         contradicts[namespace, link.from_id] = (*of_one, link.to_id)
             return Likenesses(contradicts)
-        except SemmemError as error:  # the memories are committed
+        except SemmemError as error:  # the memories are committed, so nothing is raised
             self._leave(written)
             reason = f"Stored, but not linked to what they contradict, which maintain makes up for: {error.message}"
             return Likenesses({}, {"links": reason})
 
     def _leave(self, written: Written) -> None:
-        """Leave it to maintain to compare what was written, if the store can be reached."""
+        """Leave the comparison of the new memories to maintain, if the store can be reached."""
         each: dict[str, list[int]] = defaultdict(list)
         for name in written.similar:
             each[name[0]].append(written.ords[(*name, 0)])
@@ -178,9 +178,9 @@ class Likeness:
                     self._life.compare_again(namespace, ords)
 
     def maintain(self) -> dict[str, int]:
-        """Compare what was never compared, some hundreds at a time; return how many memories, if any.
+        """Compare memories that were never compared, some hundreds at a time; return their number, if any.
 
-        What has been done is not done again: it has keys.
+        A memory that has keys has been compared, and is not compared again.
         """
         life, count = self._life, 0
         for namespace in sorted(self._store.languages()) if life is not None and self._looks else ():
@@ -204,7 +204,7 @@ class Likeness:
         return {"compared": count} if count else {}
 
     def _unlink(self, names: Collection[Name]) -> None:
-        """Take away the links that semmem made of memories whose text may be another one now."""
+        """Remove the links that semmem made for memories whose text may have changed."""
         if self._life is None:
             return
         each: dict[str, list[str]] = defaultdict(list)
@@ -217,14 +217,14 @@ class Likeness:
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
-    """Return the keys of each memory: of what it says, and of the sketch of its text."""
+    """Return the keys of each memory: those of its claims and those of its sketch."""
     bands = sketches([memory.text for memory in memories])
     said = [claim_keys(memory.text, memory.author) for memory in memories]
     return [tuple({*one, *some}) for one, some in zip(said, bands, strict=True)]
 
 
 def _a_turn(memory: Memory) -> bool:
-    """Return whether a memory is a turn of a conversation: in a chat the rules are wrong too often, see ADR 0035."""
+    """Return whether a memory is a turn of a conversation, where the rules are wrong too often (adr/0035)."""
     return memory.session is not None and memory.position is not None
 
 
@@ -238,10 +238,10 @@ def _other(one: Similar, place: int) -> Text:
 
 
 def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], policy: OnContradiction) -> list[Link]:
-    """Return the links of texts of one namespace, each with others that have keys in common with it.
+    """Return the links between texts of one namespace, each compared with others that share keys with it.
 
-    What another one between two texts has contradicted is contradicted no more: of a value that changed often, each
-    contradicts the one before it. A near-duplicate is linked to the MOST_ALIKE that it is most like.
+    Where a value changed several times, each text contradicts only the one just before it. A near-duplicate is linked
+    with the MOST_ALIKE texts that are most similar to it.
     """
     said: dict[str, list[Outline]] = {}
     known: dict[tuple[str, str], bool] = {}
@@ -282,10 +282,10 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
 
 
 def _of_one_title(one: Text, other: Text) -> bool:
-    """Return whether two texts can be about the same: what has another title is about something else."""
+    """Return whether two texts may have the same subject: texts with different titles have not."""
     return not (one.title and other.title and one.title != other.title)
 
 
 def _of_one_length(one: str, other: str) -> bool:
-    """Return whether two texts can be nearly the same: the shorter one is more than half as long."""
+    """Return whether two texts may be near-duplicates: the shorter one has more than half the length of the longer."""
     return 2 * min(len(one), len(other)) > max(len(one), len(other))

@@ -1,4 +1,4 @@
-"""Messages of a chat, as the APIs of models have them, as the items that ``remember_many`` takes. Pure."""
+"""Convert messages of a chat, in the form of the model APIs, to items for ``remember_many``. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ __all__ = ["message_items"]
 def message_items(
     messages: Iterable[Mapping[str, Any]], *, session: str, first: int, named: bool
 ) -> list[dict[str, Any]]:
-    """Return one item a message that holds text; the first message has the position ``first`` in its session.
+    """Return one item for each message that has text; the first message has the position ``first`` in its session.
 
-    A message has ``content``, a string or parts of which those with text are taken, and ``role``; ``name`` is its
-    author rather than the role, ``created_at`` its time; importance, sensitive, pinned, valid_from, valid_to,
-    expires_at and ttl are those of ``remember``. A message without text (a call of a tool) keeps its position and is
-    left out. ``named`` gives each item the id SESSION:POSITION. Raises InvalidInput for what is no message.
+    The keys of a message: ``content`` is a string, or a list of parts of which those with text are used. ``role`` is
+    the author unless ``name`` is given. ``created_at`` is its time. importance, sensitive, pinned, valid_from,
+    valid_to, expires_at and ttl mean what they mean in ``remember``. A message without text, such as a tool call, is
+    left out but counts as a position. ``named`` gives each item the id SESSION:POSITION. Raises InvalidInput for a bad
+    message.
     """
     if not isinstance(session, str) or not session.strip():
         raise InvalidInput(f"session must be a name, not {session!r}.")
     if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-        raise InvalidInput(f"position must be a whole number from 0, not {first!r}.")
+        raise InvalidInput(f"position must be a whole number, 0 or more, not {first!r}.")
     if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
         raise InvalidInput(f"messages must be a list of messages, not {type(messages).__name__}.")
     items = []

@@ -1,4 +1,4 @@
-"""The plan of a batch: by what the store holds, which items are new, unchanged, changed or refused. Pure."""
+"""Plan a batch: decide, by what the store holds, which items are new, unchanged, changed or refused. Pure."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How an item is compared with the memory of its id, and whether it may take its place.
+    """How an item is compared with the stored memory of its id, and whether the item may replace it.
 
-    ``partial``: only the fields that the item has are compared and overwritten; otherwise what it leaves out is the
-    default. ``may_replace`` says it of a stored memory, None means never. ``mark`` is metadata that a source adds to
-    each of its memories: it is not compared, and beside it a key of metadata that an item leaves out stays as it is.
-    With an empty mark only the mark that another import has left is passed over; None: metadata is as any field.
-    With ``keep_edits`` none is replaced that was edited by hand since it was imported.
+    With ``partial`` only the fields that the item has are compared and overwritten; otherwise a missing field means its
+    default. ``may_replace`` says whether a given stored memory may be replaced; None means never. ``mark`` is metadata
+    that a source adds to each of its memories. The mark is not compared, and metadata keys that an item leaves out stay
+    as they are. With an empty mark only a mark left by another import is ignored; with None, metadata is a field like
+    any other. With ``keep_edits`` a memory that was edited by hand since its import is not replaced.
     """
 
     partial: bool = False
@@ -49,12 +49,12 @@ class Policy:
 
 
 REMEMBERING = Policy()
-"""As ``remember`` has it: the whole item is compared, and nothing is replaced."""
+"""The policy of ``remember``: the whole item is compared, and nothing is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An item that is not written, why, and the class of error that says so."""
+    """An item that is not written: its place, its (namespace, id), the reason, and the class of the error."""
 
     at: int
     name: tuple[str, str]
@@ -64,10 +64,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What becomes of each draft of a batch. A changed one has the memory that is to be, and what it ``replaces``.
+    """What happens to each draft of a batch. A changed draft holds the memory as it is to be, and what it ``replaces``.
 
-    ``repeats`` are the places of items that say the same as an earlier one of the batch, by (namespace, id), and
-    ``ahead`` is what was looked up for reading them.
+    ``repeats`` are the places of items that repeat an earlier item of the batch, by (namespace, id). ``ahead`` is what
+    was looked up for extracting their concepts.
     """
 
     new: list[Draft] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one batch; ``names`` are those of its good items, made ones too."""
+    """What happened to one batch; ``names`` are those of its good items, with the ids that were made for them."""
 
     remembered: int = 0
     unchanged: int = 0
@@ -103,8 +103,9 @@ def planned(
 ) -> Plan:
     """Return the plan of a batch.
 
-    ``stored`` is what the store holds under the names of the drafts, ``vectors`` those of the drafts with a given one.
-    ``met`` are the names of earlier batches of the same source, which may not say two things of one id.
+    ``stored`` holds the stored memories that have the names of the drafts, ``vectors`` the stored vectors of those
+    drafts that come with one. ``met`` are the names of earlier batches of the same source, which may use an id only
+    once.
     """
     plan = Plan()
     firsts: dict[tuple[str, str], Draft] = {}
@@ -133,13 +134,13 @@ def planned(
         else:
             plan.refused.append(_taken(draft, policy))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
-        if firsts[refused.name].at == refused.at:  # what is said again goes with what was said first
+        if firsts[refused.name].at == refused.at:  # a repeated item shares the fate of the first one
             plan.refused.extend(replace(refused, at=at) for at in plan.repeats.pop(refused.name))
     return plan
 
 
 def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any] | None = None) -> Draft:
-    """Return ``draft`` as what takes the place of a stored memory: fields that it does not have stay as they are."""
+    """Return ``draft`` as the successor of a stored memory; fields that the draft does not have stay as they are."""
     timed = draft.timed or timed_of(stored.memory, stored.payload)
     changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
@@ -150,9 +151,10 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
 
 
 def _validity(there: Memory, draft: Draft, now: datetime) -> dict[str, datetime | None]:
-    """Return when the next version holds: what has a new text begins when it is written, unless it says when.
+    """Return from when until when the new version is valid.
 
-    The end of the old one goes with its text, if it is past. Raises InvalidInput for what ends before it begins.
+    A new text is valid from now on, unless the draft says from when. An end in the past belongs to the old text and is
+    dropped. Raises InvalidInput where the end is before the beginning.
     """
     begins = draft.memory.valid_from if "valid_from" in draft.given else there.valid_from
     ends = draft.memory.valid_to if "valid_to" in draft.given else there.valid_to
@@ -167,7 +169,7 @@ _EDITED = "It was edited by hand since it was imported, and what is imported has
 
 
 def no_longer(draft: Draft, policy: Policy) -> Refused:
-    """Return what is said of a draft whose id somebody else has written since the plan was made."""
+    """Return the refusal of a draft whose id somebody else has written since the plan was made."""
     if draft.replaces is None:
         return _taken(draft, policy)
     return Refused(draft.at, draft.name, f"Somebody else has changed {shown(draft.memory.id)} just now; do it again.")
@@ -185,12 +187,12 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
     if "metadata" in draft.given and not _same_metadata(there.metadata, item.metadata, policy.mark):
         return False
     left = {"metadata", *(["expires_at"] if "ttl" in draft.given and there.expires_at is not None else [])}
-    others = (name for name in _FIELDS if name in draft.given and name not in left)  # a ttl counts from the first time
+    others = (name for name in _FIELDS if name in draft.given and name not in left)  # a ttl counts from its first time
     return all(_alike(getattr(there, name), getattr(item, name)) for name in others)
 
 
 def _same_content(one: Draft, other: Draft) -> bool:
-    """Return whether two items say the same; the hashes of sensitive ones are drawn by chance."""
+    """Return whether two items have the same content; sensitive items are compared field by field, not by hash."""
     if one.memory.sensitive and other.memory.sensitive:
         return one.timed == other.timed and _same_fields(one.memory, other.memory, one.timed)
     return one.payload == other.payload
@@ -210,7 +212,7 @@ def _same_metadata(stored: Mapping[str, Any], given: Mapping[str, Any], mark: Ma
 
 
 def _merged(stored: Mapping[str, Any], draft: Draft, mark: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the metadata of a memory whose place ``draft`` takes."""
+    """Return the metadata of the memory that ``draft`` becomes."""
     given = draft.memory.metadata if "metadata" in draft.given else None
     if mark:
         return {**stored, **(given or {}), **mark}
@@ -260,7 +262,7 @@ def _taken(draft: Draft, policy: Policy) -> Refused:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two values are equal once a store has had them: in JSON 1e300 comes back as a whole number."""
+    """Return whether two values are equal after a round trip through the store, which returns 1e300 as an integer."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -274,11 +276,11 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 _MOST_BATCH_CHARS = 20_000_000
-"""A batch of long texts ends before its number of items is reached."""
+"""A batch ends early once its texts have this many characters together."""
 
 
 def check_batches(batch_size: Any, on_error: Any) -> None:
-    """Raise InvalidInput unless a stream can be written in batches of this size, with this answer to bad items."""
+    """Raise InvalidInput for a ``batch_size`` or an ``on_error`` that ``remember_many`` does not take."""
     if on_error not in ("abort", "skip"):
         raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= 100_000:
@@ -286,7 +288,7 @@ def check_batches(batch_size: Any, on_error: Any) -> None:
 
 
 def batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[int, Any]]]:
-    """Yield (position, item) in batches of ``size``, of fewer where the texts are long."""
+    """Yield batches of ``size`` pairs (position, item); batches of long texts hold fewer."""
     batch: list[tuple[int, Any]] = []
     chars = 0
     for at, item in items:

@@ -1,7 +1,7 @@
-"""Vectors for what is stored: those that are missing, or all of them anew by another embedder while readers go on.
+"""Make missing vectors, or replace all vectors by those of another embedder while readers and writers go on.
 
-Another embedder fills a shadow of the table, in batches, so that an interrupted call can go on; recalls and new
-memories use the old vectors meanwhile. When few are missing, the shadow takes the place of the table at once.
+The new embedder fills a shadow of the vector table in batches, so that an interrupted rebuild can continue. Meanwhile
+recalls and new memories use the old vectors. When only a few are missing, the shadow replaces the table at once.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from semmem.text.passages import embedded_text
 __all__ = ["fill_in", "replace_vectors"]
 
 BATCH = 256
-"""Memories embedded and stored at a time: what an interrupted call does twice at most."""
+"""Memories embedded and stored at a time; an interrupted call repeats at most this many."""
 _FEW = 32
-"""Vectors that may be missing when writers are made to wait; beyond, they are made while all go on."""
+"""While more vectors than this are missing, they are made without making writers wait."""
 _ROUNDS = 8
-"""How often it is tried to catch up with writers; then they wait for as many as there are."""
+"""How often the rebuild tries to catch up with writers before it makes them wait, however many vectors are missing."""
 _PATIENCE = 900.0
 _PAUSE = 0.3
 Progress = Callable[[int], None] | None
 
 
 def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -> Rebuilt:
-    """Embed, in batches, the memories that have no vector. Interrupted, it can go on later.
+    """Embed, in batches, the memories that have no vector; an interrupted call can be repeated to continue.
 
     Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
     """
@@ -48,8 +48,9 @@ def replace_vectors(
 ) -> Rebuilt:
     """Let the embedder ``wanted`` fill the store from now on, with a vector for every memory.
 
-    Where it does already, what is missing is filled in. Raises EmbedderUnavailable, Conflict when another process
-    rebuilds, StoreUnavailable when the table of the vectors stays in use; the next call then goes on.
+    Where it fills the store already, only missing vectors are made. Raises EmbedderUnavailable where there is none,
+    Conflict while another process rebuilds, and StoreUnavailable while the table of vectors stays in use; the next call
+    continues.
     """
     embedder = encoder.named(wanted)
     its = identity(embedder)
@@ -70,8 +71,8 @@ def replace_vectors(
                 break
             if time.monotonic() > end:
                 raise StoreUnavailable(
-                    "The vectors are made, but somebody reads the old ones all the time, such as a backup; call the "
-                    "same rebuild again later, and it goes on from here."
+                    "The new vectors are made, but another program, such as a backup, reads the old ones; call the "
+                    "same rebuild again later, and it continues from here."
                 )
             caught_up = _pass(vectors, embedder, shadow=True, done=kept + made, progress=progress)
             made += caught_up
@@ -83,7 +84,7 @@ def replace_vectors(
 
 
 def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, done: int, progress: Progress) -> int:
-    """Embed what is missing, in order, from the first to the last; return how many."""
+    """Embed all memories without a vector, in order; return how many."""
     its = identity(embedder)
     made, after = 0, ("", 0)
     while rows := vectors.missing_vectors(after, BATCH, shadow=shadow):

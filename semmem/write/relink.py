@@ -1,12 +1,10 @@
-"""Keeping the graph the same whatever the order of writing: the names that are known reach older memories too.
+"""Keep the graph independent of the order of writing: when a name becomes known, re-extract the older mentions.
 
-What is found in a memory depends on its text and on the names that any memory of its namespace is about. So when such
-a name comes or goes, the memories that mention it are read again: a bounded number by the writer, the rest by
-``maintain``.
-
-Writers do not wait for each other. Each one commits and then looks: at older memories for the names it brought, and at
-the names that came meanwhile for its own memories. Of two that run at once, the one that commits last sees the other.
-What was brought is noted in the same transaction, so that after a crash ``maintain`` looks instead.
+The concepts found in a memory depend on its text and on the names that the memories of its namespace are about. When
+such a name comes or goes, the memories that mention it are extracted again: some by the writer, up to a bound, the rest
+by ``maintain``. Writers do not wait for each other. After its commit each one looks at older memories for the names it
+brought, and at its own memories for names that came meanwhile; of two writers, the last to commit sees the other. The
+names are noted in the transaction that brings them, so that after a crash ``maintain`` finds them.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ _ROUNDS = 8
 _FEW = 16
 _LOG = logging.getLogger(__name__)
 _TOO_LATE = timedelta(hours=12)
-"""After which an interrupted call is not gone on with: what came and went meanwhile is noted for a day."""
+"""An interrupted call older than this is not continued, because names that came and went are noted for a day."""
 
 
 class Upkeep:
-    """Reads memories with what their namespace knows, and reads them again when that changes."""
+    """Extracts memories with the known names of their namespace, and extracts them again when these change."""
 
     def __init__(self, store: Store, extractor: Extractor, language: str | None = None) -> None:
         self._store = store
@@ -57,12 +55,12 @@ class Upkeep:
         unread: list[Memory] | None = None,
         ahead: Ahead | None = None,
     ) -> Knowledge:
-        """Return what ``memories`` are to be read with; one round trip. ``new``: they are not in the store yet.
+        """Return the known names for extracting ``memories``, in one round trip. ``new``: they are not stored yet.
 
-        What was looked up ``ahead`` for just these texts is not asked for again.
-        Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
+        Knowledge looked up ``ahead`` for these texts is not asked for again. Memories that the extractor cannot read
+        are added to ``unread`` and left out; where ``unread`` is None, the extractor's error is raised.
         """
-        if self._graph is None:  # what is found in a memory then depends on its text alone
+        if self._graph is None:  # without a graph, extraction depends on the text alone
             spaces = {memory.namespace for memory in memories}
             return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         memories = list(memories)
@@ -85,9 +83,9 @@ class Upkeep:
     def payloads(
         self, memories: Mapping[tuple[str, str], Memory]
     ) -> tuple[Mapping[tuple[str, str], bytes], Ahead | None]:
-        """Return what Store.payload_hashes does for some names, and what ``knowledge`` will want to know of them.
+        """Return ``Store.payload_hashes`` for the names, and the knowledge that extracting their texts will need.
 
-        Of a few, in one round trip: reading what may be stored already is cheap with the rules alone.
+        For a few memories this takes one round trip; extracting what may be stored already is cheap with rules alone.
         """
         indexed = [memory for memory in memories.values() if not memory.sensitive]
         rules = getattr(self._extractor, "name", None) == "rules"
@@ -100,7 +98,7 @@ class Upkeep:
 
     @staticmethod
     def since(knowledge: Knowledge) -> dict[str, tuple[int, set[int]]]:
-        """Return the moment of each namespace, and the names taken for known there that the memories do not bring."""
+        """Return each namespace's change number, and the names used as known there that the memories do not bring."""
         found = {}
         for namespace, moment in knowledge.moment.items():
             into = knowledge.corrections[namespace]
@@ -109,20 +107,20 @@ class Upkeep:
         return found
 
     def prepare(self, memories: Collection[Memory]) -> None:
-        """Let an extractor that asks a model ask about all of ``memories`` together."""
+        """Let an extractor that asks a model do so once for all ``memories``."""
         ask = getattr(self._extractor, "prepare", None)
         if ask is not None and len(memories) > 1:
             ask([(read_text(memory), memory.title) for memory in memories])
 
     def extraction(self, memory: Memory, knowledge: Knowledge) -> Extraction:
-        """Return what is found in one memory with what its namespace knows."""
+        """Extract one memory with the known names of its namespace."""
         known = knowledge.known.get(memory.namespace, ())
         found = self._extractor.extract(read_text(memory), memory.title, known)
         found = with_other_names(found, other_names(memory.metadata), self._language)
         return corrected(found, knowledge.corrections[memory.namespace])
 
     def arrivals(self, memory: Memory, found: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
-        """Return the keys of the names that a new memory is about and the store did not have."""
+        """Return the keys of the names that a new memory is about and that the store did not have."""
         came = knowledge.arrivals[memory.namespace]
         if not came:
             return ()
@@ -131,29 +129,29 @@ class Upkeep:
     # ------------------------------------------------------------------ after a write
 
     def written(self, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> dict[str, str]:
-        """Let the names that ``rows`` brought reach older memories, and those that came meanwhile reach ``rows``.
+        """Re-extract older memories for the names of ``rows``, and ``rows`` for names that came meanwhile.
 
-        The rows are committed, so nothing is raised: what could not be done is noted for ``maintain``, and returned by
-        the leg that misses it.
+        The rows are committed, so nothing is raised. Work that failed is noted for ``maintain``, and the reason is
+        returned by the name of the leg that misses it.
         """
         if (graph := self._graph) is None:
             return {}
         try:
             self._reach(graph, rows, written, knowledge)
             for namespace in sorted({namespace for namespace, _ in written.replaced}):
-                self._propagate(graph, namespace, bounded=True)  # in our language, or nothing had been written
-        except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything, and so may a store
+                self._propagate(graph, namespace, bounded=True)  # the write has checked the language
+        except Exception as error:  # noqa: BLE001  # an extractor or a store may raise anything
             return {"graph": self._left(graph, written, knowledge, error)}
         return {}
 
     def _left(self, graph: GraphStore, written: Written, knowledge: Knowledge, error: Exception) -> str:
-        """Note what came meanwhile, so that ``maintain`` looks; return in a sentence what is left, and why."""
+        """Note the remaining work for ``maintain``; return a sentence that says what remains and why."""
         said = " ".join(str(error).split()) or type(error).__name__
         try:
             for namespace in sorted({namespace for namespace, _ in written.new | written.replaced}):
                 if changed := graph.changed_subjects(namespace, knowledge.moment[namespace]):
                     graph.note_changed_subjects(namespace, changed)
-        except Exception:  # noqa: BLE001  # the store is not there; what the rows brought was noted with them
+        except Exception:  # noqa: BLE001  # the store cannot be reached; the names are noted with the rows
             pass
         _LOG.info("Left to maintain: %s", said)
         return f"Names have not reached other memories yet; `semmem maintain` does it. {said}"
@@ -176,8 +174,8 @@ class Upkeep:
         looked = written.meanwhile.get(namespace)
         noted, left_of = looked or graph.changed_and_known_subjects(namespace, moment, used)
         changed = noted - came
-        changed |= set(knowledge.arrivals[namespace]) - came  # of items that were refused: nobody is about these
-        changed |= used - left_of  # of a namespace that was emptied meanwhile there is no note left
+        changed |= set(knowledge.arrivals[namespace]) - came  # brought by refused items: no memory is about these
+        changed |= used - left_of  # the namespace was emptied meanwhile, so no note is left
         again = set()
         if changed:
             forms = into.forms(changed)
@@ -186,7 +184,7 @@ class Upkeep:
                 for ord, row in ours.items()
                 if row.extraction is not None and self._mentions.named(row.memory, row.extraction, forms)
             }
-            lost = changed & set(own)  # taken for known, but forgotten meanwhile: now they come with us
+            lost = changed & set(own)  # used as known, but forgotten meanwhile: these rows bring them now
             if lost:
                 graph.note_changed_subjects(namespace, lost)
                 self._propagate(graph, namespace, bounded=True)
@@ -207,25 +205,25 @@ class Upkeep:
             graph.mark_propagated(namespace, [note], came if unread else left if came else ())
 
     def forgotten(self, namespace: str) -> None:
-        """Bring memories up to date with the names that went with forgotten ones, a bounded number of them.
+        """Re-extract memories that mention names whose memories were forgotten, up to a bound.
 
-        Nothing is raised, for these are forgotten: what could not be done is noted for ``maintain``.
+        Nothing is raised, because the memories are forgotten already: failed work is noted for ``maintain``.
         """
         if self._graph is None:
             return
         try:
             if self._graph.unpropagated(namespace, all=False) and self._speaks(namespace):
                 self._propagate(self._graph, namespace, bounded=True)
-        except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
+        except Exception as error:  # noqa: BLE001  # an extractor may raise anything
             _LOG.info("Left to maintain: %s", error)
 
     def corrected(self, namespace: str) -> None:
-        """Bring all memories up to date with what was just corrected by hand."""
+        """Re-extract all memories concerned by a correction made by hand."""
         if self._graph is not None:
             self._propagate(self._graph, namespace, bounded=False)
 
     def maintain(self) -> dict[str, int]:
-        """Do what writers have left; return how many memories were changed, and how many could not be read, if any."""
+        """Do the work that writers have left; return the numbers of changed and of unreadable memories, where not 0."""
         if (graph := self._graph) is None:
             return {"renewed": 0}
         waiting = graph.unpropagated_namespaces()
@@ -237,13 +235,14 @@ class Upkeep:
         return {"renewed": sum(changed for changed, _ in done), **{name: n for name, n in more.items() if n}}
 
     def _speaks(self, namespace: str) -> bool:
-        """Return whether the memories of a namespace are read in our language; nobody else may read them anew."""
+        """Return whether a namespace has this process's language; another process may not re-extract its memories."""
         return self._store.languages().get(namespace, self._stems) == self._stems
 
     def _propagate(self, graph: GraphStore, namespace: str, *, bounded: bool) -> tuple[int, int]:
-        """Read again what mentions the names that wait; return how many changed, and how many could not be read.
+        """Re-extract the memories that mention waiting names; return how many changed, and how many cannot be read.
 
-        A memory that cannot be read holds what it held, and its names wait on: the extractor may be better next time.
+        A memory that cannot be read keeps its concepts, and its names keep waiting, in case the extractor works next
+        time.
         """
         changed = failed = 0
         for _ in range(1 if bounded else _ROUNDS):
@@ -275,7 +274,7 @@ class Upkeep:
     # ------------------------------------------------------------------ reading them again
 
     def _renew(self, graph: GraphStore, namespace: str, ords: Sequence[int]) -> tuple[int, int]:
-        """Read memories again until nothing changed meanwhile; return how many changed, and how many cannot be read."""
+        """Re-extract memories until no name changed meanwhile; return how many changed, and how many cannot be read."""
         changed = failed = 0
         for start in range(0, len(ords), AT_ONCE):
             todo = list(ords[start : start + AT_ONCE])
@@ -301,24 +300,24 @@ class Upkeep:
     def _extractions(
         self, memories: Mapping[int, Memory], knowledge: Knowledge, unread: Sequence[Memory]
     ) -> list[tuple[int, Extraction]]:
-        """Return what is found in each memory, by ord; those that the extractor cannot read are left out."""
+        """Return the extraction of each memory by ord, without the memories that the extractor cannot read."""
         found = []
         for ord, memory in sorted(memories.items()):
             if memory in unread:
                 continue
             try:
                 found.append((ord, self.extraction(memory, knowledge)))
-            except Exception as error:  # noqa: BLE001  # an extractor of somebody's own may raise anything
+            except Exception as error:  # noqa: BLE001  # an extractor may raise anything
                 _LOG.info("%s cannot be read again: %s", memory.id, error)
         return found
 
     # ------------------------------------------------------------------ everything
 
     def reextract(self, progress: Callable[[int], None] | None = None) -> Rebuilt:
-        """Read every memory again, as after a change of the extractor, while others read and write.
+        """Re-extract every memory, as after a change of the extractor, while others read and write.
 
-        Interrupted, the next call with the same extractor goes on; ``progress`` counts what that one had read too.
-        Raises Conflict when another process rebuilds.
+        An interrupted call is continued by the next one with the same extractor; ``progress`` includes the memories of
+        the interrupted call. Raises Conflict while another process rebuilds.
         """
         if (graph := self._graph) is None:
             return self._reread(progress)
@@ -333,7 +332,7 @@ class Upkeep:
                 self._store.set_language(namespace, self._stems, done=False)
                 moments, corrections = graph.snapshot([namespace])
                 moment = moments[namespace]
-                if namespace == before:  # what came and went since that call began is still to be looked at
+                if namespace == before:  # names that came and went since that call began are still to be handled
                     moment, after = place["moment"], place["ord"]
                 knowledge = Knowledge({namespace: moment}, self._about(namespace, corrections), {}, {}, corrections)
                 place["moment"], place["namespace"] = moment, namespace
@@ -352,7 +351,7 @@ class Upkeep:
             )
 
     def _reread(self, progress: Callable[[int], None] | None) -> Rebuilt:
-        """Read every memory again where no graph is kept: what one holds depends on no other, and nothing is noted."""
+        """Re-extract every memory of a store without a graph, where no memory depends on another."""
         read = changed = 0
         for namespace in self._store.namespaces():
             self._store.set_language(namespace, self._stems, done=False)
@@ -369,7 +368,7 @@ class Upkeep:
         return self._store.reindex(namespace, [(ord, self.extraction(memory, knowledge)) for ord, memory in batch])
 
     def _place(self, graph: GraphStore) -> tuple[dict[str, Any], str | None]:
-        """Return where an interrupted call with this extractor stopped, if it did, and whose call is thrown away."""
+        """Return where an interrupted call with this extractor stopped, and whose interrupted call is discarded."""
         now = datetime.now(UTC)
         who = {name: str(getattr(self._extractor, name, "")) for name in ("name", "language", "version", "model")}
         ours = {**who, "database": graph.database_id(), "semmem": version("semmem")}

@@ -1,8 +1,8 @@
-"""Screening of memories for credentials: keys, tokens and passwords, which are warned of, refused or made sensitive.
+"""Screen memories for credentials, such as keys, tokens and passwords: warn of them, refuse them or hide them.
 
-A credential is recognised by the format that its maker publishes, by what is said before it, and by entropy. What a
-person sees are kinds and ids, never the credential itself, as a warning of Python; a door that has a better way takes
-the sentences by ``noting``.
+A credential is recognised by the format that its issuer publishes, by the words before it, or by its entropy. People
+see kinds of credentials and ids of memories, never the credential itself, as a Python warning; a door with a better way
+to show them collects the sentences by ``noting``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Screening: TypeAlias = Literal["warn", "refuse", "sensitive", "off"]
-"""What becomes of a memory in which a credential seems to stand."""
+"""What happens to a memory that seems to hold a credential."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ _noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 
 class Credential(NamedTuple):
-    """Where a credential stands: ``text[start:end]``, and what it is."""
+    """A credential in a text: ``text[start:end]``, and its kind."""
 
     kind: str
     start: int
@@ -76,9 +76,9 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _CALLED = re.compile(r"pass(?:w|phrase|code)|pwd|secret|key|token|pin", re.IGNORECASE)
-"""Without one of these nothing is said to be a password: cheaper than the search for one."""
+"""A text without one of these words names no password; this test is cheaper than the full search."""
 _SHORTEST = 15
-"""Characters, none of them blank, that a known format or a random string has at the least."""
+"""The fewest characters, none of them blank, of a known format or of a random string."""
 _RUN = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{20,200}={0,2}(?![\w/+.-])")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
@@ -86,21 +86,21 @@ _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 _SIGN = re.compile(r"[\d\W_]")
 
 LEAST_ENTROPY = 4.2
-"""Bits a character: above what names, paths and words joined by hyphens have at that length, below random base64."""
+"""Bits per character: more than names, paths and hyphenated words of that length have, less than random base64 has."""
 
 
 class CredentialWarning(UserWarning):
-    """What was remembered seems to hold a credential, such as a password or a key."""
+    """Warning: a stored memory seems to hold a credential, such as a password or a key."""
 
 
 def screened(
     draft: Draft, screening: Screening, changed: Collection[str] | None = None, hidden: bool | None = None
 ) -> Draft:
-    """Return a draft with the kinds of the credentials in it, sensitive where the setting makes it so.
+    """Return the draft with the kinds of credentials in it, and make it sensitive where the setting says so.
 
-    ``changed`` are the fields that an update gives; the others were looked at when they were written. ``hidden`` says
-    whether the memory is sensitive after it. Labels, which are everything but the text, are always shown, so no setting
-    hides them. Raises InvalidInput.
+    ``changed`` are the fields of an update; other fields were screened when they were written. ``hidden`` says whether
+    the memory will be sensitive. Labels (all fields except the text) are always shown, so no setting can hide a
+    credential in them. Raises InvalidInput where the setting refuses the memory.
     """
     memory = draft.memory
     hidden = memory.sensitive if hidden is None else hidden
@@ -108,7 +108,7 @@ def screened(
         raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
     if hidden and changed is not None and "text" in changed and any(mask in memory.text for mask in MASKS):
         raise InvalidInput(
-            "The new text holds the mark that stands for the old one; get that with reveal, and change what you read."
+            "The new text holds the placeholder of the old text; get the old text with reveal, and change that."
         )
     if screening == "off":
         return draft
@@ -134,7 +134,7 @@ def screened(
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:
-    """Warn of the drafts that were stored and seem to hold credentials: their ids and the kinds, no text."""
+    """Warn of stored drafts that seem to hold credentials, with their ids and the kinds, but no text."""
     suspects = [draft for draft in drafts if draft.suspected]
     if not suspects:
         return
@@ -146,7 +146,7 @@ def warn_of(drafts: Iterable[Draft]) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Give a sentence to who takes them by ``noting``, else warn of it."""
+    """Issue a warning, or pass it to the enclosing ``noting`` block."""
     noted = _noted.get()
     if noted is None:
         warnings.warn(sentence, CredentialWarning, stacklevel=2)
@@ -156,7 +156,7 @@ def warn(sentence: str) -> None:
 
 @contextmanager
 def noting() -> Iterator[list[str]]:
-    """Yield a list that gets what would be warned of meanwhile, in this thread."""
+    """Yield a list that receives the warnings issued in this thread inside the block."""
     noted: list[str] = []
     token = _noted.set(noted)
     try:
@@ -166,7 +166,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def noted_of(call: Callable[[], T]) -> tuple[T, list[str]]:
-    """Call, and return with the value what would be warned of."""
+    """Call a function; return its result and the warnings it would have issued."""
     with noting() as noted:
         return call(), noted
 
@@ -186,7 +186,7 @@ def _labels(memory: Memory, changed: Collection[str] | None) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings in JSON; those under a key together with it, so that "password" counts as what it says."""
+    """Yield the strings in a JSON value, each with the key above it, so that the key "password" is seen as well."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -201,7 +201,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def credentials(text: str) -> list[Credential]:
-    """Return the credentials in ``text``, in the order in which they stand; none overlaps another."""
+    """Return the credentials in ``text`` in the order in which they stand, without overlaps."""
     found: list[Credential] = []
     end = 0
     long = "://" in text or "-----BEGIN" in text or any(len(word) >= _SHORTEST for word in text.split())
@@ -220,7 +220,7 @@ def _known(text: str) -> Iterator[Credential]:
 
 
 def _said(text: str) -> Iterator[Credential]:
-    """Yield what is called a password or a key: after "is", what holds a digit or a sign, so that no word is taken."""
+    """Yield what follows a word such as password or key; after "is" it must hold a digit or a sign."""
     for match in _SAID.finditer(text):
         said = match["said"].rstrip(".!?)")
         plain = said.isalpha() if match["sign"] in (":", "=") else not _SIGN.search(said)
@@ -229,7 +229,7 @@ def _said(text: str) -> Iterator[Credential]:
 
 
 def _random(text: str) -> Iterator[Credential]:
-    """Yield long runs that look drawn by chance: letters of both cases and digits, of high entropy."""
+    """Yield long runs that look random: letters of both cases and digits, of high entropy."""
     for match in _RUN.finditer(text):
         run = match.group().rstrip("=")
         mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
@@ -238,5 +238,5 @@ def _random(text: str) -> Iterator[Credential]:
 
 
 def entropy(run: str) -> float:
-    """Return Shannon's entropy of the characters of ``run``, in bits a character."""
+    """Return the Shannon entropy of the characters of ``run``, in bits per character."""
     return -sum(count / len(run) * math.log2(count / len(run)) for count in Counter(run).values())

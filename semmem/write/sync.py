@@ -1,7 +1,7 @@
-"""Memories on their way in from files: the write pipeline with a policy, and a prune at the end.
+"""Write the memories of a source: the write pipeline with a policy for changed memories, and a prune at the end.
 
-Items are compared with the store field by field, so that a file that is read again is neither extracted nor embedded
-anew; what changed takes the place of the old in the transaction that writes it, if it is the source's own.
+Items are compared with the store field by field, so reading a file a second time neither extracts nor embeds anything
+again. A changed memory of the source is replaced in the transaction that writes its new content.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ _LINKS_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class BroughtIn:
-    """What ``bring_in`` did. ``replaced`` memories had other content before; ``gone`` are ids the source has no more.
+    """The result of ``bring_in``.
 
-    ``read``, the items read from the input, are remembered, unchanged, replaced or rejected. ``rejected`` are the first
-    ``MOST_REJECTED`` of these, ``more_rejected`` says how many more there are. ``linked`` links came with the items;
-    ``unlinked`` are sentences about the first of those that could not be made, such as to a memory that is not there.
+    ``replaced`` memories had other content before; ``gone`` are ids that the source no longer has. ``read`` counts the
+    items of the input: remembered, unchanged, replaced or rejected. ``rejected`` holds the first ``MOST_REJECTED``
+    rejected items, ``more_rejected`` is the number of the others. ``linked`` counts the links that came with the items;
+    ``unlinked`` are sentences about the first links that could not be made, for example to a memory that does not
+    exist.
     """
 
     remembered: int = 0
@@ -56,12 +58,12 @@ class BroughtIn:
 
     @property
     def read(self) -> int:
-        """Items read from the input."""
+        """The number of items read from the input."""
         return self.remembered + self.unchanged + self.replaced + len(self.rejected) + self.more_rejected
 
 
 class _Bringing:
-    """One call of ``bring_in``: the vectors that travel with its items, and the ids it has met."""
+    """One call of ``bring_in``: the vectors that came with its items, and the ids it has read."""
 
     def __init__(self, ingest: Ingest, filler: Callable[[], Embedder | str], namespace: str) -> None:
         self._vectors: dict[tuple[str, str], bytes] = {}
@@ -78,17 +80,17 @@ class _Bringing:
         return found if isinstance(found, str) or not self._vectors else Known(found, self._vectors)
 
     def take(self, items: Iterable[Any]) -> None:
-        """Keep the vectors that travel with the items of a batch, instead of those of the one before."""
+        """Keep the vectors that came with the items of a batch; those of the batch before are dropped."""
         self._vectors.clear()
         for item in items:
             for text, packed in getattr(item, "vectors", {}).items():
                 try:
                     self._vectors[item.embedder, text] = base64.b64decode(packed, validate=True)
                 except (binascii.Error, TypeError, ValueError):
-                    continue  # a vector that cannot be read is made anew
+                    continue  # an invalid vector: the text is embedded instead
 
     def tie(self, items: Iterable[Any], rejected: Collection[str | None]) -> None:
-        """Note the links that came with the items that are stored; what they lead to may come later."""
+        """Collect the links of the stored items; the memory that a link leads to may come in a later batch."""
         for item in items:
             for given in getattr(item, "links", ()):
                 id, where = item.get("id"), item.get("namespace") or self._namespace
@@ -103,7 +105,7 @@ class _Bringing:
                     self.links.setdefault(where, {})[link.key] = link
 
     def link(self, store: Store) -> int:
-        """Make the links that were noted; return how many there are now. Those that cannot be made are told."""
+        """Make the collected links; return how many exist now. Links that cannot be made are noted in ``unlinked``."""
         count = 0
         for where, found in sorted(self.links.items()):
             rows = list(found.values())
@@ -118,7 +120,7 @@ class _Bringing:
         return count
 
     def _turn(self, life: LifeStore, where: str, found: Mapping[tuple[Any, ...], Link]) -> None:
-        """Take away what semmem has just linked the other way round: of two of one time, order says which is newer."""
+        """Remove links that semmem made in the other direction just now: of equal times, the source's order decides."""
         turned = {(link.to_id, link.type, link.from_id) for link in found.values() if link.made_by == MADE_BY} - {
             *found
         }
@@ -129,7 +131,7 @@ class _Bringing:
                     life.unlink(where, *link.key)
 
     def meet(self, items: Iterable[Any]) -> None:
-        """Note which memories the source speaks of, those too that cannot be stored just now."""
+        """Note the ids that the source has, also those of items that cannot be stored this time."""
         for item in items:
             id = item.get("id") if isinstance(item, Mapping) else None
             if isinstance(id, str):
@@ -156,9 +158,10 @@ def bring_in(
     mark: Mapping[str, Any],
     progress: Callable[[BroughtIn], None] | None,
 ) -> BroughtIn:
-    """Store a stream of items, one batch after the other; see Keeping.bring_in for what the arguments mean.
+    """Store a stream of items batch by batch; see Keeping.bring_in for the arguments.
 
-    ``soft``: what is pruned may be taken back for a while.
+    With ``soft``, pruned memories can be restored for a while. Raises InvalidInput for a bad argument or an empty
+    source that is to be pruned, and with ``on_error="abort"`` BadItem or Conflict for the first bad item.
     """
     check_batches(batch_size, on_error)
     if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
@@ -169,7 +172,9 @@ def bring_in(
     if isinstance(keep, str):
         raise InvalidInput("keep must be a list of ids, not one string; nothing was stored.")
     if (replace_changed or prune) and not owned:
-        raise InvalidInput("Say with owned which memories are the source's; only these may be replaced or pruned.")
+        raise InvalidInput(
+            "Pass owned, filters that say which memories belong to the source; only these may be replaced or pruned."
+        )
     started = time.monotonic()
 
     def own(memory: Memory) -> bool:
@@ -205,7 +210,7 @@ def bring_in(
         gone = tuple(sorted(there - {id for where, id in work.met if where == namespace} - set(keep)))
         if prune and gone and not work.met and not keep:
             raise InvalidInput(
-                f"The source holds nothing at all, so its {len(gone)} memories are not pruned; if it is really empty, "
+                f"The source is empty, so its {len(gone)} memories are not pruned; if that is right, "
                 "forget them by a filter."
             )
         if prune and gone:
@@ -215,7 +220,7 @@ def bring_in(
 
 
 def _taken(item: Any) -> Any:
-    """Return an item; a row of ``Semmem.export`` without what only an export says."""
+    """Return an item; of a row of ``Semmem.export``, only the fields that ``remember`` takes."""
     return exported_item("", item) if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item) else item
 
 

@@ -1,4 +1,4 @@
-"""Versions of a memory: what an update may change, who was overtaken, what a restored one is made from. Pure."""
+"""Check what an update may change, report conflicting updates, and prepare restored memories. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from semmem.write.items import KEYS, Draft, payload_of
 __all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored"]
 
 CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
-"""What update can change of a memory."""
+"""The fields of a memory that update can change."""
 _SHOWN = 120
 _DIGITS, _HASHED = 10, 16
 
 
 def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
-    """Raise InvalidInput for a field that update cannot change, and for a version that is none."""
+    """Raise InvalidInput for a field that update cannot change, and for an ``expected_version`` that is no version."""
     for name in changes:
         if name not in CHANGEABLE:
             raise InvalidInput(f"{shown(name)} cannot be changed; update takes {', '.join(CHANGEABLE)}.")
@@ -30,20 +30,20 @@ def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
 
 
 def check_expected(version: Any) -> None:
-    """Raise InvalidInput for what is neither the version of a memory nor its tag."""
+    """Raise InvalidInput unless ``version`` is the version of a memory or its tag."""
     number, dash, hashed = version.partition("-") if isinstance(version, str) else ("", "", "")
     if dash and number.isascii() and number.isdecimal() and len(number) < _DIGITS and len(hashed) == _HASHED:
         return
     if isinstance(version, bool) or not isinstance(version, int):
         raise InvalidInput(
-            f"expected_version must be a whole number from 1, or the tag of a memory, not {shown(version)}."
+            f"expected_version must be a whole number, 1 or more, or the tag of a memory, not {shown(version)}."
         )
 
 
 def overtaken(stored: Memory, expected: int | str, changes: Mapping[str, Any]) -> str | None:
-    """Return what is said where a memory is another than was expected, by its version or its tag; None where it is not.
+    """Return the conflict, as a sentence, where a stored memory has not the expected version or tag; None where it has.
 
-    With both texts, if they may be.
+    The sentence holds both texts, unless one of them is sensitive.
     """
     if expected in (stored.version, stored.tag):
         return None
@@ -64,11 +64,11 @@ def _short(text: str) -> str:
 
 
 def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None, now: datetime) -> Draft:
-    """Return what is to be stored again of a memory that was forgotten softly.
+    """Return the draft that stores a softly forgotten memory again.
 
-    Its vector comes back where it is of the ``embedder`` that fills the store now and stands for the whole text;
-    otherwise the text is embedded anew. A vector that was given cannot be made anew. Raises NotFound for a memory that
-    would have vanished by ``now``.
+    Its vector is used where the ``embedder`` that fills the store now made it for the whole text; otherwise the text is
+    embedded again. A vector given by the caller cannot be made again. Raises NotFound for a memory that expired by
+    ``now``.
     """
     memory = forgotten.memory
     if memory.expires_at is not None and memory.expires_at <= now:

@@ -378,7 +378,7 @@ def test_a_folder_that_has_lost_all_its_notes_prunes_nothing(call: Call, tmp_pat
         path.unlink()
     code, out, err = call("import", "markdown", str(folder), "-n", "n", "--prune")
     assert (code, out) == (2, "")
-    assert err.startswith("The source holds nothing at all, so its 2 memories are not pruned")
+    assert err.startswith("The source is empty, so its 2 memories are not pruned")
     assert call("get", "a.md", "-n", "n")[0] == 0
 
 

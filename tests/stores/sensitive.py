@@ -236,7 +236,7 @@ class SensitiveConformance:
             mem.remember("x", sensitive="yes")  # type: ignore[arg-type]
         with pytest.raises(semmem.InvalidInput, match="A sensitive memory has no vector"):
             mem.remember("x", sensitive=True, vector=[1.0, 0.0])
-        with pytest.raises(semmem.InvalidInput, match="stands for the text of a sensitive memory"):
+        with pytest.raises(semmem.InvalidInput, match="The text is the placeholder of a sensitive memory"):
             mem.remember(MASK)
         with pytest.raises(semmem.InvalidInput, match="The filter sensitive must be True or False, not 'x'"):
             mem.list(filters={"sensitive": "x"})  # type: ignore[typeddict-item]

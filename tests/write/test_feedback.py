@@ -79,11 +79,11 @@ def test_an_id_is_looked_for_in_the_namespaces_of_the_recall(mem: semmem.Semmem)
 @pytest.mark.parametrize(
     ("said", "error", "sentence"),
     [
-        ({}, semmem.InvalidInput, "Say which memories were useful, or which were not."),
+        ({}, semmem.InvalidInput, "No memory is judged; pass ids"),
         (
             {"useful": ["nine"], "not_useful": ["nine"]},
             semmem.InvalidInput,
-            "'nine' is among the useful ones and among",
+            "'nine' is in useful and in not_useful",
         ),
         (
             {"useful": ["none", "nine"]},

@@ -126,7 +126,7 @@ def test_a_hidden_credential_cannot_be_opened_against_the_setting(opened: Any, s
 def test_who_changes_the_mark_instead_of_the_text_destroys_nothing(opened: Any) -> None:
     mem = opened()
     mem.remember("The safe is behind the radio.", id="w", sensitive=True)
-    with pytest.raises(semmem.InvalidInput, match="The new text holds the mark that stands for the old one"):
+    with pytest.raises(semmem.InvalidInput, match="The new text holds the placeholder of the old text"):
         mem.update("w", text=mem.get("w").text + " Since May.")
     assert mem.get("w", reveal=True).text == "The safe is behind the radio."
     assert mem.remember(f"The mark is {MASK}.", id="note").sensitive is False

@@ -152,7 +152,7 @@ def test_one_id_in_two_namespaces_of_one_batch_is_two_memories(mem: Semmem) -> N
 
 
 def test_an_unknown_key_is_an_error_that_lists_the_known_ones(mem: Semmem) -> None:
-    with pytest.raises(BadItem, match="Item 0: 'user' is not something a memory has; use text, namespace, id, title"):
+    with pytest.raises(BadItem, match="Item 0: A memory has no field 'user'; use text, namespace, id, title"):
         mem.remember_many([{"text": "Tea.", "user": "ada"}])
 
 
