@@ -188,8 +188,8 @@ def test_the_same_id_with_other_content_is_told_by_line(call: Call, tmp_path: Pa
     assert (told["remembered"], told["unchanged"], told["replaced"]) == (3, 1, 0)
     assert [(row["where"], row["reason"][:40]) for row in told["rejected"]] == [
         ("line 5", "it is int, not a memory."),
-        ("line 4", "The id 'a' came earlier in the same sou"),
-        ("line 6", "A memory has no field 'colour'; "),
+        ("line 4", "The id 'a' came earlier in the same sour"),
+        ("line 6", "A memory has no field 'colour'; use text"),
     ]
     path.write_text('{"id": "b", "text": "Two."}\n{"id": "a", "text": "Other."}\n', encoding="utf-8")
     told = json.loads(call("import", "jsonl", str(path), "-n", "n", "--json")[1])
