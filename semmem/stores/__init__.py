@@ -1,4 +1,4 @@
-"""Stores by URL. Only the one that is asked for is imported."""
+"""Open stores by URL. Only the module of the store that is asked for is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput, LocalOnly
 
-if TYPE_CHECKING:  # its classes take long to make, and a hook that asks a server opens no store
+if TYPE_CHECKING:  # importing these takes long, and a hook that asks a server opens no store
     from semmem.model.store import Store
 
 __all__ = ["Target", "check_file", "is_server", "masked", "open_store", "parse_url"]
@@ -29,10 +29,12 @@ def open_store(
 ) -> Store:
     """Return an open store with its schema up to date.
 
-    A store of an older schema that holds memories is backed up before it is migrated: an embedded one into the folder
-    ``backups`` beside its data, one on a server into ``backups`` in ``home``, or in the user's data folder.
+    A store with an older schema and memories in it is backed up before it is migrated: an embedded store into the
+    folder ``backups`` beside its data, a store on a server into ``backups`` in ``home``, or else in the user's data
+    folder.
 
-    Raises InvalidInput for a URL that names none, StoreUnavailable when its server cannot be reached or started.
+    Raises InvalidInput for a URL that names no store, StoreUnavailable when its server cannot be reached or started,
+    and SchemaTooNew or SchemaTooOld for a schema that this semmem cannot read.
     """
     target = parse_url(url, home=home)
     if target.kind == "sqlite":
@@ -56,7 +58,7 @@ def open_store(
         )
     dsn = target.dsn or ""
 
-    def place() -> Path:  # asked when it is needed: a user without a home folder may have a server
+    def place() -> Path:  # called only when needed: a user without a home folder may still use a server
         return (data_folder() if home is None else expanded(home)).absolute() / "backups"
 
     before = _backup(place, one_store=False) if backup_before_migration else None
@@ -77,11 +79,11 @@ _FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
 
 @dataclass(frozen=True)
 class Target:
-    """A store's kind and its place.
+    """The kind of a store and where it is.
 
     ``path`` is absolute: the data folder of ``embedded``, the file of ``sqlite``, None for ``sqlite::memory:`` and for
-    ``postgresql``. ``dsn`` is the URL of ``postgresql`` as it was given, for libpq; it may hold a password, so it is
-    left out of the repr.
+    ``postgresql``. ``dsn`` is the URL of ``postgresql`` as it was given, for libpq. It may hold a password, so the repr
+    leaves it out.
     """
 
     kind: Literal["embedded", "postgresql", "sqlite"]
@@ -90,17 +92,17 @@ class Target:
 
 
 def is_server(url: str | None) -> bool:
-    """Return whether a URL is that of ``semmem serve``, and not of a store."""
+    """Return whether a URL is that of ``semmem serve`` rather than of a store."""
     return url is not None and url.strip().lower().startswith(("http://", "https://"))
 
 
 def parse_url(url: str | None, *, home: Path | None) -> Target:
-    """Read a store URL.
+    """Parse a store URL.
 
-    None and ``embedded:`` mean ``home``, or the platform's folder where that is None too. A path after ``embedded:``
-    or ``sqlite:`` is absolute behind ``///`` and relative to the working folder otherwise; it is taken as written
-    (no percent-decoding), a leading ``~`` is the user's home. Raises InvalidInput for anything else; the message never
-    repeats the URL, for a password may stand in it. Raises LocalOnly for the URL of a server.
+    None and ``embedded:`` mean ``home``, or the platform's data folder where ``home`` is None. A path after
+    ``embedded:`` or ``sqlite:`` is absolute behind ``///`` and otherwise relative to the working folder. It is taken as
+    written, without percent-decoding; a leading ``~`` is the user's home. Raises InvalidInput for any other URL,
+    without repeating it, because it may hold a password. Raises LocalOnly for the URL of a server.
     """
     text = "" if url is None else url.strip()
     if "\0" in text:
@@ -110,7 +112,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     if url is None or (scheme == "embedded" and not rest):
         return Target("embedded", path=(data_folder() if home is None else expanded(home)).absolute())
     if is_server(text):
-        raise LocalOnly("This works on a store itself, and that is the URL of a server; give the store's own URL.")
+        raise LocalOnly("This works on a store itself and the URL is that of a server; pass the store's own URL.")
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":
@@ -124,19 +126,19 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
         raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
     meant = (
         "" if re.search("[:@=]", text) else f" Did you mean {_meant(text)}?"
-    )  # a password may stand beside one of these
+    )  # the URL may hold a password, so it is not quoted
     raise InvalidInput(f"This is not a store URL that semmem knows; write one of {_FORMS}.{meant}")
 
 
 def _meant(path: str) -> str:
-    """Return the URL of a store at ``path``, by what is there or what its ending says."""
+    """Return the URL of a store at ``path``, guessed from what exists there or from the ending."""
     place = Path(path)
     folder = place.is_dir() or (not place.is_file() and not place.suffix)
     return f"{'embedded' if folder else 'sqlite'}:{path}"
 
 
 def check_file(target: Target) -> None:
-    """Raise InvalidInput for a SQLite file that is not there, for whoever only reads: opening it would make it."""
+    """Raise InvalidInput for a SQLite file that does not exist, before a command that only reads would create it."""
     path = target.path
     if target.kind != "sqlite" or path is None or path.exists():
         return
@@ -147,13 +149,13 @@ def check_file(target: Target) -> None:
 
 
 def masked(url: str) -> str:
-    """Return a URL, of a store or of anything, with its password masked."""
+    """Return a URL with its password masked."""
     url = re.sub(r"(://[^/@:?]*:)[^@]*@", r"\1***@", url)
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1***", url)
 
 
 def _check_credentials(rest: str) -> None:
-    """Refuse a password that libpq would cut in two, for it would then quote one half as the name of a machine."""
+    """Raise InvalidInput for a password that libpq would split, because its error would quote a part as a host name."""
     place = rest.partition("?")[0]
     before, at, after = place.partition("@")
     if (at and ("/" in before or "@" in after)) or re.search(r"%(?![0-9A-Fa-f]{2})", before if at else ""):

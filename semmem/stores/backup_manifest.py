@@ -1,4 +1,4 @@
-"""What a backup says of itself, read with suspicion: bounded before it is parsed, and of one form, or not a backup."""
+"""Read the manifest of a backup, which is not trusted: its size is limited and its form is checked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = ["LONGEST", "MANIFEST", "Manifest", "members", "read"]
 
 MANIFEST = "manifest.json"
-"""The member that says what the others are, written last."""
+"""The member that describes the others; it is written last."""
 LONGEST = 1 << 25
-"""Bytes of a manifest."""
+"""The most bytes of a manifest."""
 _MOST_TABLES = 1_000
 _STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _Count = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -22,7 +22,7 @@ _Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 
 
 class _Checked(BaseModel):
-    """JSON of exactly these types: no number is read from a string."""
+    """A JSON object with exactly these types: a number is not read from a string."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -48,7 +48,7 @@ class _Held(_Checked):
 
 
 class Manifest(_Heading):
-    """The manifest of a format and schema that this semmem knows."""
+    """The manifest of a backup whose format and schema this semmem knows."""
 
     memories: _Count
     tables: dict[_Name, _Table] = Field(max_length=_MOST_TABLES)
@@ -57,9 +57,9 @@ class Manifest(_Heading):
 
 
 def members(archive: zipfile.ZipFile, size: int) -> set[str]:
-    """Return the names in an archive of ``size`` bytes.
+    """Return the names of the members of an archive of ``size`` bytes.
 
-    Raises ValueError where two have one name, or share bytes, or are packed in another way than backups are.
+    Raises ValueError where two members have the same name or share bytes, or where one is not packed as in a backup.
     """
     found = archive.infolist()
     names = {member.filename for member in found}
@@ -71,7 +71,7 @@ def members(archive: zipfile.ZipFile, size: int) -> set[str]:
 
 
 def read(archive: zipfile.ZipFile) -> tuple[int, int, Any]:
-    """Return (format, schema, what gives the whole manifest). Raises ValueError for one of another form."""
+    """Return (format, schema, function that returns the whole manifest). Raises ValueError for a wrong form."""
     with archive.open(MANIFEST) as member:
         raw = member.read(LONGEST + 1)
     if len(raw) > LONGEST:

@@ -1,4 +1,4 @@
-"""Rules of links between memories, the same in every store. Pure: no store, no clock."""
+"""The rules for links between memories, the same in every store. Pure: no store, no clock."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def allowed(
     *,
     skip: bool = False,
 ) -> Sequence[Link]:
-    """Return which of ``rows`` may be linked, all or none of them unless ``skip``.
+    """Return which of ``rows`` may be linked: all or an error, or with ``skip`` those that may.
 
-    ``there`` are the memories that exist, ``superseded`` the links (newer, older) around those that come. Raises
-    NotFound for a memory that is not there, InvalidInput for a link that would close a circle of what supersedes what,
-    or make a chain of more than DEEPEST links.
+    ``there`` are the ids that exist, ``superseded`` the present links (newer, older) around the new ones. Raises
+    NotFound for a memory that does not exist, and InvalidInput for a link that would close a circle of superseding or
+    make a chain of more than DEEPEST links.
     """
     older: dict[str, set[str]] = {}
     newer: dict[str, set[str]] = {}
@@ -55,7 +55,7 @@ def _missing(namespace: str, row: Link, there: Collection[str]) -> NotFound | No
 def _out_of_order(
     row: Link, older: Mapping[str, Collection[str]], newer: Mapping[str, Collection[str]]
 ) -> InvalidInput | None:
-    """Return why ``row`` may not be, None where it may; a link that is there already may."""
+    """Return why ``row`` may not be linked, None where it may; a link that exists already may."""
     if row.type != "supersedes" or row.to_id in older.get(row.from_id, ()):
         return None
     below, above = _levels(row.to_id, older), _levels(row.from_id, newer)
@@ -74,10 +74,10 @@ def _out_of_order(
 
 
 def _levels(id: str, ties: Mapping[str, Collection[str]]) -> list[set[str]]:
-    """Return the memories at the end of each number of ties from ``id``, itself first; a memory may be in several."""
+    """Return the memories reached from ``id`` by each number of links, ``id`` first; one may be there several times."""
     levels = [{id}]
     while further := {other for one in levels[-1] for other in ties.get(one, ())}:
         levels.append(further)
-        if len(levels) > 2 * DEEPEST:  # no store has such a chain
+        if len(levels) > 2 * DEEPEST:  # no store has a chain this long
             break
     return levels

@@ -1,4 +1,4 @@
-"""Postings as bytes: one row a key and segment, entries in columns of fixed width, for every store."""
+"""Pack postings into bytes for every store: one row per key and segment, with columns of fixed width."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ POSTING = np.dtype(
 )
 
 WEIGHT_UNIT = 100
-"""Mention and subject weights are stored as hundredths in one byte."""
+"""One byte holds a mention or subject weight in hundredths."""
 
 FIRST_EARLIER = (1 << 32) - (1 << 16)
-"""The first of the numbers that no memory gets: for the earlier versions that one recall looks at."""
+"""From here on ords belong to no memory: they number the earlier versions that one recall looks at."""
 
 _LARGEST = 65_535
 
 
 class Segment(NamedTuple):
-    """The postings of one key within one batch; ``n`` counts the memories that mention it, its share of df."""
+    """The postings of one key within one batch; ``n`` memories mention the key, which is its part of df."""
 
     key: int
     kind: int
@@ -65,13 +65,13 @@ class Segment(NamedTuple):
 
 
 def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries count for df: those that mention the key, not those that are only about it."""
+    """Return which entries count for df: those that mention the key, and not those that are only about it."""
     found: NDArray[np.bool_] = (entries["mention"] > 0) | (entries["count"] > 0)
     return found
 
 
 def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
-    """Return the entries of many memories in one array, one memory after the other."""
+    """Return the forward entries of many memories in one array, one memory after the other."""
     size = sum(len(e.keys) for e in extractions)
     out = np.zeros(size, dtype=FORWARD)
 
@@ -87,7 +87,7 @@ def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
 
 
 def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the entries of several passages as those of one: keys ascending, counts added, the largest weights."""
+    """Merge the entries of a memory's passages: keys ascending, counts added, the largest weights kept."""
     every = np.concatenate(passages) if passages else np.zeros(0, dtype=FORWARD)
     keys, first, owner = np.unique(every["key"], return_index=True, return_inverse=True)
     out = every[first]
@@ -101,7 +101,7 @@ def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
-"""(ids, sizes, entries): ids ascending, how many entries each has, and the entries one id after the other."""
+"""(ids, sizes, entries): ids ascending, the number of entries of each id, and the entries of one id after the other."""
 
 
 def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
@@ -115,8 +115,9 @@ def unpack_postings(
 ) -> Groups:
     """Return the postings of the ``wanted`` keys that at most ``max_df`` memories mention.
 
-    ``heads`` are (key, n, length in bytes) of segments and ``raw`` their entries; a segment of more than ``max_df``
-    mentions comes without. ``pending`` are (ord, length, packed forward) of memories that are in no segment yet.
+    ``heads`` are (key, n, length in bytes) of segments and ``raw`` holds their entries; a segment with more than
+    ``max_df`` mentions has no entries there. ``pending`` are (ord, length, packed forward entries) of memories not yet
+    in a segment.
     """
     triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
     owner = np.repeat(triples[:, 0], triples[:, 2] // POSTING.itemsize)
@@ -144,10 +145,10 @@ def unpack_postings(
 
 
 def in_order(owner: NDArray[np.int64], ords: NDArray[Any]) -> NDArray[np.int64] | slice:
-    """Return what puts entries in the order of their keys (``owner``) and, of one key, of their memories (``ords``).
+    """Return the index that sorts entries by key (``owner``), and by memory (``ords``) within a key.
 
-    A sum of floats depends on the order of its terms: without one order, the last digit of a score would depend on the
-    plan of a query and on what is folded already.
+    The sum of floats depends on the order of its terms. Without a fixed order the last digits of a score would depend
+    on the plan of a query and on which memories are folded.
     """
     later = owner[1:] > owner[:-1]
     if (later | ((owner[1:] == owner[:-1]) & (ords[1:] > ords[:-1]))).all():
@@ -157,7 +158,7 @@ def in_order(owner: NDArray[np.int64], ords: NDArray[Any]) -> NDArray[np.int64] 
 
 
 def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
-    """Return the groups of ``one`` without those of the ids ``replaced``, and all of ``other``."""
+    """Return the groups of ``one`` without the ids in ``replaced``, and all groups of ``other``."""
     ids, sizes, entries = one
     stays = ~np.isin(ids, replaced)
     entries = entries[np.repeat(stays, sizes)]
@@ -169,7 +170,7 @@ def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Grou
 
 
 def pending_keys(pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which of the ``wanted`` keys some pending memory has."""
+    """Return those of the ``wanted`` keys that some pending memory has."""
     held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
     return np.intersect1d(held["key"], wanted)
 
@@ -195,12 +196,12 @@ def invert(
     entries: NDArray[Any],
     names: Sequence[str],
 ) -> Iterator[Segment]:
-    """Turn the forward entries of many memories into one Segment a key, keys ascending.
+    """Invert the forward entries of many memories into one Segment per key, keys ascending.
 
-    ``ords``, ``lengths`` and ``sizes`` (how many entries) have one element a memory, ``entries`` and ``names`` one an
-    entry. A name goes by the form that most of them have.
+    ``ords``, ``lengths`` and ``sizes`` (the number of entries) have one element per memory; ``entries`` and ``names``
+    have one per entry. A key gets the name that most of its entries have.
     """
-    if not len(entries):  # nothing but punctuation, such as a memory that is one emoji
+    if not len(entries):  # only punctuation, such as a memory that is one emoji
         return
     owner = np.repeat(np.arange(len(ords)), sizes)
     order = np.lexsort((ords[owner], entries["key"]))
@@ -230,16 +231,16 @@ def invert(
         highs,
         strict=True,
     )
-    new = tuple.__new__  # of tens of thousands, twice as fast as by the fields
+    new = tuple.__new__  # for tens of thousands of rows twice as fast as the constructor
     for key, kind, n, about, first, start, end, low, high in columns:
         name = names[first]
-        if kind == Kind.NAME and end - start > 1:  # as most of these memories write it; stems are all alike
+        if kind == Kind.NAME and end - start > 1:  # the spelling most of these memories use; a stem has only one
             name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
         yield new(Segment, (key, kind, n, about, low, high, name, raw[start * width : end * width]))
 
 
 def without_numbers(namespace: str) -> StoreError:
-    """Return the error for a namespace whose next number would be FIRST_EARLIER, more than a posting can hold."""
+    """Return the error for a namespace that has used up all ords a posting can hold."""
     return StoreError(
         f"The namespace {namespace!r} has given out all of its 4,294,901,760 numbers; export it, and import it into "
         "another one."

@@ -1,9 +1,9 @@
-"""A store as one recall reads it that asks for another time: with the earlier versions that were valid then.
+"""Present a store as it was at an earlier time, to one recall: with the memory versions that were valid then.
 
-The store behind leaves out what was not valid at that time. The versions in whose place something else stands now come
-from its history. Each has a number that no memory gets, for this recall alone, and is whole: a long text that was split
-is here one memory with the words of all its passages, as near as the nearest of them. A version stands alone, without
-the turns of its session. Statistics are those of today.
+The store behind it leaves out what was not valid at that time. Versions that have been replaced since come from its
+history. Each gets an ord that no memory has, for this recall alone. A version is one memory here even if its text was
+split: it has the words of all passages, and its similarity is that of the nearest passage. It stands alone, without the
+turns of its session. Statistics such as df are those of today.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MONTHS = 12
 
 
 def past(store: Store, namespaces: Sequence[str], at: datetime) -> tuple[Store, frozenset[int]]:
-    """Return ``store`` as it is to be read for what was valid ``at`` a time, and the ords of the earlier versions.
+    """Return ``store`` as it was at a time, and the ords given to earlier versions.
 
-    Raises InvalidInput where a namespace has more than MOST_EARLIER of these, or the store keeps no versions.
+    Raises InvalidInput where a namespace has more than MOST_EARLIER of these, or where the store keeps no versions.
     """
     life = life_of(store)
     found: dict[str, Sequence[Earlier]] = {}
@@ -43,7 +43,7 @@ def past(store: Store, namespaces: Sequence[str], at: datetime) -> tuple[Store, 
         if len(found[namespace]) > MOST_EARLIER:
             raise InvalidInput(
                 f"More than {MOST_EARLIER:,} memories of namespace {namespace!r} have been changed since "
-                f"{at.isoformat()}, too many for one recall; ask for a later time, or get(id, as_of=…) for one of them."
+                f"{at.isoformat()}, too many for one recall; ask for a later time, or use get(id, as_of=…)."
             )
     read = _Past(store, _Versions(found), at)
     return cast(Store, read), read.versions.ords(namespaces)
@@ -60,7 +60,7 @@ class _Versions:
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
 
     def among(self, namespaces: Sequence[str]) -> dict[int, Earlier]:
-        """Return those of ``namespaces`` by ord, as a call about these knows it, ascending."""
+        """Return the versions in ``namespaces`` by ord, ascending, with the ords of a call about these namespaces."""
         asked = tuple(namespaces)
         if asked not in self._among:
             each = ((placed(ord, at), one) for at, n in enumerate(asked) for ord, one in self.of.get(n, {}).items())
@@ -68,17 +68,17 @@ class _Versions:
         return self._among[asked]
 
     def ords(self, namespaces: Sequence[str]) -> frozenset[int]:
-        """Return their ords."""
+        """Return the ords of the versions in ``namespaces``."""
         return frozenset(self.among(namespaces))
 
     def these(self, namespaces: Sequence[str], ords: Ords) -> dict[int, Earlier]:
-        """Return those of them that ``ords`` names."""
+        """Return the versions that ``ords`` names, by ord."""
         known = self.among(namespaces)
         return {int(ord): known[int(ord)] for ord in ords if int(ord) in known} if known else {}
 
 
 class _Behind:
-    """What knows nothing of versions is asked of the store behind."""
+    """Passes every call that does not concern versions on to the store behind."""
 
     def __init__(self, behind: Any, versions: _Versions, at: datetime) -> None:
         self._behind = behind
@@ -90,7 +90,7 @@ class _Behind:
 
 
 class _Past(_Behind):
-    """The memories and postings of a store at a time."""
+    """The memories and postings of a store as they were at a time."""
 
     def __init__(self, store: Store, versions: _Versions, at: datetime) -> None:
         super().__init__(store, versions, at)
@@ -98,7 +98,7 @@ class _Past(_Behind):
         self.life = cast(LifeStore, _PastLife(store.life, versions, at))
 
     def close(self) -> None:
-        """Leave the store behind open."""
+        """Do nothing: the store behind stays open."""
 
     def scope(
         self,
@@ -107,7 +107,7 @@ class _Past(_Behind):
         exclude: Sequence[str],
         names: Collection[str] | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords, of memories as of versions."""
+        """Resolve filters and excluded ids to the ords of memories and of versions."""
         import numpy as np
 
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names, self._at)
@@ -141,7 +141,7 @@ class _Past(_Behind):
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``; each version stands alone."""
+        """Return the sessions that hold ``ords``; a version is a session of its own."""
         return [*self._behind.session_turns(namespaces, ords), *_turns(self.versions.these(namespaces, ords))]
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
@@ -150,7 +150,7 @@ class _Past(_Behind):
         return {**self._behind.candidate_info(namespaces, ords), **{ord: _head(ord, one) for ord, one in found.items()}}
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return what is indexed, by ord; a version is whole."""
+        """Return the indexed memories by ord; a version is whole."""
         found = self.versions.these(namespaces, ords)
         held: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
         return {**held, **{ord: one.memory for ord, one in found.items()}}
@@ -162,14 +162,14 @@ class _Past(_Behind):
         return {**self._behind.texts(namespaces, ords), **texts}
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords a memory is indexed under: that of its version, where there is one."""
+        """Return the ords that index a memory: the version's ord, where the memory has an earlier version."""
         ord = self.versions.named.get((namespace, id))
         ords: tuple[int, ...] = self._behind.ords_of(namespace, id) if ord is None else (ord,)
         return ords
 
 
 class _PastVectors(_Behind):
-    """The vectors of a store at a time."""
+    """The vectors of a store as they were at a time."""
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
@@ -178,7 +178,7 @@ class _PastVectors(_Behind):
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, the session turns around these, and the vectors of whole sessions."""
+        """Return the result of ``nearest``, the session turns around it, and the vectors of whole sessions."""
         import numpy as np
 
         near, turns, ords, vectors = self._behind.nearest_with_turns(scope, vector, depth)
@@ -209,12 +209,12 @@ class _PastVectors(_Behind):
 
 
 class _PastLife(_Behind):
-    """The life of memories at a time: what superseded them then."""
+    """The links between memories as they were at a time."""
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
-        """Return what supersedes memories at the time, each as it was then."""
+        """Return the memories that superseded others at the time, each in its version of then."""
         found: Sequence[Newer] = self._behind.newer(namespaces, names, self._at)
         return [self._then(row, namespaces) for row in found]
 
@@ -228,7 +228,7 @@ class _PastLife(_Behind):
 
 
 def _with(found: Postings, versions: Mapping[int, Earlier], keys: Collection[int]) -> Postings:
-    """Return postings with the entries that versions have of ``keys``, memories and length as they are today."""
+    """Return postings with the entries that versions have for ``keys``; statistics are those of today."""
     import numpy as np
 
     from semmem.stores.packed_postings import POSTING
@@ -250,7 +250,7 @@ def _with(found: Postings, versions: Mapping[int, Earlier], keys: Collection[int
 
 
 def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, list[float]]]:
-    """Return the inner product of each passage's vector with another of the same embedder, and the vector itself."""
+    """Return the inner product of each passage's vector with ``vector``, and the passage's vector."""
     import numpy as np
 
     by = maker(vector)

@@ -1,4 +1,4 @@
-"""SQL as named text: a file holds statements, each opened by ``-- name --`` and a line that says why it exists."""
+"""Load SQL as named text: each statement in a file begins with ``-- name --`` and a line that says its purpose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from semmem.model.types import ListOrder, Memory, Page
 __all__ = ["check_limits", "check_number", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
 
 _MOST_NAMESPACES = (1 << 23) - 1
-"""In a file: the number of a namespace begins the 63 bits of a row, before the 40 of an ord."""
+"""In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the ord."""
 
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
@@ -40,9 +40,9 @@ def statements(backend: str) -> Mapping[str, str]:
 
 @cache
 def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
-    """Return (number, name, SQL) of every migration of ``backend``, in order without a gap.
+    """Return (number, name, SQL) of every migration of ``backend``, in order and without a gap.
 
-    The first one makes the oldest schema that is still read; what led to it is gone.
+    The first migration creates the oldest schema that can still be read.
     """
     folder = files("semmem.stores") / "sql" / backend / "migrations"
     found = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
@@ -52,7 +52,7 @@ def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
 
 
 def too_old(what: str, number: int, backend: str) -> str | None:
-    """Return why ``what``, such as "This store", cannot be read with a schema of that number; None where it can."""
+    """Return why ``what``, such as "This store", has too old a schema to be read; None where it can be read."""
     oldest = migrations(backend)[0][0]
     if number == 0 or number >= oldest:
         return None
@@ -63,23 +63,23 @@ def too_old(what: str, number: int, backend: str) -> str | None:
 
 
 def cursor_after(memory: Memory, sort_by: ListOrder = "created", key: float | None = None) -> str:
-    """Return the cursor of the page that begins after ``memory``, which has ``key`` in another order than by time."""
+    """Return the cursor of the page after ``memory``, whose sort key is ``key`` unless the list is sorted by time."""
     at = memory.created_at.isoformat() if memory.created_at else ""
     place = [at, memory.id] if key is None else [at, memory.id, sort_by, key]
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def page_of(rows: Sequence[tuple[Memory, float | None]], limit: int, sort_by: ListOrder) -> Page:
-    """Return a page of ``limit`` memories, each with its key; one more says that there is a next page."""
+    """Return a page of ``limit`` memories, each row with its sort key; one row more means that a next page exists."""
     last = rows[limit - 1] if len(rows) > limit else None
     cursor = None if last is None else cursor_after(last[0], sort_by, last[1])
     return Page(tuple(memory for memory, _ in rows[:limit]), cursor)
 
 
 def read_cursor(cursor: str | None, sort_by: ListOrder = "created") -> tuple[datetime | None, str | None, float | None]:
-    """Return time, id and key of the last memory of the page before, None of each where there was none.
+    """Return time, id and sort key of the last memory of the previous page; three None for the first page.
 
-    Raises InvalidInput for what list did not return, or in another order.
+    Raises InvalidInput for a cursor that list did not return, or that belongs to a list in another order.
     """
     if cursor is None:
         return None, None, None
@@ -95,7 +95,7 @@ def read_cursor(cursor: str | None, sort_by: ListOrder = "created") -> tuple[dat
 
 
 def check_number(namespace: str, number: int) -> None:
-    """Raise StoreError for a namespace of a file whose number leaves no room in a row for those of its memories."""
+    """Raise StoreError where a namespace's number in a file is too large for the row ids of its memories."""
     if number > _MOST_NAMESPACES:
         raise StoreError(
             f"This file has had {_MOST_NAMESPACES:,} namespaces, and {namespace!r} is one too many; nothing was stored."
@@ -108,9 +108,9 @@ def check_limits(
     limits: tuple[int | None, int | None, int | None, int | None],
     came: int,
 ) -> None:
-    """Raise NamespaceFull if a namespace would hold more than it may; ``came`` are the memories that are new to it.
+    """Raise NamespaceFull if ``came`` new memories would make a namespace larger than its limits.
 
-    ``limits`` are most_memories and most_bytes, and then how many of each it holds: of the statement namespace_check.
+    ``limits`` are most_memories and most_bytes, then the present number of each, from the statement namespace_check.
     """
     most_memories, most_bytes, memories, size = limits
     what = None
@@ -120,6 +120,6 @@ def check_limits(
         what = f"{size:,} bytes of text, and at most {most_bytes:,} are allowed"
     if what is not None:
         raise NamespaceFull(
-            f"With this the namespace {namespace!r} would hold {what}; nothing was stored. Forget something there, or "
+            f"The namespace {namespace!r} would then hold {what}; nothing was stored. Forget memories there, or "
             f"raise the limit with `semmem namespaces limit`."
         )

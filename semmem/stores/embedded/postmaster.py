@@ -1,14 +1,14 @@
-"""What can be known and done about a running PostgreSQL without connecting to it; run as a script, the idle watch.
+"""Inspect and signal a running PostgreSQL server without connecting to it; run as a script, stop it when idle.
 
-Three files in the folder of a server carry the whole protocol, all by ``flock`` (so that a killed process lets go):
+Three files in the folder of a server carry the whole protocol, all by ``flock``, which a killed process releases:
 
     lock    shared: "I am about to connect", exclusive: "I start or stop the server"
-    alive   locked by every process of the server: the descriptor is inherited from the one who started it. It outlives
-            no server and no server outlives it, whatever happens to process ids (reused, zombie, in another container)
+    alive   locked by every process of the server: the descriptor is inherited from the process that started it. The
+            lock ends with the last process, whatever happens to process ids (reused, zombie, in another container)
     watch   locked by the idle watch, in the same way
 
-and the time stamp of ``used`` says when somebody last asked for the server. Only the standard library is imported, and
-little of it: the idle watch is a process of its own that lives as long as the server.
+The time stamp of the file ``used`` says when somebody last asked for the server. Only a few modules of the standard
+library are imported, because the idle watch is a process of its own that lives as long as the server.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Postmaster(NamedTuple):
 
 
 def read(cluster: str) -> Postmaster | None:
-    """Return what postmaster.pid in ``cluster`` says, or None when it is absent or not yet fully written."""
+    """Return the contents of postmaster.pid in ``cluster``, None when it is absent or not yet complete."""
     try:
         with open(os.path.join(cluster, "postmaster.pid"), encoding="utf-8") as file:
             lines = file.read().split("\n")
@@ -67,7 +67,7 @@ def read(cluster: str) -> Postmaster | None:
 
 
 def exists(pid: int) -> bool:
-    """Return whether a process ``pid`` lives; a zombie, which kill() would take for alive, does not (on Linux)."""
+    """Return whether a process ``pid`` lives; on Linux a zombie does not count, although kill() would reach it."""
     try:
         os.kill(pid, 0)
         if sys.platform == "linux":
@@ -80,7 +80,7 @@ def exists(pid: int) -> bool:
 
 
 def orphans(cluster: str) -> list[int]:
-    """Return the processes that work in the folder ``cluster``; on Linux only, elsewhere none are found."""
+    """Return the processes that work in the folder ``cluster``; empty on other systems than Linux."""
     found = []
     with contextlib.suppress(FileNotFoundError):
         here = os.stat(cluster)
@@ -96,8 +96,8 @@ def orphans(cluster: str) -> list[int]:
 def main_process(folder: str) -> int | None:
     """Return the main process of the server of ``folder``, which may be signalled; None where it cannot be proved.
 
-    The number in postmaster.pid proves nothing: it may be left over, and another process has got it since. The kernel
-    knows who listens on the socket, and on Linux who works in the folder of the cluster.
+    The number in postmaster.pid proves nothing: it may be left over and belong to another process by now. The kernel
+    knows which process listens on the socket, and on Linux which processes work in the folder of the cluster.
     """
     if (listening := _listening(os.path.join(folder, "run", ".s.PGSQL.5432"))) is not None:
         return listening
@@ -124,7 +124,7 @@ def _open(path: str) -> int:
 
 
 def grab(path: str, *, exclusive: bool = True) -> int | None:
-    """Lock the file ``path`` and return its descriptor, or None when somebody else holds it; os.close lets go."""
+    """Lock the file ``path`` and return its descriptor, None when another process holds it; os.close releases it."""
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -139,7 +139,7 @@ def free(path: str) -> bool:
     descriptor = grab(path, exclusive=False)
     if descriptor is None:
         return False
-    # Unlocked by name and not only closed: a process forked in this very moment would keep a closed one locked.
+    # Unlock by name: a process forked at this moment would keep a merely closed descriptor locked.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
     return True
@@ -147,7 +147,7 @@ def free(path: str) -> bool:
 
 @contextlib.contextmanager
 def locked(path: str, *, exclusive: bool, timeout_s: float) -> Iterator[None]:
-    """Hold the lock ``path``. Raises TimeoutError when it is not to be had within ``timeout_s`` seconds."""
+    """Hold the lock ``path``. Raises TimeoutError when it cannot be had within ``timeout_s`` seconds."""
     end = time.monotonic() + timeout_s
     while (descriptor := grab(path, exclusive=exclusive)) is None:
         if time.monotonic() >= end:
@@ -161,7 +161,7 @@ def locked(path: str, *, exclusive: bool, timeout_s: float) -> Iterator[None]:
 
 
 def touch(folder: str) -> None:
-    """Note that somebody is about to use the server of ``folder``."""
+    """Record that somebody is about to use the server of ``folder``."""
     path = os.path.join(folder, "used")
     try:
         os.utime(path)
@@ -170,9 +170,9 @@ def touch(folder: str) -> None:
 
 
 def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
-    """Signal the server of ``folder`` and wait until its last process is gone; False when none was running.
+    """Signal the server of ``folder`` and wait until its last process has ended; False when none was running.
 
-    The caller holds ``lock``. Raises TimeoutError when it is still there after ``timeout_s`` seconds. Only a process
+    The caller holds ``lock``. Raises TimeoutError when a process is left after ``timeout_s`` seconds. Only a process
     that is proved to be the server's is signalled.
     """
     alive = os.path.join(folder, "alive")
@@ -180,7 +180,7 @@ def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
         return False
     end, signalled = time.monotonic() + timeout_s, False
     while not free(alive):
-        # One that has only just forked can neither be asked yet nor has it written its file.
+        # A process that has just forked does not listen yet and has not written its file.
         if not signalled and (pid := main_process(folder)) is not None:
             signalled = True
             with contextlib.suppress(ProcessLookupError):
@@ -193,7 +193,7 @@ def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
 
 
 def remove_socket_folder(folder: str) -> None:
-    """Remove a socket folder that lies elsewhere, where the path was too long for one; only if it is empty."""
+    """Remove a socket folder outside the server's folder, if it is empty."""
     with contextlib.suppress(OSError):
         os.rmdir(os.readlink(os.path.join(folder, "run")))
 
@@ -207,10 +207,10 @@ def _over(*_: object) -> None:
 
 
 def _gone_within(alive: str, seconds: float) -> bool:
-    """Sleep in flock until the server is gone or ``seconds`` have passed; this costs no processor time at all."""
+    """Wait in flock until the server has ended or ``seconds`` have passed; this takes no processor time."""
     descriptor = _open(alive)
     try:
-        # It rings again: an alarm between the line below and the system call in it would be heard by nobody.
+        # Repeated, because an alarm between the next line and its system call would interrupt nothing.
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 1.0)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     except _PauseOver:
@@ -232,17 +232,17 @@ def _clients(folder: str, psql: str, role: str) -> int:
         )
         return int(answer.stdout)
     except FileNotFoundError:
-        return 0  # semmem was uninstalled: nobody can start from here again
+        return 0  # semmem was uninstalled, so nobody can start the server from here again
     except (subprocess.SubprocessError, ValueError):
-        return 1  # it could not say, perhaps because every connection is taken: in use, then
+        return 1  # unknown, perhaps because every connection is taken: counts as in use
 
 
 def watch(folder: str, psql: str, role: str, idle_s: float) -> None:
-    """Stop the server of ``folder`` once nobody was connected or about to connect for ``idle_s`` seconds, and return.
+    """Stop the server of ``folder`` once nobody was connected or about to connect for ``idle_s`` seconds, then return.
 
-    Whoever is about to connect sets the time stamp under the shared lock, and the decision is taken under the exclusive
-    one: a server is never stopped between the two, unless they lie ``idle_s`` apart. Connections are counted every
-    quarter of ``idle_s``, at most every five minutes; a short-lived one is known by its stamp.
+    A process that is about to connect sets the time stamp under the shared lock, and the watch decides under the
+    exclusive lock. So a server is never stopped between the two, unless they lie ``idle_s`` apart. Connections are
+    counted every quarter of ``idle_s``, at most every five minutes; a shorter connection is known by its time stamp.
     """
     alive, log, seen = os.path.join(folder, "alive"), os.path.join(folder, "log"), 0.0
     rest = idle_s
@@ -261,7 +261,7 @@ def watch(folder: str, psql: str, role: str, idle_s: float) -> None:
 
 def _idle_for(folder: str, seen: float) -> float:
     idle = time.time() - max(seen, os.stat(os.path.join(folder, "used")).st_mtime)
-    if idle < 0:  # the clock was set back since; count from now
+    if idle < 0:  # the clock was set back; count from now
         touch(folder)
     return max(idle, 0.0)
 
@@ -269,5 +269,5 @@ def _idle_for(folder: str, seen: float) -> float:
 if __name__ == "__main__":
     signal.signal(signal.SIGALRM, _over)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(FileNotFoundError):  # the folder was deleted; the server notices that by itself
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted; the server notices that itself
         watch(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]))

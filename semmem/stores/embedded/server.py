@@ -21,19 +21,17 @@ from semmem.stores.embedded.postmaster import Postmaster
 __all__ = ["EmbeddedServer", "ServerStatus"]
 
 _SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
-_GRACE_S = 10  # a starter uses its start_timeout_s up and then still has to say so
+_GRACE_S = 10  # time that a starter has, after its start_timeout_s, to report what went wrong
 _ROOM = 32 * 2**20  # bytes: two segments of its write-ahead log; with less it may not even say what it lacks
 _CREATE_DATABASE = f"CREATE DATABASE {data_directory.DATABASE} TEMPLATE template0"
 _VERSION_AND_CLIENTS = """SELECT current_setting('server_version'), count(*) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
-_IN_BACKGROUND = (
-    '"$@" </dev/null >>"$0" 2>&1 &'  # the shell leaves at once, so the program has no parent to wait for it
-)
+_IN_BACKGROUND = '"$@" </dev/null >>"$0" 2>&1 &'  # the shell exits at once, so the program has no parent
 
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What `semmem server status` tells: ``size_bytes`` of the cluster on disk, ``connections`` of clients now."""
+    """What `semmem server status` shows: ``size_bytes`` is the cluster on disk, ``connections`` are of clients."""
 
     running: bool
     data: Path
@@ -47,9 +45,10 @@ class ServerStatus:
 class EmbeddedServer:
     """The PostgreSQL server of one data folder, for any number of processes and threads of one user.
 
-    ``ensure_running`` before connecting; when connecting fails with an OperationalError, ``ensure_running`` and connect
-    again, until ``start_timeout_s`` have passed (a server that was just killed or crashed is back by then). Between the
-    two the server is not stopped for idleness unless they lie ``idle_stop_s`` apart; 0 keeps it running for good.
+    Call ``ensure_running`` before connecting. When connecting fails with an OperationalError, call ``ensure_running``
+    and connect again, until ``start_timeout_s`` have passed; a server that was killed or crashed is back by then. The
+    server is not stopped for idleness between the two calls, unless they lie ``idle_stop_s`` apart. An ``idle_stop_s``
+    of 0 keeps it running for good.
     """
 
     def __init__(self, data: Path, *, idle_stop_s: float = 3600, start_timeout_s: float = 120) -> None:
@@ -64,10 +63,10 @@ class EmbeddedServer:
         self._alive = str(self._folder / "alive")
 
     def ensure_running(self) -> str:
-        """Start the server unless it runs, and return the libpq conninfo of its database (it holds no password).
+        """Start the server unless it runs; return the libpq conninfo of its database, which holds no password.
 
-        A running server costs a few system calls and no process. Raises StoreUnavailable when it cannot be started and
-        MissingExtra when PostgreSQL is not installed.
+        Where the server runs, this costs a few system calls and starts no process. Raises StoreUnavailable when it
+        cannot be started and MissingExtra when PostgreSQL is not installed.
         """
         try:
             return self._conninfo(self._running() or self._run())
@@ -96,10 +95,11 @@ class EmbeddedServer:
             return server
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
-        """Stop the server and wait until it is gone; False when it was not running.
+        """Stop the server and wait until it has ended; False when it was not running.
 
-        ``fast`` ends the transactions of connected clients, ``smart`` waits for the clients to leave, ``immediate``
-        leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within ``start_timeout_s``.
+        ``fast`` aborts the transactions of connected clients, ``smart`` waits until the clients disconnect,
+        ``immediate`` leaves recovery to the next start. Raises StoreUnavailable when it has not stopped within
+        ``start_timeout_s``.
         """
         if mode not in _SIGNALS:
             raise InvalidInput(f"A server stops in one of the modes {', '.join(_SIGNALS)}.")
@@ -115,7 +115,7 @@ class EmbeddedServer:
                 ) from error
 
     def status(self) -> ServerStatus:
-        """Look at the server without starting it."""
+        """Return the status of the server without starting it."""
         if not self._may_look():
             return ServerStatus(False, self.data)
         size = sum(_size(Path(top) / name) for top, _, names in os.walk(self._cluster) for name in names)
@@ -128,7 +128,7 @@ class EmbeddedServer:
         return ServerStatus(True, self.data, server.pid, Path(server.socket), version, size, connections)
 
     def _may_look(self) -> bool:
-        """Return whether there is a folder to look into. Raises StoreUnavailable when it is another user's."""
+        """Return whether the folder exists. Raises StoreUnavailable when it belongs to another user."""
         try:
             data_directory.check_owner(self.data, self._folder, data_directory.owner(create=False))
         except (FileNotFoundError, NotADirectoryError):
@@ -155,14 +155,14 @@ class EmbeddedServer:
             yield
 
     def _ready(self) -> Postmaster | None:
-        """Return the server if it accepts connections now."""
+        """Return the server if it accepts connections now, else None."""
         server = postmaster.read(str(self._cluster))
         if server is None or not server.ready or not postmaster.exists(server.pid) or postmaster.free(self._alive):
             return None
         return server if os.path.exists(f"{server.socket}/.s.PGSQL.{server.port}") else None
 
     def _start(self, programs: Path, who: data_directory.Owner) -> Postmaster:
-        """Bring the server up, whatever was left behind; the caller holds the exclusive lock."""
+        """Start the server, whatever an earlier one left behind; the caller holds the exclusive lock."""
         end = time.monotonic() + self.start_timeout_s
         if not (self._cluster / "PG_VERSION").exists():
             data_directory.initialise(self._folder, programs, who)
@@ -172,7 +172,7 @@ class EmbeddedServer:
                 f"{data_directory.MAJOR}; open it with the semmem that wrote it, or choose another folder with "
                 "SEMMEM_HOME."
             )
-        # One that is starting or recovering already, or the remains of one whose postmaster was killed.
+        # A server may be starting or recovering, or processes of one may be left whose postmaster was killed.
         if (server := self._settle(end)) is None:
             log = self._launch(programs, who, end)
             if (server := self._settle(end)) is None:
@@ -188,7 +188,7 @@ class EmbeddedServer:
         return server
 
     def _settle(self, end: float) -> Postmaster | None:
-        """Wait until the server is ready, and return it, or until none of its processes is left, and return None."""
+        """Wait until the server is ready and return it; None once none of its processes is left."""
         began = time.monotonic()
         while not postmaster.free(self._alive):
             if (server := self._ready()) is not None:
@@ -203,24 +203,24 @@ class EmbeddedServer:
         return None
 
     def _mend(self, waited: float) -> None:
-        """End what keeps a server from getting ready after ``waited`` seconds: remains, or one that cannot be reached.
+        """After ``waited`` seconds, end what keeps a server from becoming ready: leftovers, or one without a socket.
 
-        Only processes that are proved to be this server's are signalled: the number in postmaster.pid may by now be
-        anybody's.
+        Only processes that are proved to be this server's are signalled, because the number in postmaster.pid may
+        belong to another process by now.
         """
         if waited <= 1:
             return
         server = postmaster.read(str(self._cluster))
         lost = server.ready if server is not None else waited > 5
         if lost and (main := postmaster.main_process(str(self._folder))) is not None:
-            _signal(main, signal.SIGINT)  # somebody removed its socket, moved its folder or spoilt its postmaster.pid
+            _signal(main, signal.SIGINT)  # its socket was removed, its folder moved or its postmaster.pid damaged
         elif server is not None and server.pid not in (left := postmaster.orphans(str(self._cluster))):
-            # The postmaster was killed and a process of its own is still busy; it must go before the next start.
+            # The postmaster was killed and one of its processes is still busy; it has to end before the next start.
             for pid in left:
                 _signal(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
 
     def _launch(self, programs: Path, who: data_directory.Owner, end: float) -> Path:
-        """Start a postmaster that holds the lock ``alive``, and return the log it writes."""
+        """Start a postmaster that holds the lock ``alive``; return the log that it writes."""
         log = self._folder / "log"
         if log.exists():
             log.replace(self._folder / "log.before")
@@ -229,9 +229,9 @@ class EmbeddedServer:
                 f"A PostgreSQL that semmem did not start (process {stranger}) runs in {self._cluster}; stop it."
             )
         if sys.platform == "linux" or postmaster.read(str(self._cluster)) is None:
-            # Nobody holds ``alive``, so no server is left; PostgreSQL itself would take any process that has got the
-            # same number since for one, as happens in every restarted container, and a zombie as well. An empty or
-            # garbled postmaster.pid it would not even read.
+            # Nobody holds ``alive``, so no server is left. PostgreSQL itself would mistake any process that now has the
+            # same number for one, as happens in every restarted container, and a zombie as well. It could not even read
+            # an empty or damaged postmaster.pid.
             for left in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
                 left.unlink(missing_ok=True)
         data_directory.configure(self._folder, who)
@@ -249,7 +249,7 @@ class EmbeddedServer:
         return log
 
     def _stranger(self) -> int | None:
-        """Return the process of a server that does not hold ``alive``; one of ours that ends just now is waited for."""
+        """Return the process of a server without the lock ``alive``; wait for one of ours that is ending."""
         end = time.monotonic() + 1
         while True:
             pid = postmaster.main_process(str(self._folder))
@@ -267,7 +267,7 @@ class EmbeddedServer:
                 known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [data_directory.DATABASE])
                 if known.fetchone() is None:
                     connection.execute(_CREATE_DATABASE)
-                    connection.execute("DROP DATABASE IF EXISTS postgres")  # nobody's: eight megabytes of catalog
+                    connection.execute("DROP DATABASE IF EXISTS postgres")  # unused, and eight megabytes large
         except psycopg.Error as error:
             reason = " ".join(str(error).split())
             raise StoreUnavailable(f"The server in {self.data} runs but refuses its owner: {reason}") from error
@@ -284,7 +284,7 @@ class EmbeddedServer:
         return str(row[0]).split()[0], int(row[1])
 
     def _keep_watch(self) -> None:
-        """Start the idle watch unless there is one; it holds its lock from before it starts."""
+        """Start the idle watch unless it runs; its process inherits a lock that is already held."""
         if self.idle_stop_s == 0 or (held := postmaster.grab(str(self._folder / "watch"))) is None:
             return
         try:
@@ -307,7 +307,7 @@ class EmbeddedServer:
 
 
 def _in_background(command: list[str], log: Path, lock: int, **process: Any) -> None:
-    """Start ``command`` detached from this process and its terminal, holding the lock of the descriptor ``lock``."""
+    """Start ``command`` detached from this process and its terminal; it inherits the locked descriptor ``lock``."""
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, str(log), *command]
     nothing = subprocess.DEVNULL
     subprocess.run(
@@ -322,7 +322,7 @@ def _signal(pid: int, which: signal.Signals) -> None:
 
 
 def _python() -> str | None:
-    """Return a Python to run the idle watch with; inside another program ``sys.executable`` is that program."""
+    """Return a Python program for the idle watch; where Python is embedded, ``sys.executable`` is another program."""
     for path in (sys.executable, f"{sys.prefix}/bin/python3", f"{sys.base_prefix}/bin/python3"):
         if path and Path(path).name.startswith("python") and os.access(path, os.X_OK):
             return path

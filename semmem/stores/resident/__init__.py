@@ -1,1 +1,1 @@
-"""Namespaces in memory: what recalls read of those that are asked again and again, never staler than the store."""
+"""Keep namespaces in memory that are recalled often; a recall never sees an older state than the store has."""

@@ -1,4 +1,4 @@
-"""Some memories of a namespace in memory, in arrays: heads, packed postings and vectors. Built once, never changed."""
+"""Hold memories of a namespace in arrays: heads, packed postings and vectors. A block never changes once built."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from semmem.text.tokens import author_key
 __all__ = ["PER_MEMORY", "Block", "Rows", "ascending", "runs"]
 
 PER_MEMORY = 700
-"""Bytes of one memory without its entries and its vector, as measured."""
+"""Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
 _OWN = np.dtype([("code", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Memories as they are stored, ords ascending: parallel columns, one element a memory.
+    """Memories as they are stored, ords ascending, in parallel columns with one element per memory.
 
-    ``places`` are (position, microseconds since 1970), by which a session is ordered before the id. ``sizes`` is how
-    many of the ``entries`` each one has; ``held`` are the ords that have a vector, ``vectors`` these, one a row.
+    ``places`` are (position, microseconds since 1970), which order a session before the id does. ``sizes`` is the
+    number of ``entries`` of each memory. ``held`` are the ords that have a vector, ``vectors`` has one row for each of
+    these.
     """
 
     turns: list[Turn]
@@ -41,7 +42,7 @@ class Rows:
     vectors: NDArray[np.float32]
 
     def without(self, gone: NDArray[np.int64]) -> Rows:
-        """Return them without the ords ``gone``."""
+        """Return the rows without the ords ``gone``."""
         if not len(gone):
             return self
         stays, has = ~np.isin(self.ords, gone), ~np.isin(self.held, gone)
@@ -60,7 +61,7 @@ class Rows:
 
     @classmethod
     def joined(cls, one: Rows, other: Rows) -> Rows:
-        """Return the memories of both, which have no ord in common."""
+        """Return the rows of both arguments, which have no ord in common, with ords ascending."""
         ords = np.concatenate([one.ords, other.ords])
         order = np.argsort(ords)
         sizes = np.concatenate([one.sizes, other.sizes])
@@ -88,13 +89,13 @@ class Rows:
 
 
 class Block:
-    """The postings of ``rows``, each entry once, and for each memory where its own stand."""
+    """The postings of ``rows`` by key, and for each memory the places of its own entries."""
 
     def __init__(self, rows: Rows) -> None:
         self.turns, self.titles, self.places = rows.turns, rows.titles, rows.places
         self.ords, self.held, self.vectors = rows.ords, rows.held, rows.vectors
         self.lengths = rows.lengths
-        self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # of each memory in ``own``
+        self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
         owner = np.repeat(np.arange(len(rows.ords)), rows.sizes)
         order = np.argsort(rows.entries["key"], kind="stable")
         packed = np.zeros(len(order), dtype=POSTING)
@@ -107,25 +108,25 @@ class Block:
         self.entries = packed
         self.keys: NDArray[np.int64] = keys[first].astype(np.int64)
         self.kinds: NDArray[np.uint8] = rows.entries["kind"][order][first]
-        self.firsts = np.append(first, len(keys)).astype(np.int64)  # of each key in ``entries``
+        self.firsts = np.append(first, len(keys)).astype(np.int64)  # where each key's entries begin in ``entries``
         counted = np.concatenate([[0], np.cumsum(mentions(packed))])
         self.mentioned = counted[self.firsts[1:]] - counted[self.firsts[:-1]]
         codes = np.empty(len(order), dtype=np.uint32)
         codes[order] = np.repeat(np.arange(len(first), dtype=np.uint32), np.diff(self.firsts))
-        self.own = np.zeros(len(order), dtype=_OWN)  # what each memory holds, one after the other
+        self.own = np.zeros(len(order), dtype=_OWN)  # the entries of one memory after the other
         self.own["code"] = codes
         for name in ("count", "mention", "subject"):
             self.own[name] = rows.entries[name]
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Return the approximate number of bytes that the block takes."""
         arrays = (self.entries, self.own, self.keys, self.firsts, self.mentioned, self.kinds, self.vectors)
         return sum(array.nbytes for array in arrays) + PER_MEMORY * len(self.ords)
 
     @property
     def rows(self) -> Rows:
-        """The memories that it was built of."""
+        """Return the memories that the block was built from."""
         entries = self._forward(slice(None))
         sizes = np.diff(self.starts)
         places = self.turns, self.titles, self.places
@@ -133,7 +134,7 @@ class Block:
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
-        """The memories of each session, as positions; without those that are in none."""
+        """Return the positions of the memories of each session; memories without a session are left out."""
         found: dict[str, list[int]] = {}
         for at, turn in enumerate(self.turns):
             if turn.session is not None:
@@ -142,7 +143,7 @@ class Block:
 
     @cached_property
     def by_author(self) -> dict[str, list[int]]:
-        """The memories of each author, as positions, by the key that a question is searched for."""
+        """Return the positions of the memories of each author, by author key."""
         found: dict[str, list[int]] = {}
         for at, turn in enumerate(self.turns):
             if turn.author is not None and (key := _author_key(turn.author)):
@@ -162,7 +163,7 @@ class Block:
         return np.array(sorted(ord for id in ids for ord in held.get(id, ())), dtype=np.int64)
 
     def _forward(self, which: NDArray[np.int64] | slice) -> NDArray[Any]:
-        """Return some entries of the memories, by their places there."""
+        """Return the entries at some places of ``own``."""
         held = self.own[which]
         found = np.zeros(len(held), dtype=FORWARD)
         found["key"], found["kind"] = self.keys[held["code"]], self.kinds[held["code"]]
@@ -172,11 +173,11 @@ class Block:
 
     @cached_property
     def heads(self) -> dict[int, Head]:
-        """What fusion needs of memories, by position; filled as they are asked for."""
+        """The heads of memories by position, filled as they are asked for."""
         return {}
 
     def places_of(self, ords: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions of those of ``ords`` that are here; in their order."""
+        """Return the positions of those of ``ords`` that the block holds, in the order of ``ords``."""
         if not len(self.ords):
             return np.zeros(0, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ords, ords), len(self.ords) - 1)
@@ -189,14 +190,14 @@ class Block:
         return self.ords[at], sizes, self._forward(runs(self.starts[at], sizes))
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return which of ``keys`` are here, and for each its position, which means nothing where it is not."""
+        """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
         if not len(self.keys):
             return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return self.keys[at] == keys, at
 
     def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many entries the keys at some positions have."""
+        """Return the number of entries of the keys at some positions."""
         found: NDArray[np.int64] = self.firsts[at + 1] - self.firsts[at]
         return found
 
@@ -215,7 +216,7 @@ def _author_key(author: str) -> str:
 
 
 def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return some numbers, each once, ascending; those that are so already as they are."""
+    """Return numbers ascending without repeats; an array that is sorted already is returned unchanged."""
     if not isinstance(numbers, np.ndarray):
         return np.unique(np.fromiter(numbers, np.int64, len(numbers)))
     if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):

@@ -1,4 +1,4 @@
-"""Read models from PostgreSQL: a whole namespace of one moment, or what has changed in it since an earlier one."""
+"""Load models from PostgreSQL: a whole namespace in one snapshot, or the changes since an earlier one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["follow", "load"]
 _SQL = statements("postgres")
 _LAST = 1 << 32
 _STEP = 50_000
-"""Ords that are read at a time, so that no value of the server's is larger than it may be."""
+"""Ords read at a time, so that no value exceeds the largest that the server can send."""
 _PER_ENTRY = 1.3
-"""Bytes in memory of a byte of entries in the store: postings, where each one stands, and the keys."""
+"""Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
 
 def load(pool: Pooled, namespace: str, most: int) -> Model | None:
-    """Read a namespace into memory; None where it would take more than ``most`` bytes, or changes with time alone."""
+    """Load a namespace; None where it would take more than ``most`` bytes, or where its answers depend on the clock."""
     where = {"namespace": namespace}
 
     def read(connection: Any) -> Model | None:
@@ -53,7 +53,7 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
 
 
 def follow(pool: Pooled, model: Model, most: int) -> Model | None:
-    """Read what has changed since ``model``; None where that is much, or cannot be told."""
+    """Load the changes since ``model``; None where there are too many or they are not known."""
     before = model.state
     where = {"namespace": model.namespace, "since": before.changes, "after": 0, "upto": _LAST}
 
@@ -70,7 +70,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
         if state is None or not state.follows(before):
             return None
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
-        if passing.fetchone()[0] or "" in ids:  # a drop, or changes that were swept
+        if passing.fetchone()[0] or "" in ids:  # a dropped namespace, or changes that were swept
             return None
         return model.after(state, _read(cursors), ids, corrections_of(corrected.fetchall()))
 
@@ -79,7 +79,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
 
 
 def _tried(pool: Pooled, read: Any) -> Model | None:
-    """Run ``read``; what cannot be read into memory is asked of the database, which tells what is wrong."""
+    """Run ``read``; None where it fails, so that the recall asks the database, which reports the error."""
     try:
         model: Model | None = pool.run(read)
     except (SemmemError, psycopg.Error, MemoryError, ValueError):
@@ -104,7 +104,7 @@ def _rows(connection: Any, which: Mapping[str, Any]) -> Rows:
 
 
 def _read(cursors: list[Any]) -> Rows:
-    """Return the memories, what they hold and their vectors from the three statements; of one moment."""
+    """Return the rows from the results of the three statements, which read one snapshot."""
     found = cursors[0].fetchall()
     heads, raw = cursors[1].fetchone()
     triples = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""The models that a process holds: which namespaces, within a budget, and which of them a recall may read."""
+"""Hold the models of a process: which namespaces are in memory, within a budget, and which a recall may read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from semmem.stores.resident.model import Model, State
 __all__ = ["Models"]
 
 _OFTEN = 8
-"""Recalls that a model should serve to have been worth its loading."""
+"""The number of recalls that a model should serve to justify its loading."""
 _LONGEST = 256
-"""Recalls of a namespace that pass at most before it is loaded again."""
+"""The most recalls of a namespace that pass before a dropped model is loaded again."""
 _AT_ONCE = 10_000
-"""Memories up to which a recall waits for its namespace to be loaded: a quarter of a second."""
+"""Up to this many memories a recall waits while its namespace is loaded, about a quarter of a second."""
 _MOST_ASKED = 10_000
-"""Namespaces of which it is known how often they were asked."""
+"""The number of namespaces whose recalls are counted."""
 
 _reading: ContextVar[tuple[int, Mapping[str, ReferenceType[Model]]] | None] = ContextVar("reading", default=None)
 
 
 @dataclass(slots=True)
 class _Asked:
-    """How often a namespace was asked without a model, how often before one is loaded, and how many that served."""
+    """How often a namespace was asked without a model, how often it must be before loading, and recalls served."""
 
     times: int = 0
     wait: int = 2
@@ -38,8 +38,8 @@ class _Asked:
 class Models:
     """Models by namespace, the one used last at the end. Safe to use from any thread.
 
-    ``load`` reads a namespace that may take so many bytes, ``follow`` brings a model up to date in as many; both return
-    None where that cannot be. A recall that has found a model to be of its own moment is bound to it: see ``bind``.
+    ``load`` loads a namespace into at most so many bytes, ``follow`` brings a model up to date within so many; both
+    return None where that is impossible. A recall that has found a model to be up to date is bound to it: see ``bind``.
     """
 
     def __init__(
@@ -58,25 +58,25 @@ class Models:
         self._busy: dict[str, Lock] = {}
 
     def bind(self, states: Mapping[str, State | None]) -> None:
-        """Let what is read from here on in this context be read from the models that are of these states, or later."""
+        """Bind this context to models that are at ``states`` or later; reads in this context then use these models."""
         found = {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
         _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
 
     def bound(self, namespace: str) -> Model | None:
-        """Return the model of a namespace that this context reads; None: the database is to be asked."""
+        """Return the model of a namespace that this context is bound to; None where the database has to be asked."""
         known = _reading.get()
         if known is None or known[0] != id(self) or (reference := known[1].get(namespace)) is None:
             return None
         return reference()
 
     def met(self, namespaces: Collection[str]) -> dict[str, Model]:
-        """Bind this context to the models as they are, whatever the namespaces are by now; return these models."""
+        """Bind this context to the present models, whether or not they are up to date; return these models."""
         found = {name: model for name in namespaces if (model := self._known(name)) is not None}
         _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
         return found
 
     def clear(self) -> None:
-        """Drop all models, and keep none any more."""
+        """Drop all models, and load no more."""
         with self._lock:
             self._closed = True
             self._models.clear()
@@ -84,18 +84,18 @@ class Models:
 
     @property
     def size(self) -> int:
-        """Bytes that the models take, about."""
+        """Return the approximate number of bytes that the models take."""
         with self._lock:
             return sum(model.size for model in self._models.values())
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that are in memory, the one asked last at the end."""
+        """Return the namespaces in memory, the one asked last at the end."""
         with self._lock:
             return tuple(self._models)
 
     def _current(self, namespace: str, state: State | None) -> Model | None:
-        """Return a model at ``state`` or later; None where there is none and none is to be made now."""
+        """Return a model at ``state`` or later; None where there is none and none is to be loaded now."""
         if state is None:
             self._drop(namespace)
             return None
@@ -105,13 +105,13 @@ class Models:
         with self._lock:
             busy = self._busy.setdefault(namespace, Lock())
         if not busy.acquire(blocking=False):
-            return None  # another thread reads it just now
+            return None  # another thread is loading it
         try:
             model = self._known(namespace)
             if model is None:
                 return self._loaded(namespace, state.memories)
             if model.state == state or model.state.revision > state.revision:
-                # another recall has brought it up to date; one that is set back has another state of the server
+                # another recall has brought it up to date; a restored server has another state
                 later = model if model.state.place == state.place else None
             else:
                 later = self._follow(model, self._budget) if state.follows(model.state) else None
@@ -121,7 +121,7 @@ class Models:
                 self._keep(later)
             return later
         finally:
-            with self._lock:  # who begins now takes another lock, and at worst reads what this one has read
+            with self._lock:  # later recalls take a new lock, and at worst load this namespace twice
                 self._busy.pop(namespace, None)
             busy.release()
 
@@ -134,7 +134,7 @@ class Models:
             return model
 
     def _loaded(self, namespace: str, memories: int) -> Model | None:
-        """Load a namespace that is asked often; a large one on a thread, for the recalls to come."""
+        """Load a namespace that is asked often; a large one on a thread, for later recalls."""
         with self._lock:
             asked = self._asked.setdefault(namespace, _Asked())
             self._asked.move_to_end(namespace)
@@ -162,7 +162,7 @@ class Models:
         return model
 
     def _keep(self, model: Model) -> None:
-        """Hold a model, and let those go that were not asked for longest until all are within the budget."""
+        """Keep a model, and drop those that were not used for longest until all fit into the budget."""
         with self._lock:
             if self._closed:
                 return
@@ -174,7 +174,7 @@ class Models:
                 size -= self._models.popitem(last=False)[1].size
 
     def _drop(self, namespace: str) -> None:
-        """Let a model go; one that served few recalls is not soon made again."""
+        """Drop a model; one that served few recalls is not loaded again soon."""
         with self._lock:
             if self._models.pop(namespace, None) is not None:
                 asked = self._asked.setdefault(namespace, _Asked())

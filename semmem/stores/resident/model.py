@@ -1,7 +1,7 @@
-"""The read model of one namespace at one revision: what recalls ask of a store, answered from arrays.
+"""Answer what recalls ask of a store, for one namespace at one revision, from arrays in memory.
 
-A large block, and a small one of what was written since that was built; what went from the large one is left out.
-Nothing is changed once it is built, so that many threads read one model.
+A model has a large block, and a small one with what was written since the large one was built; ords that were removed
+from the large block are left out of every answer. A model never changes, so many threads can read it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _UNSURE = 4e-6
 _VECDOT = hasattr(np, "vecdot")
 """Numpy 1 has none; there its other way without threads takes half as long again."""
 _TAIL = 1_000
-"""Memories of the small block, and forgotten ones of the large, from which on both are built into one."""
+"""The size of the small block, or the number of removed memories, at which both blocks are rebuilt into one."""
 
 
 class State(NamedTuple):
-    """A namespace as a recall found it: two that are equal have equal answers."""
+    """The state of a namespace as a recall found it: two equal states have equal answers."""
 
     revision: int
     changes: int
@@ -62,13 +62,13 @@ class State(NamedTuple):
 
     @property
     def place(self) -> tuple[float, float, str | None, int]:
-        """What tells whose numbers these are: those of two states of one place can be compared."""
+        """Return what identifies the history of a state: only states with an equal ``place`` can be compared."""
         return self.created, self.server, self.embedder, self.file
 
     def follows(self, before: State) -> bool:
-        """Return whether all that has changed since ``before`` is what the table of changes names.
+        """Return whether the table of changes names everything that changed since ``before``.
 
-        What names nothing counts the revision alone: memories that were read again, joined segments, a rebuild.
+        Other changes count the revision alone: re-extracted memories, joined segments, a rebuild.
         """
         counted = (self.changes - before.changes) + (self.segments - before.segments)
         return self.place == before.place and not self.dropping and 0 < self.revision - before.revision == counted
@@ -93,18 +93,18 @@ class Model:
         self._tail = tail
         self._gone = gone
         self._blocks = [base] if tail is None else [base, tail]
-        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # the names that some memories are about, once read
+        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by ord
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
         lost = base.forwards(base.places_of(gone))[2] if len(gone) else None
         self._lost = _counted(lost) if lost is not None else None
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Return the approximate number of bytes that the model takes."""
         return sum(block.size for block in self._blocks)
 
     def after(self, state: State, came: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
-        """Return the model at a later ``state``: without the memories of the ``ids``, and with those that ``came``."""
+        """Return the model at a later ``state``: without the memories of ``ids``, and with the rows that ``came``."""
         tail: Block | None
         gone = np.union1d(self._gone, self._base.ords_of(ids))
         if self._tail is not None:
@@ -118,7 +118,7 @@ class Model:
     # ------------------------------------------------------------------ postings
 
     def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
-        """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out those that one memory has."""
+        """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out keys that only one memory has."""
         wanted = ascending(keys)
         found = [block.find(wanted) for block in self._blocks]
         sizes = np.zeros(len(wanted), dtype=np.int64)
@@ -157,7 +157,7 @@ class Model:
         return Postings(*totals, wanted[kept], sizes[kept], entries[in_order(owner, entries["ord"])])
 
     def forwards(self, ords: Ords) -> Forwards:
-        """Return what each of ``ords`` holds."""
+        """Return the forward entries of each of ``ords``."""
         parts = [block.forwards(at) for block, at in self._at(ords)]
         if len(parts) == 1:
             return Forwards(*parts[0])
@@ -167,7 +167,7 @@ class Model:
         return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])])
 
     def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
-        """Return each block, and where in it those of ``ords`` stand that it has, ascending."""
+        """Return each block with the positions of those of ``ords`` that it holds, ascending."""
         wanted = ascending(ords)
         in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
         return [(b, b.places_of(in_base if b is self._base else wanted)) for b in self._blocks]
@@ -175,11 +175,11 @@ class Model:
     # ------------------------------------------------------------------ heads and sessions
 
     def turns_of(self, ords: Ords) -> list[Turn]:
-        """Return ``ords`` as they stand in their sessions; forgotten ones are left out."""
+        """Return ``ords`` as turns of their sessions; forgotten memories are left out."""
         return [block.turns[at] for block, places in self._at(ords) for at in places.tolist()]
 
     def heads(self, ords: Ords) -> dict[int, Head]:
-        """Return what fusion needs of each of ``ords``; forgotten ones are left out."""
+        """Return the head of each of ``ords``; forgotten memories are left out."""
         found = {}
         for block, places in self._at(ords):
             for at in places.tolist():
@@ -202,7 +202,7 @@ class Model:
         return frozenset(self._gone.tolist())
 
     def _session(self, name: str) -> tuple[list[Turn], dict[int, int]]:
-        """Return the memories of a session in their order, and the place of each ord in it."""
+        """Return the turns of a session in order, and the place of each ord in it."""
         known = self._sessions.get(name)
         if known is None:
             rows = [
@@ -228,7 +228,7 @@ class Model:
         return [*found, *alone][: MOST_TURNS + 1]
 
     def neighbours(self, ords: Ords) -> list[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+        """Return (ord, ord of its previous or next memory in the session, whether both have the same author)."""
         found = []
         for turn in self.turns_of(ords):
             if turn.session is None:
@@ -245,7 +245,7 @@ class Model:
         return np.sort(np.concatenate(held))
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
-        """Return what Store.conversation_facts does; None where an author's text was split: the whole is not here."""
+        """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
         lost = [self._base.turns[at] for at in self._base.places_of(self._gone).tolist()]
         talked = sum(len(of) for b in self._blocks for of in b.by_session.values())
         signed = sum(len(of) for b in self._blocks for of in b.by_author.values())
@@ -266,7 +266,7 @@ class Model:
         return Kinds(bool(talked), bool(signed), named)
 
     def _behind(self, turn: Turn) -> tuple[str | None, ...]:
-        """Return the authors of what stands before a memory in its session, nearest first."""
+        """Return the authors of the memories before this one in its session, nearest first."""
         if turn.session is None:
             return ()
         turns, place = self._session(turn.session)
@@ -276,10 +276,10 @@ class Model:
     # ------------------------------------------------------------------ vectors
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest inner product with a unit vector, within scope; exactly.
+        """Return the ``depth`` memories with the highest inner product with a unit vector, within scope; exact.
 
-        All of them in single precision, and what may be within the depth again in double, row by row: equal vectors
-        have equal products wherever they stand.
+        All products are computed in single precision. Those near the cut are computed again in double precision, row by
+        row, so that equal vectors have equal products wherever they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
         ords = np.concatenate([block.held for block in self._blocks])
@@ -321,7 +321,7 @@ class Model:
         return dict(zip(held.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
 
     def is_of(self, embedder: Mapping[str, Any] | None) -> bool:
-        """Return whether the vectors are of ``embedder``; None is one that nobody knows."""
+        """Return whether the vectors were made by ``embedder``; None means an unknown embedder."""
         return embedder is None or dict(embedder) == self._embedder
 
     @cached_property
@@ -330,7 +330,7 @@ class Model:
 
     @cached_property
     def dimensions(self) -> int | None:
-        """Of the vectors, None where there are none."""
+        """Return the length of the vectors; None where there are none."""
         return next((b.vectors.shape[1] for b in self._blocks if len(b.held)), None)
 
 
@@ -350,13 +350,13 @@ def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[
 
 
 def _runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    if len(starts) == 1:  # one key, or one memory: no copy
+    if len(starts) == 1:  # one key or one memory needs no copy
         return slice(int(starts[0]), int(starts[0] + sizes[0]))
     return runs(starts, sizes)
 
 
 def _counted(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the keys of some entries, ascending, how many of these each has, and how many of them mention it."""
+    """Return the keys of some entries, ascending, with the number of entries of each and how many mention the key."""
     keys, slot = np.unique(entries["key"], return_inverse=True)
     times = np.bincount(slot, weights=mentions(entries), minlength=len(keys)).astype(np.int64)
     return keys, np.bincount(slot, minlength=len(keys)).astype(np.int64), times

@@ -1,8 +1,8 @@
-"""A store whose recalls read from memory what they can; whoever reads it need not know which namespaces these are.
+"""A store whose recalls read from memory where they can; callers need not know which namespaces are in memory.
 
-A namespace that was the same in two recalls is taken to be the same in the third: that one ranks before it asks, and
-asks for the texts of its hits and for the state of the namespace together, in one round trip. Where the state is
-another one by now, the recall begins again.
+A namespace that had the same state in two recalls is assumed to have it in the third. That recall ranks first, and then
+asks for the texts of its hits and for the state of the namespace in one round trip. Where the state has changed, the
+recall begins again.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["ResidentStore", "resident"]
 
 _MOST_SCOPES = 64
 _LARGEST = 10_000
-"""Ords that a scope which is kept may name, so that all of them take a few megabytes."""
+"""A scope that names more ords than this is not cached, which limits the cache to a few megabytes."""
 
 
 class _Seen(NamedTuple):
-    """The scope that a question had, of which models; ``sure``: twice, one after the other."""
+    """The scope that a question had, and its models; ``sure`` means that it was the same twice in a row."""
 
     models: tuple[ReferenceType[Model], ...]
     scope: Scope
@@ -45,7 +45,7 @@ class _Seen(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """What a recall has taken to be so before it asks: the scope that these models, filters and exclusions had."""
+    """What a recall assumes before it asks the store: the scope of these models, filters and exclusions."""
 
     of: str
     models: Mapping[str, Model]
@@ -60,9 +60,9 @@ _wholes: ContextVar[Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] | Non
 
 
 def resident(store: Store, budget: int) -> Store:
-    """Return ``store`` so that recalls read from memory, within ``budget`` bytes; itself where that brings nothing.
+    """Return ``store`` with recalls that read from memory, within ``budget`` bytes; unchanged where that is impossible.
 
-    A recall begins with ``scope``, in a context of its own: it says which models are of that moment.
+    A recall begins with ``scope``, in a context of its own, which binds the recall to the models that are up to date.
     """
     if budget <= 0 or store.kind != "PostgreSQL":
         return store
@@ -70,7 +70,7 @@ def resident(store: Store, budget: int) -> Store:
 
 
 class _Behind:
-    """What is not read from memory is read from the store behind."""
+    """Passes every call that memory cannot answer on to the store behind."""
 
     def __init__(self, behind: Any, models: Models) -> None:
         self._behind = behind
@@ -84,7 +84,7 @@ class _Behind:
 
 
 class ResidentStore(_Behind):
-    """The postings, heads and sessions of a store."""
+    """The postings, heads and sessions of a store, read from memory where possible."""
 
     def __init__(self, store: Store, budget: int) -> None:
         from semmem.stores.resident.loading import follow, load
@@ -111,7 +111,7 @@ class ResidentStore(_Behind):
         exclude: Sequence[str],
         names: Collection[str] | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords, and bind this context to the models of that moment."""
+        """Resolve filters and excluded ids to ords, and bind this context to the models that are up to date."""
         if names is not None:
             _taken.set(None)
         if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
@@ -128,7 +128,7 @@ class ResidentStore(_Behind):
     def _expected(
         self, of: str, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
     ) -> Scope | None:
-        """Return the scope that such a question had before, if it was the same twice and the models are the same."""
+        """Return the scope that this question had, if it was the same twice and the models have not changed."""
         with self._lock:
             seen = self._seen.get(of)
         if seen is None or not seen.sure:
@@ -141,7 +141,7 @@ class ResidentStore(_Behind):
         return whole
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return what is indexed, by ord, and ask whether it is so what the recall took to be so; else raise Moved."""
+        """Return the indexed memories by ord, and check the recall's assumption. Raises Moved where it was wrong."""
         if (taken := _taken.get()) is None or (*namespaces,) != taken.scope.namespaces:
             found: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
             return found
@@ -161,14 +161,14 @@ class ResidentStore(_Behind):
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
-        """Return memories by (namespace, id), whole; those of the hits came with these."""
+        """Return whole memories by (namespace, id); those of the hits were fetched by ``indexed_memories``."""
         if (known := _wholes.get()) is not None and not set(names) - known.keys():
             return known
         found: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] = self._behind.whole_memories(names)
         return found
 
     def confirm(self) -> None:
-        """Raise Moved where a recall took to be so what is not; it asks nothing where that is known already."""
+        """Raise Moved where the recall's assumption was wrong; the store is asked only if that is not known yet."""
         if (taken := _taken.get()) is not None:
             self.indexed_memories(taken.scope.namespaces, ())
 
@@ -179,7 +179,7 @@ class ResidentStore(_Behind):
     def _known(
         self, of: str, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
     ) -> Scope | None:
-        """Return a scope whose kinds and corrections are those of models; None where one of these is not current."""
+        """Return a scope with the facts and corrections of the models; None where a model is not up to date."""
         scope: Scope = self._behind.scope(namespaces, filters, exclude)
         self._bind(scope)
         models = {n: model for n in namespaces if (model := self.models.bound(n)) is not None}
@@ -235,10 +235,10 @@ class ResidentStore(_Behind):
 
 
 class _Vectors(_Behind):
-    """The vectors of a store, as long as those of the question are of the same embedder."""
+    """The vectors of a store, read from memory while the question's vector is of the same embedder."""
 
     def _fits(self, namespaces: Sequence[str], vector: NDArray[np.float32]) -> Model | None:
-        """Return the model whose vectors can be compared with one; where they cannot, the store behind says why."""
+        """Return the model whose vectors can be compared with ``vector``; None where the store behind has to answer."""
         model = self._model(namespaces)
         if model is None or model.dimensions != len(vector) or not model.is_of(maker(vector)):
             return None
@@ -254,7 +254,7 @@ class _Vectors(_Behind):
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, the session turns around these, and the vectors of whole sessions."""
+        """Return the result of ``nearest``, the session turns around it, and the vectors of whole sessions."""
         found: tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]
         if (model := self._fits(scope.namespaces, vector)) is not None:
             ranking = model.nearest(scope, vector, depth)
@@ -273,12 +273,12 @@ class _Vectors(_Behind):
 
 
 class _Graph(_Behind):
-    """The graph of a store."""
+    """The graph of a store, read from memory where possible."""
 
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
+        """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
         if (model := self._model([namespace])) is not None:
             beside = model.neighbours(ords) if neighbours else []
             return model.forwards(ords), beside, np.zeros(0, dtype=np.int64)
@@ -301,7 +301,7 @@ class _Graph(_Behind):
         return found
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        """Return (ord, key, weight in hundredths, spelling of the name) for the names that memories are about."""
         if (model := self._model([namespace])) is None:
             found: Sequence[tuple[int, int, int, str]] = self._behind.subject_names(namespace, ords)
             return found
@@ -314,7 +314,7 @@ class _Graph(_Behind):
 
 
 def _with_kinds(scope: Scope, models: Mapping[str, Model], names: Collection[str]) -> Scope | None:
-    """Return a scope with the kinds and corrections of models; None where one is missing or does not know them."""
+    """Return a scope with the facts and corrections of models; None where a model does not know them."""
     kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
     if kinds.keys() != set(scope.namespaces):
         return None

@@ -1,8 +1,8 @@
-"""Connections to one SQLite file, and how a piece of work runs on one: in a transaction, tried again while locked.
+"""Connections to one SQLite file: run work in transactions, and try again while the file is locked.
 
 The file is in WAL mode, so readers and the one writer do not wait for each other. Writers of several processes queue:
-each takes the write lock before it reads anything (BEGIN IMMEDIATE), SQLite waits for it (busy_timeout), and what is
-still locked then is tried again a bounded number of times.
+each takes the write lock before it reads anything (BEGIN IMMEDIATE), SQLite waits for the lock (busy_timeout), and work
+that is still locked then is tried again a bounded number of times.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _BUSY_S = 10.0
 _TRIES = 4
 
 _SESSION = (
-    "PRAGMA synchronous = FULL",  # an acknowledged memory survives a power cut, in WAL mode too
-    "PRAGMA secure_delete = ON",  # what is forgotten is overwritten in the file
+    "PRAGMA synchronous = FULL",  # a committed memory survives a power cut, in WAL mode too
+    "PRAGMA secure_delete = ON",  # forgotten bytes are overwritten in the file
     "PRAGMA cache_size = -16000",
     "PRAGMA temp_store = MEMORY",
 )
 
 
 class Filed:
-    """A few connections to a file, opened when first needed; ``path`` None is one that lives in memory alone."""
+    """A few connections to a file, opened when first needed; a ``path`` of None is a database in memory."""
 
     def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
         self.url = url
@@ -69,7 +69,7 @@ class Filed:
         self._run(self._prepare)
 
     def close(self) -> None:
-        """Close the connections; the data stays in the file, and what was in memory alone is gone."""
+        """Close the connections; data in a file stays, data in memory is lost."""
         with self._free:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -79,9 +79,9 @@ class Filed:
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:
-        """Give a function by which another thread stops the statement that this one runs, as when a leg's time is up.
+        """Yield a function by which another thread can stop the statement of this thread, as when a leg's time is up.
 
-        No connection is kept: taking one costs microseconds here.
+        No connection is reserved, because taking one costs only microseconds here.
         """
         hold = _Hold()
         outer, self._running.hold = getattr(self._running, "hold", None), hold
@@ -93,7 +93,7 @@ class Filed:
     # ------------------------------------------------------------------ work
 
     def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        """Fetch all rows of one named statement; lists and tuples among the parameters travel as JSON."""
+        """Fetch all rows of one named statement; list and tuple parameters are passed as JSON."""
         given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
         return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
 
@@ -102,20 +102,20 @@ class Filed:
         return dict(self._rows("language_list", {}))
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
-        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
+        """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
         asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
         self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
 
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
-        """Fetch the rows of a statement about some ords, with the place of their namespace.
+        """Fetch the rows of a statement about some ords, each with the place of its namespace.
 
-        An ord in a row is as its namespace knows it: see ``placed``.
+        An ord in a row is local to its namespace: see ``placed``.
         """
         groups = apart(namespaces, ords)
         return [(at, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for at, n, o in groups]
 
     def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` so that all its statements see one moment."""
+        """Run ``work`` so that all its statements see one snapshot."""
         return self._run(lambda c: _transaction(c, "BEGIN", work))
 
     def _writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -123,7 +123,7 @@ class Filed:
         return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` on a connection; what is locked is tried again, other errors are told in one sentence."""
+        """Run ``work`` on a connection; try again while the file is locked, and raise other errors as one sentence."""
         for attempt in range(_TRIES):
             try:
                 with self._borrowed() as connection:
@@ -142,7 +142,7 @@ class Filed:
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
         hold: _Hold | None = getattr(self._running, "hold", None)
-        with nullcontext() if hold is None else standing():  # a clock runs only for a leg, and a leg has a hold
+        with nullcontext() if hold is None else standing():  # only a leg has a clock, and a leg has a hold
             connection = self._take()
         try:
             if hold is None:
@@ -185,7 +185,7 @@ class Filed:
         connection.close()
 
     def _after_fork(self) -> None:
-        """Leave the connections of a parent process alone: SQLite forbids using them, or closing them, in a child."""
+        """Drop the connections of a parent process: SQLite forbids a child process to use or close them."""
         if self._process != os.getpid() and self._path is None:
             raise StoreUnavailable(
                 "A database in memory stays with the process that opened it; open a store in a file to share it, or "
@@ -205,8 +205,8 @@ class Filed:
         connection = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
             timeout=_BUSY_S,
-            isolation_level=None,  # transactions are begun by us
-            check_same_thread=False,  # a connection is one thread's at a time
+            isolation_level=None,  # transactions are begun explicitly
+            check_same_thread=False,  # only one thread uses a connection at a time
         )
         try:
             for pragma in _SESSION:
@@ -218,20 +218,20 @@ class Filed:
         return connection
 
     def _claim(self, path: Path) -> None:
-        """Make a file that is not there yet for its owner alone; what SQLite puts beside it has the same rights."""
-        with suppress(OSError):  # SQLite says what is wrong
+        """Create a missing file for its owner alone; the files SQLite puts beside it get the same permissions."""
+        with suppress(OSError):  # SQLite reports what is wrong
             if not path.exists() and not claimed(path) and path.is_symlink() and not path.exists():
                 raise InvalidInput(f"{path} is a link to a file that is not there; name that file after sqlite:.")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Bring the file up to date, and let readers and a writer work side by side from now on."""
+        """Bring the schema up to date, and switch to WAL mode."""
         migrate(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
 
 
 class _Hold:
-    """Which connection a thread runs a statement on just now, so that another thread can stop it."""
+    """The connection on which a thread runs a statement, so that another thread can stop the statement."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -240,7 +240,7 @@ class _Hold:
 
     @contextmanager
     def running(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Let ``cancel`` reach ``connection`` meanwhile."""
+        """Let ``cancel`` reach ``connection`` inside the block."""
         with self._lock:
             if self._over:
                 raise StoreError("The time for this look-up is over.")
@@ -252,7 +252,7 @@ class _Hold:
                 self._connection = outer
 
     def cancel(self) -> None:
-        """Stop the statement that runs, if one does: under the lock, so that no other work is hit. None begins then."""
+        """Stop the running statement, if any, and let none begin afterwards; the lock protects other work."""
         with self._lock:
             self._over = True
             if self._connection is not None:
@@ -265,24 +265,24 @@ def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sql
         done = work(connection)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # after a full disk SQLite has rolled back by itself
+        if connection.in_transaction:  # on a full disk SQLite has rolled back already
             connection.execute("ROLLBACK")
         raise
     return done
 
 
 def _contains(stored: str, wanted: str) -> bool:
-    """Return whether the JSON ``stored`` contains the JSON ``wanted``, as PostgreSQL's ``@>`` has it."""
+    """Return whether the JSON ``stored`` contains the JSON ``wanted``, with the rules of PostgreSQL's ``@>``."""
     return contains(json.loads(stored), json.loads(wanted))
 
 
 def is_busy(error: BaseException) -> bool:
-    """Return whether another connection holds a lock, so that the same may succeed a moment later."""
+    """Return whether an error means that another connection holds a lock, so that a later try may succeed."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
-    """Return the error to raise instead of ``error``, about the file ``place``; None where it says enough itself."""
+    """Return the error to raise instead of ``error``, about the file ``place``; None to raise ``error`` itself."""
     code = _code(error)
     if code == sqlite3.SQLITE_NOTADB:
         return InvalidInput(f"{place} is no SQLite database; name another file, or a new one, after sqlite:.")
@@ -311,24 +311,24 @@ def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
 
 
 def _code(error: BaseException) -> int:
-    """Return SQLite's primary result code, 0 for an error of Python's own module."""
+    """Return SQLite's primary result code; 0 for an error of Python's own module."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 APPLICATION = 0x73656D6D
-"""What stands in the header of our files ("semm"), so that a file of another program is never written to."""
+"""The application id in the header of semmem's files ("semm"), so that no other program's file is written to."""
 
 
 def migrate(connection: sqlite3.Connection, place: str) -> int:
     """Bring the schema of the file up to date and return its number.
 
-    Any number of processes may call this at once: they queue on the write lock. A schema that is up to date is only
-    read. Raises SchemaTooNew when a newer semmem migrated it, SchemaTooOld when it must be exported and imported, and
-    InvalidInput when the file belongs to another program.
+    Any number of processes may call this at once: they queue for the write lock. A schema that is up to date is only
+    read. Raises SchemaTooNew when a newer semmem migrated the file, SchemaTooOld when it must be exported and imported,
+    and InvalidInput when it belongs to another program.
     """
     known = migrations("sqlite")
     newest = known[-1][0]
-    connection.execute("BEGIN")  # one look: between two, another process may make the file ours
+    connection.execute("BEGIN")  # one snapshot, because another process may initialise the file meanwhile
     try:
         number = _number(connection, place, newest)
     finally:
@@ -374,7 +374,7 @@ def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
 
 
 def _each(body: str) -> Iterator[str]:
-    """Yield the statements of a script one by one: the module's own executescript would commit in between."""
+    """Yield the statements of a script one by one, because executescript would commit in between."""
     statement = ""
     for line in body.splitlines(keepends=True):
         statement += line

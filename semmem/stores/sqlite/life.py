@@ -152,7 +152,7 @@ def _entries(packed: str) -> NDArray[Any]:
 
 
 class _Missing(Exception):
-    """Memories that are not there; what was written beside is rolled back."""
+    """Raised inside a transaction for memories that do not exist, so that it is rolled back."""
 
     def __init__(self, names: Collection[tuple[str, str]]) -> None:
         self.names = names

@@ -1,4 +1,4 @@
-"""What is like what in SQLite: what was said before, and what has keys in common. Each runs inside a transaction."""
+"""Find repeated and similar memories in SQLite. Every function runs inside a transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SQL = statements("sqlite")
 
 
 def first_of(connection: sqlite3.Connection, row: Row) -> str | None:
-    """Return the id of the memory that has said the same before, None where there is none."""
+    """Return the id of the first stored memory with the same content, None where there is none."""
     namespace, id = row.name
     said = {"namespace": namespace, "id": id, "content": row.content, "payload": row.payload}
     found = connection.execute(_SQL["memory_first"], said).fetchone()
@@ -40,7 +40,7 @@ def corroborate(connection: sqlite3.Connection, namespace: str, times: Mapping[s
 def similar_around(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]]
 ) -> dict[int, list[Similar]]:
-    """Store the keys of memories that are still there; return what has keys in common with each; see LifeStore."""
+    """Store the keys of memories that still exist; return the memories that share keys with each; see LifeStore."""
     there = _memories(connection, namespace, sorted(keys))
     which = {"namespace": namespace, "ords": json.dumps(sorted(there))}
     connection.execute(_SQL["likeness_again"], which)
@@ -50,17 +50,15 @@ def similar_around(
 def similar(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]], *, around: bool = False
 ) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord, and return what was before and has keys in common with each.
+    """Store the keys of memories, by ord; return the earlier memories that share keys with each.
 
-    ``around``: what came after it too.
-
-    One statement asks for all of them, before they are stored in their order: what has them in common among
-    themselves needs no question.
+    With ``around``, later memories are returned as well. One statement asks for all of them before their own keys are
+    stored; keys that the memories share among themselves need no query.
     """
     sizes = [len(some) for some in keys.values()]
     held = np.fromiter(chain.from_iterable(keys.values()), np.int64, sum(sizes))
     ords = np.repeat(np.fromiter(keys, np.int64, len(sizes)), sizes)
-    order = np.lexsort((ords, held))  # as the table has them
+    order = np.lexsort((ords, held))  # in the order of the table
     held, ords = held[order], ords[order]
     each, starts, counts = np.unique(held, return_index=True, return_counts=True)
     where = {"namespace": namespace, "newest": MOST_SIMILAR, "keys": json.dumps(each.tolist())}
@@ -86,7 +84,7 @@ def similar(
 
 
 def _memories(connection: sqlite3.Connection, namespace: str, ords: Sequence[int]) -> dict[int, Similar]:
-    """Return those of some memories that are there and may be compared, by ord."""
+    """Return those of some memories that exist and may be compared, by ord."""
     asked = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
     return {
         row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))

@@ -1,6 +1,7 @@
-"""A namespace under another name, or once more, in SQLite, and its limits; in one transaction: a file has one writer.
+"""Rename or copy a namespace in SQLite, and set its limits, each in one transaction.
 
-The number of a namespace begins its tokens and rows, so a name changes without them; a copy has a number of its own.
+Tokens and row ids begin with the number of the namespace, not with its name, so renaming leaves them as they are; a
+copy gets a number of its own.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def set_limits(connection: sqlite3.Connection, namespace: str, changes: Mapping[
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """Return the columns, in quotes, of every table that the namespace leads, but for itself and the changes."""
+    """Return the columns, quoted, of every table keyed by the namespace, except the namespace itself and changes."""
     found: dict[str, list[str]] = {}
     for table, column in connection.execute(_SQL["moved_columns"]):
         found.setdefault(table, []).append(column)

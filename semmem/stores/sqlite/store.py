@@ -1,13 +1,11 @@
-"""The store on SQLite: one file, no server, the lexical leg alone; dense and graph are degraded, with the reason.
+"""The store on SQLite: one file, no server, the lexical leg alone. The dense and graph legs are degraded here.
 
-What the lexical leg reads from SQLite: postings, and who said what around a memory.
-
-**Who scores.** FTS5 finds which memories have a term and how often: its inverted lists are read through fts5vocab. BM25
-itself is ``semmem.legs.lexical``'s, the same function as over PostgreSQL, and not FTS5's bm25(): that one has k1 = 1.2
-and b = .75 built in where a recipe chooses both (b is .5), takes the number of memories, document frequencies and the
-average length from the whole file where a namespace is a wall, and holds the idf of a common word at a millionth where
-Lucene's form stays positive. So quoted phrases, "auto" and "all", ties at the depth, the rules of conversation and the
-score of a memory are one piece of code, and one order, in both stores.
+**Who scores.** FTS5 finds which memories have a term, and how often: its inverted lists are read through fts5vocab. The
+BM25 score is calculated by ``semmem.legs.lexical``, as over PostgreSQL, and not by FTS5's bm25(). That function has k1
+= 1.2 and b = 0.75 built in, where a recipe chooses both (b is 0.5). It takes the number of memories, the document
+frequencies and the average length from the whole file, where a namespace has to count alone. And it limits the idf of a
+common word to a millionth, where Lucene's form stays positive. So both stores share one implementation, and one order,
+of quoted phrases, "auto" and "all", ties at the depth, the conversation rules and scores.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ def _month(day: int) -> int:
 def _postings(
     memories: int, length: int, matches: Sequence[tuple[int, str, str]], max_df: int | None, shared: bool
 ) -> Postings:
-    """Return what FTS5 matched: of each key the ords, each as often as it has the term, and as many lengths."""
+    """Return postings from FTS5's matches: the ords of each key, repeated by term frequency, and as many lengths."""
     import numpy as np
 
     from semmem.stores.packed_postings import POSTING
@@ -92,7 +90,7 @@ def _postings(
 
 
 class SqliteStore(Filed):
-    """One transactional store in one file: writing, forgetting, and reading whole memories."""
+    """A transactional store in one file: writing, forgetting, and reading whole memories."""
 
     kind = "SQLite"
     capabilities = frozenset(("lexical",))
@@ -101,7 +99,7 @@ class SqliteStore(Filed):
 
     @property
     def life(self) -> SqliteLife:
-        """The versions, links and changes of the memories."""
+        """Return the versions, links and changes of the memories."""
         return SqliteLife(self)
 
     # ------------------------------------------------------------------ writing
@@ -126,7 +124,7 @@ class SqliteStore(Filed):
         return {(row[0], row[1]): Stored(memory_of(row[:-1]), row[-1]) for row in rows}
 
     def _named(self, statement: str, names: Collection[tuple[str, str]]) -> list[Any]:
-        """Fetch the rows of a statement about some names, which end in whether their time is over: such are swept."""
+        """Fetch the rows of a statement about some names; expired memories among them are swept first."""
         now = microsecond(datetime.now(UTC))
         rows = self._rows(statement, {"names": json.dumps([list(name) for name in names]), "now": now})
         for namespace in {row[0] for row in rows if row[-1]}:
@@ -154,7 +152,7 @@ class SqliteStore(Filed):
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
 
-        def all_of_it(connection: Any) -> int:  # one transaction: a file has one writer, and a crash leaves no half
+        def all_of_it(connection: Any) -> int:  # one transaction, so that a crash leaves no half
             memories, upto = write.begin_drop(connection, namespace)
             while write.drop(connection, namespace, upto):
                 pass
@@ -163,24 +161,24 @@ class SqliteStore(Filed):
         return self._writing(all_of_it)
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
-        """Let memories match what was found in them anew; return how many were changed."""
+        """Store new extractions of memories; return how many memories changed."""
         return self._writing(lambda c: write.reindex(c, namespace, found, language)) if found else 0
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
-        """Sweep what is due, join the pieces of the inverted index; see semmem.stores.sqlite.upkeep."""
+        """Sweep what is due and merge the inverted index; see semmem.stores.sqlite.upkeep."""
         return upkeep.maintain(self, keep)
 
     def scrub(self) -> None:
-        """Rewrite the file so that no forgotten bytes are left in it; takes as long as copying it.
+        """Rewrite the file so that it holds no forgotten bytes; takes as long as copying it.
 
-        Raises StoreUnavailable when a reader holds on to an older state of it.
+        Raises StoreUnavailable while a reader still uses an older snapshot.
         """
-        self._writing(lambda c: c.execute(_SQL["lexical_optimize"]))  # first, for FTS5 forgets lazily
+        self._writing(lambda c: c.execute(_SQL["lexical_optimize"]))  # first, because FTS5 deletes lazily
         self._run(lambda c: c.execute("VACUUM"))
         waiting = self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
         if waiting:
             raise StoreUnavailable(
-                "The memories are forgotten, but a reader still holds the log in which their bytes stand; run it again "
+                "The memories are forgotten, but another program reads the log that holds their bytes; run it again "
                 "when no other program uses the store."
             )
 
@@ -213,7 +211,7 @@ class SqliteStore(Filed):
         return page_of(rows, limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
-        """Count; of vectors and concepts there are none."""
+        """Return the counts of memories; there are no vectors and concepts here."""
         memories, parts, namespaces, size = self._rows("stats", {"namespace": namespace})[0]
         return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
 

@@ -1,4 +1,4 @@
-"""Times as SQLite keeps them: whole microseconds since 1970 in UTC, so that numbers sort as times do."""
+"""Convert times for SQLite: whole microseconds since 1970 in UTC, so that numbers sort as times do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def microsecond(at: datetime) -> int:
-    """Return a time as whole microseconds since 1970 in UTC, so that numbers sort as times do."""
+    """Return a time as whole microseconds since 1970 in UTC."""
     return (at - _EPOCH) // _MICROSECOND
 
 
 def at_microsecond(number: int) -> datetime:
-    """Return the time of ``microsecond`` in UTC."""
+    """Return the time, in UTC, for a number from ``microsecond``."""
     return _EPOCH + number * _MICROSECOND

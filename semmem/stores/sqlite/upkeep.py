@@ -1,6 +1,6 @@
-"""Upkeep of a store in one file: what is due is swept in steps of bounded size, the inverted index joined.
+"""Maintain a store in one file: sweep what is due in bounded steps, merge the inverted index.
 
-Each step is a transaction of its own, so that it can be interrupted anywhere, and writers wait for one step at most.
+Each step is a transaction of its own, so it can be interrupted anywhere, and writers wait for one step at most.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _SQL = statements("sqlite")
 _DAY = 86_400_000_000
 
 AT_ONCE = 5_000
-"""Rows that one step takes away."""
+"""The most rows that one step removes."""
 
 
 class Sweep(NamedTuple):
-    """What is taken away when it is due, and counted under ``name``.
+    """A kind of rows that maintain removes when they are due; ``name`` is the key of its count.
 
-    ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
-    them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
-    ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
-    all statements are ``now``, ``limit``, ``ids`` (None: all), the fields of Keep, each also as the time before which
-    things are older (``changes_before`` of ``changes_days``), in microseconds, and for a step ``namespace``.
+    ``due`` is the statement that lists the namespaces where something is due. ``step`` removes some of it from one
+    namespace, in a transaction of its own, and is repeated until nothing is left. It is a statement that deletes at
+    most ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many rows it removed. The
+    parameters of all statements are ``now``, ``limit``, ``ids`` (None for all), the fields of Keep, each of these also
+    as a time (``changes_before`` for ``changes_days``) in microseconds, and for a step ``namespace``.
     """
 
     name: str
@@ -100,7 +100,7 @@ SWEEPS: tuple[Sweep, ...] = (
 
 
 def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
-    """Sweep, join the pieces of the inverted index, and fold the log into the file; return the count of each."""
+    """Sweep, merge the inverted index, and checkpoint the log into the file; return the count of each."""
     now = microsecond(datetime.now(UTC))
     kept = asdict(keep)
     before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in kept.items()}
@@ -134,7 +134,7 @@ def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> i
 
 
 def _join(connection: sqlite3.Connection) -> int:
-    """Make one piece of the inverted index; return how many pieces went."""
+    """Merge the inverted index into one segment; return how many segments that removed."""
     pieces = int(connection.execute(_SQL["lexical_segments"]).fetchone()[0])
     if pieces < 2:
         return 0

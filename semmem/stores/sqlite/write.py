@@ -1,8 +1,8 @@
-"""Writing to SQLite: a batch, what is forgotten, what is read anew. Each runs inside a transaction with the write lock.
+"""Write to SQLite: store a batch, forget memories, store new extractions. Callers hold the write lock.
 
-What the lexical leg matches is written as tokens into an FTS5 table: the number of the namespace and the key of a term,
-in letters that FTS5 leaves as they are. So semmem's own tokeniser, its stems, stop words and pairs of Chinese
-characters, decides what matches, and two namespaces have no token in common.
+The tokens that the lexical leg matches are written into an FTS5 table. A token is the number of the namespace and the
+key of a term, in letters that FTS5 leaves unchanged. So semmem's own tokeniser, with its stems, stop words and pairs of
+Chinese characters, decides what matches, and two namespaces have no token in common.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _PURGES = (
     "purge_change", "access_purge",
 )  # fmt: skip
 _AT_ONCE = 5_000
-"""Memories of a dropped namespace that one transaction takes away."""
+"""Memories of a dropped namespace that one transaction removes."""
 _Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
-"""Of a namespace: its number, the numbers of its rows in order, the most memories and the most bytes it may hold."""
+"""Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
 _BOUNDS = ("valid_from", "valid_to", "expires_at")
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
 
@@ -86,7 +86,7 @@ def memory_of(row: Any) -> Memory:
 
 
 def token(number: int, key: int) -> str:
-    """Return what stands in the index for a term's key in the namespace of that number."""
+    """Return the token that stands in the index for a term's key in the namespace of that number."""
     return f"{number}n{key & 0xFFFF_FFFF_FFFF_FFFF:016x}"
 
 
@@ -178,12 +178,12 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
 
 
 def _row(number: int, ord: int) -> int:
-    """Return the row of a memory in the namespace of that number."""
+    """Return the row id of a memory in the namespace of that number."""
     return (number << _ORD_BITS) + ord
 
 
 def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _Taken]:
-    """Take numbers for ``rows``; raise InvalidInput where a namespace was read in another language than these."""
+    """Reserve numbers for ``rows``; raise InvalidInput where a namespace has another language than the rows."""
     taken = {}
     for namespace, size in sorted(Counter(row.memory.namespace for row in rows).items()):
         asked = {
@@ -202,9 +202,9 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _
 
 
 def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | None:
-    """Remove the memory that a row takes the place of; None, and nothing is done, unless it is the same.
+    """Remove the memory that ``row`` replaces, and put it into the history.
 
-    The history keeps it. Returns how many were indexed, and their length.
+    Returns how many rows were indexed, and their length; None where the stored memory is another one by now.
     """
     namespace, id = row.name
     rows = connection.execute(_SQL["replace_select"], {"namespace": namespace, "id": id}).fetchall()
@@ -240,7 +240,7 @@ def _take_back(connection: sqlite3.Connection, row: Row) -> None:
 
 
 def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
-    """Remove rows, each (parts, row, length), and what was derived from them; return how many, and their length."""
+    """Remove rows, each (parts, row, length), and the data derived from them; return their number and their length."""
     indexed = [(row, length) for parts, row, length in rows if parts == 0]
     connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
     connection.executemany(_SQL["likeness_forget"], [{"row": row} for _, row, _ in rows])
@@ -298,7 +298,7 @@ def purge(
 
 
 def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
-    """Forget the settings of a namespace; return how many memories it has, and the row of the last one."""
+    """Delete the settings of a namespace; return how many memories it has, and the row of the last one."""
     where = {"namespace": namespace}
     connection.execute(_SQL["drop_setting"], where)
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
@@ -309,7 +309,7 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
 
 
 def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
-    """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
+    """Forget some thousands of a namespace's memories; False when none is left, and then remove the rest."""
     where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
     connection.execute(_SQL["drop_lexical"], where)
     gone = connection.execute(_SQL["drop_memory"], where).fetchall()
@@ -352,7 +352,7 @@ def reindex(
 
 
 def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Taken]) -> int | None:
-    """Store one row and return its ord; None when its id is there already."""
+    """Store one row and return its ord; None when its id exists already."""
     memory = row.memory
     number, left, _ = numbers[memory.namespace]
     ord = next(left)
