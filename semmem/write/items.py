@@ -117,7 +117,7 @@ def check_namespace(name: Any) -> None:
 
 
 def drafted(at: int, item: Any, namespace: str) -> Draft:
-    """Return a checked item. Raises InvalidInput with the field and the reason."""
+    """Check an item and return its draft. Raises InvalidInput with the field and the reason."""
     if isinstance(item, NoItem):
         raise InvalidInput(str(item))
     if not isinstance(item, Mapping):
@@ -130,7 +130,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     if not text or not text.strip():
         raise InvalidInput("The text is empty; a memory needs some text.")
     if text.strip() in MASKS:
-        raise InvalidInput("This stands for the text of a sensitive memory and is not that text; get it with reveal.")
+        raise InvalidInput("The text is the placeholder of a sensitive memory; get the real text with reveal.")
     strings = {k: _string(values, k, longest) for k, longest in _LONGEST.items()}
     if strings["id"] == "" or strings["namespace"] == "":
         raise InvalidInput("id and namespace cannot be empty strings; leave them out instead.")

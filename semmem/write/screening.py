@@ -105,7 +105,7 @@ def screened(
     memory = draft.memory
     hidden = memory.sensitive if hidden is None else hidden
     if hidden and draft.vector is not None:
-        raise InvalidInput("A sensitive memory has no vector, which would tell of its text; leave vector out.")
+        raise InvalidInput("A sensitive memory has no vector, because a vector reveals the text; leave vector out.")
     if hidden and changed is not None and "text" in changed and any(mask in memory.text for mask in MASKS):
         raise InvalidInput(
             "The new text holds the placeholder of the old text; get the old text with reveal, and change that."

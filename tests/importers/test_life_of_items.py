@@ -85,7 +85,7 @@ def test_each_format_takes_them_and_again_changes_nothing(mem: semmem.Semmem, fo
     [
         ("valid_to", "soon", "'soon'"),
         ("valid_from", "2030-01-01", "must be before valid_to"),
-        ("expires_at", "2001-01-01", "expires_at is past, so the memory would never be seen"),
+        ("expires_at", "2001-01-01", "expires_at is in the past, so the memory would never be seen"),
         ("ttl", "long", "ttl must be a number of seconds, or such as 30d"),
         ("ttl", "30d", "Give expires_at or ttl, not both"),
         ("sensitive", "perhaps", "sensitive must be "),

@@ -464,7 +464,7 @@ def test_when_a_memory_holds_and_vanishes_is_stored_changed_and_taken_away(mem: 
     [
         ({"valid_from": "2026-02-01", "valid_to": "2026-01-01"}, r"valid_from \(2026-02-01.* must be before valid_to"),
         ({"valid_from": "soon"}, "valid_from must be an ISO 8601 time such as"),
-        ({"expires_at": "2001-01-01"}, "expires_at is past"),
+        ({"expires_at": "2001-01-01"}, "expires_at is in the past"),
         ({"expires_at": "2199-01-01", "ttl": 5}, "Give expires_at or ttl, not both"),
         ({"ttl": "a week"}, "ttl must be a number of seconds, or such as 30d, 12h or 45m"),
         ({"ttl": -1}, "ttl must be more than 0"),

@@ -194,7 +194,7 @@ def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semm
     limits = mem.namespace_limits("small", most_memories=3)
     assert (limits.keep_days, limits.most_memories, limits.most_bytes) == (None, 3, None)
     mem.remember_many(items("a", "b"), namespace="small")
-    full = r"namespace 'small' would hold 4 memories, and at most 3 are allowed; nothing was stored\. Forget something"
+    full = r"namespace 'small' would hold 4 memories, and at most 3 are allowed; nothing was stored\. Forget memories"
     with pytest.raises(semmem.NamespaceFull, match=full):
         mem.remember_many(items("c", "d"), namespace="small")
     with pytest.raises(semmem.NamespaceFull, match=full):
