@@ -242,7 +242,11 @@ def _same_vector(one: Any, other: Any) -> bool:
 def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
     id = draft.memory.id
     if policy.partial:
-        return Refused(draft.at, draft.name, f"The id {shown(id)} was met before with other content.")
+        return Refused(
+            draft.at,
+            draft.name,
+            f"The id {shown(id)} came earlier in the same source with other content; give each item an id of its own.",
+        )
     where = f"item {first.at} of the same batch"
     return Refused(draft.at, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
 
