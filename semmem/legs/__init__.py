@@ -1,8 +1,8 @@
-"""Legs by name: the three built-in ones, those given to ``connect`` or registered later, and those of other packages.
+"""Legs by name: the three built-in legs, legs given to ``connect`` or registered later, and legs of other packages.
 
 A package declares a leg as an entry point of the group ``semmem.legs``: a name, and a factory that takes a
-``semmem.model.search.Reader`` and returns a leg. Entry points are looked at only when a recipe names a leg that is not
-known otherwise, and one is loaded only when it is asked.
+``semmem.model.search.Reader`` and returns a leg. Entry points are searched only when a recipe names a leg that is not
+known otherwise, and a leg is loaded only when it is asked.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _TAKEN = frozenset(
         "total",
     ]
 )
-"""Names that mean something else in components, in timings, in what is degraded, or to ``mem.leg``."""
+"""Names that have another meaning in components, in timings, in ``degraded``, or for ``mem.leg``."""
 
 
 class Legs(MutableMapping[str, Leg]):
-    """The legs of one Semmem by name; a leg of one's own is made when it is first used."""
+    """The legs of one Semmem by name; a leg that is not built in is made when it is first used."""
 
     def __init__(self, store: Store, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
         if given is not None and not isinstance(given, Mapping):
@@ -62,14 +62,17 @@ class Legs(MutableMapping[str, Leg]):
             self.register(name, factory)
 
     def register(self, name: str, factory: Factory) -> None:
-        """Let ``factory`` make the leg ``name`` when a recipe first asks it. Raises InvalidInput for a name in use."""
+        """Register ``factory``, which makes the leg ``name`` when a recipe first asks for it.
+
+        Raises InvalidInput for a name that is in use or a factory that cannot be called.
+        """
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidInput(f"A leg needs a name of letters, digits and underscores, such as regex, not {name!r}.")
         if name in self._ours or name in self._given:
             raise InvalidInput(f"The name {name!r} is taken; give the leg another one.")
         if name in _TAKEN:
             raise InvalidInput(
-                f"The name {name!r} is taken: it means something else where a recall says what a leg did; give the leg "
+                f"The name {name!r} is reserved, as it has another meaning in the results of a recall; give the leg "
                 "another one."
             )
         if not callable(factory):
@@ -80,7 +83,7 @@ class Legs(MutableMapping[str, Leg]):
         return name in self._made or name in self._given or name in self._entry_points()
 
     def __getitem__(self, name: str) -> Leg:
-        """Return the leg, and make it if needed. Raises LegFailed with the reason where that fails."""
+        """Return the leg, making it if needed. Raises LegFailed with the reason where that fails."""
         if (leg := self._made.get(name)) is not None:
             return leg
         with self._lock:
@@ -127,7 +130,7 @@ class Legs(MutableMapping[str, Leg]):
 
 
 class Absent:
-    """Takes the place of a leg whose capability the store does not declare; ``reason`` says so, and nobody asks it."""
+    """Stands for a leg whose capability the store lacks; ``reason`` says so, and the leg is never asked."""
 
     reads_vector = False
 

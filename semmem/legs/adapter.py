@@ -1,4 +1,4 @@
-"""Adapt a leg of one's own: its read access, and the simple contract as a Ranking within scope."""
+"""Adapt legs made by users: give them read access, and turn their results into a Ranking within scope."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Plugged", "StoreReader", "as_leg"]
 
 _READ = 1_000
 _MOST_PAGES = 20
-"""Pages asked of a leg that returns what is not in scope; one that keeps its filters is asked once."""
+"""The most pages asked of a leg that ignores its filters; a leg that obeys them is asked once."""
 _HEADROOM = 50
-"""Asked for beyond the depth, so that ties at the cut are broken by id."""
+"""Results asked for beyond the depth, so that ids break ties at the cut."""
 
 
 class StoreReader:
-    """The read access of a leg of one's own to a store."""
+    """The read access of a user's leg to a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -41,9 +41,9 @@ class StoreReader:
 
 
 def as_leg(name: str, made: Any, store: Store) -> Leg:
-    """Return the product of a factory as the leg ``name``: a leg of the inner protocol as it is, a simple one adapted.
+    """Return the product of a factory as the leg ``name``; a simple leg is adapted to the inner protocol.
 
-    ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
+    The ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
     """
     search = getattr(made, "search", None)
     taken = _parameters(search) if callable(search) else ()
@@ -53,7 +53,7 @@ def as_leg(name: str, made: Any, store: Store) -> Leg:
         leg: Leg = made
         return leg
     raise LegFailed(
-        f"What was registered as the leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
+        f"The object registered as leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
         "as semmem.model.search.SimpleLeg has it."
     )
 
@@ -66,7 +66,7 @@ def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class Plugged:
-    """A simple leg with the inner protocol: within scope, to the recipe's depth, under its registered name."""
+    """A simple leg with the inner protocol: within scope, down to the recipe's depth, under its registered name."""
 
     reads_vector = False
 
@@ -77,13 +77,13 @@ class Plugged:
 
     @property
     def witness(self) -> Any:
-        """The leg's own witness, (question, text): a text that only this leg finds; None where it has none."""
+        """Return the leg's own witness, (question, text), a text that only this leg finds; None where it has none."""
         return getattr(self.inner, "witness", None)
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         """Return the leg's results in scope, page by page until the depth is filled.
 
-        Raises LegFailed when it returns something else than results with falling scores in [0, 1] and a total.
+        Raises LegFailed when it returns anything but results with falling scores in [0, 1], and a total.
         """
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         filters = within(scope.filters or Filters(), scope.namespaces, scope.exclude)
@@ -115,9 +115,9 @@ class Plugged:
         return results[:limit], total
 
     def _inside(self, results: Sequence[Result], scope: Scope) -> list[tuple[int, float]]:
-        """Return (ord, score) of the results that are in scope and indexed; of a whole that was split, its first part.
+        """Return (ord, score) of the results that are in scope and indexed; for a split memory its first part.
 
-        The ids are looked up together: a scope that leaves them out says their ords, and the heads whose they are.
+        The ids are looked up together: a scope that excludes them returns their ords, and the heads say which is which.
         """
         import numpy as np
 
@@ -136,7 +136,7 @@ class Plugged:
         for result in results:
             given = getattr(result, "namespace", None)
             spaces = (given,) if given is not None else scope.namespaces
-            # an id may look like that of a part, so what the leg says it is comes first
+            # an id may look like that of a part, so the namespace and id that the leg returned are tried first
             either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
             at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
             if at is not None:
@@ -145,6 +145,6 @@ class Plugged:
 
 
 def _whole_of(id: str) -> str | None:
-    """Return the id of the whole memory if ``id`` is that of a part, else None."""
+    """Return the id of the whole memory if ``id`` is the id of a part, else None."""
     whole, mark, number = id.rpartition("#")
     return whole if mark and number.isascii() and number.isdigit() else None

@@ -16,7 +16,7 @@ from semmem.model.store import VectorStore
 __all__ = ["Dense"]
 
 _HEADROOM = 50
-"""Returned beyond the depth, so that ties at the cut, such as copies of one text, are broken by id."""
+"""Memories returned beyond the depth, so that ids break ties at the cut, such as copies of one text."""
 
 
 class Dense:
@@ -29,9 +29,9 @@ class Dense:
         self._vectors = vectors
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        """Return the nearest memories of each namespace, as near as they would be if it were the only one.
+        """Return the nearest memories of each namespace, ranked as if it were the only one.
 
-        Raises LegFailed when the question has no vector, or the error because of which it has none.
+        Raises LegFailed when the question has no vector, or the error that explains why it has none.
         """
         found = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
         near = found[0] if len(found) == 1 else joined(found)
@@ -46,7 +46,7 @@ class Dense:
         return self._heard(question.talk, vector, scope, recipe.conversation, depth)
 
     def _heard(self, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int) -> Ranking:
-        """Rank again by what stands around each turn, its author and its month; the turns around the nearest join."""
+        """Rerank by the turns around each turn, its author and its month; turns around the nearest ones may join."""
         import numpy as np
 
         near, rows, held, found = self._vectors.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))

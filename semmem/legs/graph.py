@@ -1,7 +1,7 @@
-"""The graph leg: walk over concepts from the memories that the question names and that the other legs found.
+"""The graph leg: walk over concepts from the memories that the question names and that other legs found.
 
-Reads the edges of a few dozen memories, never the whole graph. Where the question names
-nothing and the other legs found nothing the walk has no start; then the leg is empty, which is no error.
+It reads the edges of a few dozen memories, never the whole graph. Where the question names nothing and the other legs
+found nothing, the walk has no start; the list is then empty, which is no error.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _MOST_TIES = 2_000
 """Relationships read for one hop."""
 _TIES_CUT = f"what was found has more than {_MOST_TIES:,} relationships, so the walk went over the first of them only"
 _EARLIER, _LAST = 0.5, (1.0, 2.0)
-"""What a hop's mass counts in the score: an earlier hop, and the last one of several, or the only one."""
+"""Factors of a hop's mass in the score: for an earlier hop, for the last of several, and for the only one."""
 NAMED, UNNAMED = "named", "unnamed"
 
 Prepared: TypeAlias = "tuple[Mapping[str, Links], Mapping[str, WalkTrace]]"
-"""What a question names in each namespace, and the trace that its walk goes on with."""
+"""The links of a question in each namespace, and the trace that the walk continues."""
 
 
 @dataclass(slots=True)
 class _Walked:
-    """The memories whose edges one walk has read, the edges, and which of them share a name with other memories."""
+    """The memories whose edges one walk has read, their edges, and which of them share a name with other memories."""
 
     sessions: bool
     linked: bool = False
@@ -77,10 +77,10 @@ class Graph:
         self._language = language
 
     def search(self, asked: Question, scope: Scope, recipe: Recipe, prepared: Prepared | None = None) -> Ranking:
-        """Return the memories the walk reaches within scope; it may pass through memories outside it.
+        """Return the memories that the walk reaches within scope; it may pass through memories outside the scope.
 
-        ``prepared`` is what ``prepare`` returned for this question, else it is looked up now. ``regime`` is "named"
-        when the question names something the graph knows, else "unnamed".
+        ``prepared`` is the result of ``prepare`` for this question; without it the question is linked now. ``regime``
+        is "named" when the question names something the graph knows, else "unnamed".
         """
         links, traces = prepared if prepared is not None else self.prepare(asked, scope, recipe)
         found = []
@@ -110,7 +110,7 @@ class Graph:
         )
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Prepared:
-        """Look up what the question names in each namespace; this needs no other leg, so it may run beside them."""
+        """Link the question in each namespace; this needs no other leg, so it may run beside them."""
         traces = {n: WalkTrace() for n in scope.namespaces}
         known = scope.corrections or {}
         links = {}
@@ -157,7 +157,7 @@ class Graph:
         return scores, named
 
     def _seeds(self, asked: Question, settings: GraphSettings, trace: WalkTrace) -> Mass:
-        """Return mass on the heads of the other legs' lists of this namespace, 1 / (1 + rank) each."""
+        """Return mass on the first memories of the other legs' lists in this namespace, 1 / (1 + rank) each."""
         placed = [
             (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
             for leg, ranking in sorted(asked.heads.items())
@@ -202,7 +202,7 @@ class Graph:
         trace: WalkTrace,
         walked: _Walked,
     ) -> Mass:
-        """Pure personalised PageRank over the edges of the restart's heaviest memories."""
+        """Return personalised PageRank over the edges of the restart's heaviest memories."""
         chosen = strongest(restart, settings.beam, self._names(namespace))
         beam = gather(chosen, restart.at(chosen))
         along, neighbours = self._edges(namespace, beam, settings, walked, trace)
@@ -213,7 +213,7 @@ class Graph:
     def _edges(
         self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: WalkTrace
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
-        """Return the edges of the beam's memories; those of an earlier hop are not read again."""
+        """Return the edges of the beam's memories; edges read by an earlier hop are not read again."""
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
@@ -247,7 +247,7 @@ class Graph:
     def _related(
         self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: WalkTrace
     ) -> Edges:
-        """Return the edges over relationships, of which a bounded number is read."""
+        """Return the edges over relationships; a bounded number of relationships is read."""
         pairs = self._graph.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
         trace.ties_cut = trace.ties_cut or len(pairs) > _MOST_TIES
         pairs = pairs[:_MOST_TIES]
@@ -261,7 +261,7 @@ class Graph:
         try:
             near = self._vectors.similarities([namespace], mass.ords, asked.vector)
         except SemmemError:
-            return mass  # the dense leg reports it; the walk goes on without a gate
+            return mass  # the dense leg reports it; the walk continues without the gate
         return gate(mass, near, settings.gate)
 
     def _names(self, *namespaces: str) -> Any:
@@ -272,13 +272,13 @@ class Graph:
 
 
 def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ``keys``, each once, ascending; of ten thousand, in an eighth of the time of np.unique."""
+    """Return distinct ``keys``, ascending; for ten thousand keys eight times as fast as np.unique."""
     found: NDArray[np.int64] = np.sort(keys)
     return found[np.r_[True, found[1:] != found[:-1]]] if len(found) else found
 
 
 def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
-    """Return which memories mention a name that another memory of ``postings`` has too."""
+    """Return the memories that mention a name which another memory of ``postings`` also mentions."""
     held = forwards.entries
     shared = np.isin(held["key"], postings.keys[postings.sizes > 1])
     names = shared & (held["kind"] == int(Kind.NAME)) & (held["mention"] > 0)
@@ -286,7 +286,7 @@ def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
 
 
 def _over(forwards: Forwards, settings: GraphSettings) -> Forwards:
-    """Return ``forwards`` without mentions of the kinds of concept that the walk is not to go over."""
+    """Return ``forwards`` without mentions of the kinds of concept that the walk must not use."""
     off = [int(kind) for kind, on in ((Kind.STEM, settings.stems), (Kind.BIGRAM, settings.bigrams)) if not on]
     if not off:
         return forwards

@@ -1,8 +1,8 @@
-"""Link a question to the memories it names, in one namespace: subjects, concepts, and rare names to anchor the walk.
+"""Link a question to the memories it names in one namespace: subjects, concepts, and rare names to anchor the walk.
 
-A subject may be named in another way than its title: Maurice of Nassau, a surname, a plural. Such a link is proposed
-for a capitalised span that no memory is about as it stands. An ambiguous form is not linked, nor a name that a person
-has set apart.
+A question may name a subject otherwise than its title does: Maurice of Nassau, a surname, a plural. Such a link is
+proposed for a capitalised span that is no subject as it stands. Ambiguous forms are not linked, nor are names that a
+person has set apart.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 __all__ = ["LIKE", "Links", "WalkTrace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
 
 _WEIGHT_UNIT = 100
-"""Weights of entries are hundredths."""
+"""Postings store weights in hundredths."""
 
 _INITIALS = 0.5
-"""What a subject counts that is named by the initials of its title alone."""
+"""The weight of a subject that the question names by the initials of its title alone."""
 
 _COMMON = 5
 """A single word in lower case links to a subject only when at most this many memories mention it."""
@@ -38,9 +38,9 @@ _MOSTLY_A_NAME = 0.7
 
 @dataclass(slots=True)
 class WalkTrace(Trace):
-    """How a walk came about, for explain: subject links and concepts of the question, restart, and each hop's edges.
+    """How a walk came about, for explanations: subject links, concepts of the question, restart, edges of each hop.
 
-    ``ties_cut`` says that there were more relationships than are read.
+    ``ties_cut`` says that there were more relationships than the walk reads.
     """
 
     linked: dict[int, list[int]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class WalkTrace(Trace):
 
     @classmethod
     def of(cls, traces: Sequence[WalkTrace]) -> WalkTrace:
-        """Return one trace of those of several namespaces; each ord has the place of its namespace in it."""
+        """Return the traces of several namespaces as one; each ord gets the place of its namespace."""
         if len(traces) == 1:
             return traces[0]
         whole = cls(ties_cut=any(trace.ties_cut for trace in traces))
@@ -67,9 +67,9 @@ class WalkTrace(Trace):
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Mass on memories the question names as subjects, that share its concepts, and that hold its rare names.
+    """Mass on the memories that the question names as subjects, that share its concepts, and that hold its rare names.
 
-    ``lone`` are memories each of which alone mentions a name of the question.
+    ``lone`` are memories that are the only one to mention a name of the question.
     """
 
     subjects: Mass
@@ -89,9 +89,9 @@ def link(
     trace: WalkTrace,
     corrections: Corrections | None = None,
 ) -> Links:
-    """Look up what the question names; three or four round trips, of the question's own keys alone.
+    """Look up the names and concepts of the question; three or four round trips, for its own keys alone.
 
-    A span that no memory is about as it stands costs two or three more (``other_names``).
+    A capitalised span that is no subject as it stands costs two or three more (``other_names``).
     """
     if corrections is None:
         corrections = graph.snapshot([namespace])[1][namespace]
@@ -159,7 +159,7 @@ def _likely(
     mass: dict[int, float],
     trace: WalkTrace,
 ) -> set[int]:
-    """Add what spans are likely to mean to ``mass``; return the keys of these subjects."""
+    """Add mass for the subjects that spans probably mean; return the keys of these subjects."""
     linked = set()
     for span, at, alike in likely:
         entries = by_key.get(at)
@@ -185,7 +185,7 @@ def _initialled(
     mass: dict[int, float],
     trace: WalkTrace,
 ) -> None:
-    """Add the memory whose title has the initials that a span is; where several titles have them, none is meant."""
+    """Add mass for the memory whose title has the initials in a span; none where several titles have them."""
     for at, span in short.items():
         entries = by_key.get(at)
         if span in spans and entries is not None and len(entries) == 1:
@@ -198,7 +198,7 @@ def _initialled(
 def _subjects(
     asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: WalkTrace
 ) -> tuple[dict[int, float], set[int]]:
-    """Link the names of the question to memories about them: longest first from left to right, any case."""
+    """Link names of the question to the memories about them: longest first, from left to right, ignoring case."""
     mass: dict[int, float] = {}
     taken: set[int] = set()
     linked: set[int] = set()
@@ -225,9 +225,9 @@ def _subjects(
 def _written_small(
     asked: QuestionConcepts, by_key: dict[int, Any], stem_df: dict[int, int], settings: GraphSettings, language: str
 ) -> list[Name]:
-    """Return the names of the question that it writes without capitals and that the namespace knows as names.
+    """Return names that the question writes without capitals and that the namespace knows as names.
 
-    Longest first, not overlapping. A single word counts only when memories nearly always write it with a capital.
+    Longest first, without overlaps. A single word counts only when memories nearly always write it with a capital.
     """
     taken: set[int] = set()
     found = []
@@ -254,7 +254,7 @@ def _written_small(
 
 
 LIKE = 0.7
-"""Overlap of two names (see ``aliases.overlap``), with two tokens shared, from which on one is linked to the other."""
+"""The overlap (see ``aliases.overlap``) from which on two names that share two tokens are linked."""
 
 _MOST_SPANS = 4
 
@@ -266,7 +266,7 @@ _OPENING = round(100 * OPENING)
 
 
 def variant_keys(asked: QuestionConcepts) -> dict[int, Name]:
-    """Return the keys of other forms of the question's capitalised spans, each with its span."""
+    """Return the keys of variants of the question's capitalised spans, each with its span."""
     found: dict[int, Name] = {}
     for span in asked.spans[: 2 * _MOST_SPANS]:
         for form in sorted(variants(span.tokens)):
@@ -275,7 +275,7 @@ def variant_keys(asked: QuestionConcepts) -> dict[int, Name]:
 
 
 def by_initials(asked: QuestionConcepts) -> dict[int, Name]:
-    """Return the keys of the initials that the question may write in capitals, each with its span."""
+    """Return the keys of initials that the question may write in capitals, each with its span."""
     return {
         initials_key(span.tokens[0]): span
         for span in asked.spans[: 2 * _MOST_SPANS]
@@ -284,7 +284,7 @@ def by_initials(asked: QuestionConcepts) -> dict[int, Name]:
 
 
 def unlinked(asked: QuestionConcepts, linked: set[int], corrections: Corrections) -> list[Name]:
-    """Return the capitalised spans where nothing of the question is linked yet."""
+    """Return the capitalised spans of the question that overlap nothing linked yet."""
     taken = {at for name in asked.names if name.key in linked for at in range(name.first, name.past)}
     return [
         span
@@ -302,9 +302,9 @@ def likely_subjects(
     language: str,
     corrections: Corrections,
 ) -> list[tuple[Name, int, float]]:
-    """Return (span, key of a subject, how alike in [0, 1]) for spans that nothing is linked to; one round trip.
+    """Return (span, key of a subject, likeness in [0, 1]) for spans without a link; one round trip.
 
-    Looks at the memories that share the rare words of a span: two of them, or the one of a surname.
+    Considers the memories that share rare words with a span: two words, or the one word of a surname.
     """
     spans = unlinked(asked, linked, corrections)
     entries = dict(shared.items())
@@ -343,9 +343,9 @@ def likely_subjects(
 def _about(
     graph: GraphStore, namespace: str, ords: set[int], language: str, corrections: Corrections
 ) -> Mapping[int, dict[int, tuple[str, ...]]]:
-    """Return, for each memory, the names that its title gives as folded tokens; only those written with capitals.
+    """Return, for each memory, the names in its title as folded tokens; only names written with capitals.
 
-    The name that a text opens with is left out: by its surname alone it led astray (untitled notes, R@5 -.01).
+    The name at the beginning of a text is not used: surnames from it misled the walk (untitled notes, recall@5 -0.01).
     """
     out: dict[int, dict[int, tuple[str, ...]]] = {}
     for ord, at, weight, label in graph.subject_names(namespace, sorted(ords)):

@@ -1,16 +1,16 @@
-"""The walk over memories and concepts, in bounded work: pure arithmetic on the edges of a few memories.
+"""Walk over memories and concepts in bounded work: pure arithmetic on the edges of a few memories.
 
-A restart spreads mass over memories the question names or the legs found; each hop carries the mass of the heaviest
-ones along three channels (graph-leg recipe), each normalised by itself:
+A restart puts mass on memories that the question names or other legs found. Each hop carries the mass of the heaviest
+memories along these channels, each normalised by itself:
 
 - *about*: from a memory to the memories whose subject it mentions;
 - *co-mention*: to the memories that mention the same rare concepts;
 - *neighbour*: to the previous and next memory of the session;
-- *link*: to the memories that it is linked with, as to neighbours;
-- *related* (off by default): over a relationship of what the memory mentions, to those that mention its other end.
+- *link*: to linked memories, as to neighbours;
+- *related* (off by default): over a relationship of a mentioned concept, to the memories that mention its other end.
 
-It is personalised PageRank (Haveliwala 2002) in spirit: restart, decay, bounded. ``personalised_pagerank`` is the pure
-form over the same edges. Nothing here does I/O; arrays in, arrays out.
+It is like personalised PageRank (Haveliwala 2002), with restart and decay, but bounded. ``personalised_pagerank`` is
+the pure form over the same edges. Nothing here does I/O; arrays in, arrays out.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ __all__ = [
 ]
 
 _DIGITS = 12
-"""Mass is compared to this many significant digits, so that the order in which sums were taken cannot decide."""
+"""Masses are compared by this many significant digits, so that the order of summation decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mass:
-    """How much mass stands on each memory: ``ords`` ascending and distinct, ``values`` at least 0."""
+    """The mass of each memory: ``ords`` ascending and distinct, ``values`` 0 or more."""
 
     ords: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -63,23 +63,23 @@ class Mass:
         return dict(zip(self.ords.tolist(), self.values.tolist(), strict=True))
 
     def at(self, ords: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the mass of ``ords``, all of which must be held."""
+        """Return the mass of ``ords``, all of which must be in ``self.ords``."""
         import numpy as np
 
         found: NDArray[np.float64] = self.values[np.searchsorted(self.ords, ords)]
         return found
 
     def scaled(self, factor: float) -> Mass:
-        """Return every mass times ``factor``."""
+        """Return all masses multiplied by ``factor``."""
         return Mass(self.ords, self.values * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Edges from a few memories through concepts: parallel arrays, one element an edge source → key → target.
+    """Edges from a few memories through concepts: parallel arrays, one element per edge source → key → target.
 
-    ``weight`` is the share of the source's mass that passes over the edge; of one source the weights sum to at most
-    the channels' sum. Neighbours of a session have key 0, links one of ``link_of``.
+    ``weight`` is the share of the source's mass that the edge carries; the weights of one source sum at most to the sum
+    of the channels. Neighbours in a session have key 0, links one of the keys of ``link_of``.
     """
 
     source: NDArray[np.int64]
@@ -98,7 +98,7 @@ def gather(ords: Any, values: Any) -> Mass:
 
 
 def idf(memories: int, df: NDArray[Any] | int) -> Any:
-    """Return ln(1 + N/df) / ln(1 + N): 1 for a concept of one memory, about 0 for one that all mention; 0 for df 0."""
+    """Return ln(1 + N/df) / ln(1 + N): 1 for a concept of one memory, near 0 for one that all mention; 0 for df 0."""
     import numpy as np
 
     counts = np.asarray(df, dtype=np.float64)
@@ -108,9 +108,9 @@ def idf(memories: int, df: NDArray[Any] | int) -> Any:
 
 
 def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
-    """Return the restart and its part of the score from (mass, share, factor in the score) parts.
+    """Return the restart and its part of the score, from parts (mass, share, factor in the score).
 
-    Each part is scaled to its share, parts without mass are left out, the whole sums to 1.
+    Each part is scaled to its share, parts without mass are left out, and the whole sums to 1.
     """
     import numpy as np
 
@@ -129,7 +129,7 @@ def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
 def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:
     """Return the about and co-mention edges of the memories in ``forwards``.
 
-    ``postings`` are those of the keys they mention; keys of more than ``max_df`` mentions carry nothing.
+    ``postings`` are those of the keys they mention; a key with more than ``max_df`` mentions gets no edges.
     """
     import numpy as np
 
@@ -176,10 +176,10 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
 def related_edges(
     forwards: Forwards, postings: Postings, pairs: Sequence[tuple[int, int]], *, related: float, max_df: int
 ) -> Edges:
-    """Return the edges from the memories in ``forwards`` over relationships to those that mention the other concept.
+    """Return the edges from the memories in ``forwards`` over relationships to memories that mention the other concept.
 
-    ``pairs`` are (concept, what a relationship ties it to), ``postings`` those of both. A memory's mass is shared among
-    its tied concepts by a·w, evenly among what each is tied to, and there by a: each step sums to 1.
+    ``pairs`` are (concept, related concept), ``postings`` those of both. The mass of a memory is split among its
+    related concepts by a·w, then evenly among the other ends of each, and there by a; each step sums to 1.
     """
     import numpy as np
 
@@ -216,18 +216,19 @@ def related_edges(
 
 
 _KEYS: Mapping[LinkType, int] = {type: at for at, type in enumerate(LINK_TYPES, 1)}
-"""What stands for a link where an edge has the key of a concept; no hash is as small."""
+"""The keys of edges that are links; no hash of a concept is this small."""
 
 
 def link_of(key: int) -> LinkType | None:
-    """Return the type of link that the key of an edge stands for, None for a concept or a neighbour."""
+    """Return the type of link for the key of an edge; None for a concept or a neighbour."""
     return LINK_TYPES[key - 1] if 0 < key <= len(LINK_TYPES) else None
 
 
 def link_edges(ties: Sequence[tuple[int, int, LinkType]], strength: float) -> Edges:
     """Return the edges over links, from the first memory of each tie to the other.
 
-    Each weighs ``strength``, as a neighbour does; all of a memory together no more than its two neighbours.
+    Each link weighs ``strength``, like a neighbour; all links of a memory together weigh at most as much as two
+    neighbours.
     """
     import numpy as np
 
@@ -255,7 +256,7 @@ def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
 def _heaviest(
     owner: NDArray[Any], load: NDArray[Any], keys: NDArray[Any], allowed: NDArray[np.bool_], fan: int
 ) -> NDArray[np.bool_]:
-    """Mark, of each owner's allowed entries, the ``fan`` of largest load (ties: smaller key)."""
+    """Mark the ``fan`` allowed entries with the largest load of each owner; ties go to the smaller key."""
     import numpy as np
 
     which = np.flatnonzero(allowed)
@@ -269,9 +270,9 @@ def _heaviest(
 
 
 def hop(mass: Mass, along: Edges, neighbours: Mapping[int, Sequence[tuple[int, float]]]) -> tuple[Mass, Edges]:
-    """Return where ``mass`` goes, and the edges with the mass each one carried.
+    """Move ``mass`` along one hop; return the new mass, and the edges with the mass that each carried.
 
-    ``along`` starts at held memories only; ``neighbours`` maps a memory to (ord, weight) of those beside it.
+    All sources of ``along`` have mass; ``neighbours`` maps a memory to (ord, weight) of its neighbours in the session.
     """
     import numpy as np
 
@@ -303,10 +304,10 @@ def gate(mass: Mass, similarity: Mapping[int, float], strength: float) -> Mass:
 def strongest(
     mass: Mass, n: int, names: Callable[[list[int]], Mapping[int, tuple[Any, ...]]] | None = None
 ) -> NDArray[np.int64]:
-    """Return the ``n`` ords of largest mass above 0, best first; ties stand by ord.
+    """Return the ``n`` ords with the largest mass above 0, best first; ties by ord.
 
-    With ``names`` (from ords to sort keys) insertion order decides nothing: a tie at the cut stays in as long as at
-    most half as many again are returned; only of a larger one the first by their keys are taken.
+    With ``names`` (from ords to sort keys) the order of insertion decides nothing: ties at the cut are all returned, up
+    to half as many again; only of a larger tie the first by their sort keys are taken.
     """
     import numpy as np
 
@@ -336,8 +337,8 @@ def personalised_pagerank(
 ) -> Mass:
     """Return the stationary mass of a walk that restarts with probability 1 - ``damping`` (Haveliwala 2002).
 
-    ``along`` are the edges of a bounded neighbourhood; out-weights are normalised a source, and a memory without
-    edges gives its mass back to the restart, as networkx's ``pagerank`` does. An edge of weight 0 is none.
+    ``along`` are the edges of a bounded neighbourhood. Weights are normalised for each source. A memory without edges,
+    or with edges of weight 0 only, gives its mass back to the restart, as in networkx's ``pagerank``.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""How the graph came to a memory: the heaviest chain of edges of its walk, from the question on."""
+"""Explain how the graph leg reached a memory: the heaviest chain of edges of its walk, starting at the question."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Step", "way_line", "ways_to"]
 _BESIDE = "next in session"
 
 _WORTH_SHOWING = 0.1
-"""A second way is shown from this share of the first one's mass."""
+"""A second way is shown if it brought at least this share of the first way's mass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One edge of the walk: from the question or a memory over ``by`` to the memory ``to``, its mass.
+    """One hop of a way: from the question or a memory, over the concept ``by``, to the memory ``to``, with its mass.
 
-    Memories stand by their ids; of a split text ``start_part`` and ``part`` say between which parts the edge leads.
+    Memories are named by their ids; for split texts ``start_part`` and ``part`` are the parts that the edge connects.
     """
 
     start: str
@@ -41,7 +41,7 @@ class Step:
 
 
 class Edge(NamedTuple):
-    """One edge of a way, by the store's numbers; key 0 is a neighbour of the session, others may be links."""
+    """One edge of a way, by ords and keys; key 0 is a neighbour in the session, other small keys are links."""
 
     source: int
     key: int
@@ -50,7 +50,7 @@ class Edge(NamedTuple):
 
 
 def way_line(way: Sequence[Step]) -> str:
-    """Return a way on one line, after each memory the mass that came to it over this edge."""
+    """Return a way on one line: each memory with the mass that the last edge brought to it."""
     first = _named(way[0].start, way[0].start_part)
     return "".join([first, *(f" → {step.by} → {_named(step.to, step.part)} ({step.mass:.3g})" for step in way)])
 
@@ -64,10 +64,9 @@ def ways_to(
 ) -> tuple[Step, ...]:
     """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
 
-    A memory can stand in the restart (the question names it, or another leg found it) and be reached over edges too:
-    its restart mass is held against all that edges from other memories brought. The lesser way follows where it brought
-    at least a tenth of the greater's mass. Concepts are written as the memories on
-    the way write them.
+    A memory can be in the restart (the question names it, or another leg found it) and be reached over edges as well.
+    Its restart mass is compared with the mass that edges from other memories brought. The lesser way is added where it
+    brought at least a tenth of the mass of the greater one. Concepts are spelled as the memories on the way spell them.
     """
     masses = _clean(trace, target)
     restart = trace.restart.get(target, 0.0)
@@ -111,12 +110,10 @@ def _is_key(concept: tuple[int, str]) -> bool:
 
 
 def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
-    """Return over what the question came to a memory: a name it is about, its weightiest concept, or another leg.
+    """Return what connects the question with a memory, as (key, label): a name, the heaviest concept, or another leg.
 
-    As (key, label); key 0 is no concept.
-
-    The weight of a concept is what the restart gave the memory for it: idf × a, as a share of all that mention it, × a
-    once more for the question.
+    Key 0 means that it is no concept. The weight of a concept is the mass that the restart gave the memory for it: idf
+    × a, as a share of all memories that mention the concept, × a of the question.
     """
     if start in trace.linked:
         at = trace.linked[start][0]
@@ -135,9 +132,9 @@ def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]
 
 
 def _clean(trace: WalkTrace, target: int) -> list[Any]:
-    """Return for each hop the mass its edges carried, less what had been at ``target`` before.
+    """Return for each hop the mass that its edges carried, without mass that had been at ``target`` before.
 
-    Mass that goes out from a memory and comes back says nothing about how the walk got there.
+    Mass that leaves a memory and comes back does not explain how the walk got there.
     """
     import numpy as np
 
@@ -156,15 +153,15 @@ def _clean(trace: WalkTrace, target: int) -> list[Any]:
 
 
 def _chain(trace: WalkTrace, target: int, masses: Sequence[Any]) -> list[Edge]:
-    """Return the way over edges whose last one brought the most, first edge first; empty where there is none.
+    """Return the way whose last edge brought the most mass, first edge first; empty where there is none.
 
-    No memory is passed twice. A way of one hop more must have brought twice as much: of two that bring about the same,
-    the shorter says more.
+    No memory occurs twice. A way with one hop more must have brought twice as much, because a shorter way explains
+    more.
     """
     import numpy as np
 
     def back(number: int, way: list[Edge]) -> list[Edge]:
-        """Return ``way`` with the heaviest edges of this hop and those before it in front."""
+        """Return ``way`` with the heaviest edges of this hop and of those before it in front."""
         hop, mass, here = trace.hops[number], masses[number], way[0].source if way else target
         passed = {here, *(link.target for link in way)}
         inwards = np.flatnonzero((hop.target == here) & (mass > 0))

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Lexical", "bm25"]
 
 ENOUGH = 10
-"""Memories with all terms that ``match="auto"`` is content with."""
+"""``match="auto"`` is satisfied when this many memories hold all terms."""
 _TIES = 1_000
-"""Returned at most beyond the depth when memories tie at the cut, so that ids break the tie, not insertion order."""
+"""At most this many memories are returned beyond the depth when scores tie there, so that ids break the tie."""
 _DENSE_RANGE = 8
-"""Scores are summed in an array over the range of ords when that is at most this many times the postings."""
+"""Scores are summed in an array over all ords where its length is at most this multiple of the postings."""
 
 
 class Lexical:
@@ -47,9 +47,9 @@ class Lexical:
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         """Return the memories that share a term with the question; a question of stop words alone matches nothing.
 
-        Quoted phrases must occur in title or text. ``match="auto"`` asks for all terms and broadens to any when fewer
-        than ``ENOUGH`` memories of the namespace have them all. Of several namespaces the scores are shares of the best
-        that each allows; see semmem.legs.namespaces.
+        Quoted phrases must occur in title or text. ``match="auto"`` demands all terms, and any term where fewer than
+        ``ENOUGH`` memories of the namespace have them all. For several namespaces, scores are shares of the best score
+        possible in each; see semmem.legs.namespaces.
         """
         import numpy as np
 
@@ -102,7 +102,7 @@ class Lexical:
     def _with_phrases(
         self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64], order: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Keep the memories that hold every phrase; only those that hold all its terms are read."""
+        """Return the memories that hold every phrase; only texts that hold all of its terms are read."""
         import numpy as np
 
         candidates = set(ords[order].tolist())
@@ -124,16 +124,16 @@ class Lexical:
 
 
 def _sequence(text: str, language: str) -> str:
-    """Return the folded tokens of ``text``, each between marks, so that a phrase is a substring; empty without a token.
+    """Return the folded tokens of ``text``, each between separators, so that a phrase is a substring.
 
-    Case, accents and punctuation do not count, stop words do.
+    Case, accents and punctuation are ignored, stop words are not. Empty where there is no token.
     """
     folded = [word.folded for word, _, _ in tokens(text, language)]
     return "\x1f" + "\x1f".join(folded) + "\x1f" if folded else ""
 
 
 def _with_ties(scores: NDArray[np.float64], depth: int) -> int:
-    """Return how many of the falling ``scores`` are at least as good as the last within ``depth``."""
+    """Return how many of the falling ``scores`` are at least as good as the last one within ``depth``."""
     import numpy as np
 
     if len(scores) <= depth or depth < 1:
@@ -143,7 +143,7 @@ def _with_ties(scores: NDArray[np.float64], depth: int) -> int:
 
 
 def _most(postings: Postings, counts: Mapping[int, int]) -> float:
-    """Return the BM25 score of a memory that repeats every term of the question without end."""
+    """Return the limit of the BM25 score of a memory that repeats every term of the question."""
     import numpy as np
 
     found = dict(zip(postings.keys.tolist(), postings.sizes.tolist(), strict=True))
@@ -154,9 +154,9 @@ def _most(postings: Postings, counts: Mapping[int, int]) -> float:
 
 
 def _idf(memories: int, df: int) -> float:
-    """Return what one memory of ``df`` is told by, in Lucene's form, which is never negative.
+    """Return the idf of a term in Lucene's form, which is never negative.
 
-    While a namespace is dropped its postings hold more memories than are counted.
+    While a namespace is being dropped, its postings hold more memories than its count says.
     """
     import numpy as np
 
@@ -166,10 +166,10 @@ def _idf(memories: int, df: int) -> float:
 def bm25(
     postings: Postings, counts: Mapping[int, int], k1: float, b: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the ords that match, their BM25 scores, and how many of the question's keys each one holds.
+    """Return the ords that match, their BM25 scores, and how many of the question's keys each memory holds.
 
-    ``counts`` maps a key to how often the question has it. The sum runs over keys in ascending order, so that the
-    floating-point result does not depend on how the store keeps its segments.
+    ``counts`` maps a key to its frequency in the question. The sum runs over ascending keys, so that the floating-point
+    result does not depend on how the store divides its segments.
     """
     import numpy as np
 

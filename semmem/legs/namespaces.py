@@ -1,16 +1,15 @@
 """Join the lists of one leg from several namespaces by score; each namespace is searched as if it were the only one.
 
 So the content of one namespace decides nothing in another: not whom a name means, not which turns are neighbours, not
-whether all words must match, not which memories are near enough for their sessions to be read.
+whether all words must match, not which sessions are read.
 
-**Fair.** Where a memory stands among those of other namespaces goes by how well it matches the question, and not by how
-much its namespace holds. So a leg joins scores that mean the same everywhere: the dense leg cosines; the lexical leg
-shares of the best BM25 that the question allows in that namespace (``of_best``), because a score itself grows with the
-logarithm of the number of memories; the graph leg masses times how well the namespace's own first finds match beside
-the best namespace's (``standing``), because every walk starts with the same mass, however little it has to start from.
-A large namespace then does not shut out the one memory of a small one that answers, and a small one that answers
-nothing takes no place for being small. A tie goes by id. No namespace has a place for itself: one with nothing to say
-says nothing.
+**Fairness.** The place of a memory among those of other namespaces depends on how well it matches the question, and not
+on the size of its namespace. So scores are joined that mean the same everywhere. The dense leg has cosines. The lexical
+leg has shares of the best BM25 score possible in the namespace (``of_best``), because a plain score grows with the
+logarithm of the number of memories. The graph leg has masses, multiplied by how well the first results of the other
+legs in the namespace match, relative to the best namespace (``standing``), because every walk starts with the same
+total mass. So a large namespace does not shut out the one good memory of a small one, and a small namespace without an
+answer gets no place for being small. Ties go by id. No place is reserved for a namespace.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ TOO_LONG = {
 
 
 def joined(rankings: Sequence[Ranking]) -> Ranking:
-    """Return one list of the rankings of several namespaces, in the order of these, best first, ties by ord.
+    """Join the rankings of several namespaces, in their order, into one list: best first, ties by ord.
 
-    Totals are added, and traces are left to the leg. Each ord has the place of its namespace in it.
+    Totals are added; the leg itself joins the traces. Each ord gets the place of its namespace.
     """
     rows = sorted(
         (
@@ -52,16 +51,16 @@ def joined(rankings: Sequence[Ranking]) -> Ranking:
 
 
 def of_best(ranking: Ranking) -> Ranking:
-    """Return a ranking whose scores are shares of the best score that the question allows, which its trace knows."""
+    """Return a ranking with its scores divided by the best score that the question allows, as given by its trace."""
     most = ranking.trace.most or 0.0
     return replace(ranking, scores=tuple(score / most for score in ranking.scores)) if most > 0 else ranking
 
 
 def standing(heads: Sequence[Mapping[str, Ranking]]) -> list[float]:
-    """Return how well each namespace's first finds match, beside the best of all namespaces: from 0 to 1.
+    """Return how well each namespace's first results match, relative to the best namespace: from 0 to 1.
 
-    ``heads`` are each namespace's lists by leg, with scores that mean the same in all of them. It is the mean over the
-    legs that found anything anywhere; 1 for each where none did.
+    ``heads`` are the lists of each namespace by leg, with scores that mean the same in all of them. The result is the
+    mean over the legs that found anything anywhere; 1 for every namespace where none did.
     """
     firsts = {
         leg: [max(0.0, own[leg].scores[0]) if leg in own and own[leg].scores else 0.0 for own in heads]

@@ -1,4 +1,4 @@
-"""The graph leg in a recall that asks for another time: it walks over what is stored today."""
+"""The graph leg in a recall of an earlier time: it walks over what is stored today."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHY = "The graph leg does not see earlier versions."
 
 
 class Today:
-    """The graph leg without the earlier versions: these neither start a walk nor are found by one."""
+    """The graph leg without earlier versions: no walk starts at one, and none finds one."""
 
     name = "graph"
 
@@ -26,11 +26,11 @@ class Today:
         self.reads_vector = graph.reads_vector
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Any:
-        """Look up what the question names; see Graph."""
+        """Look up the names in the question; see Graph."""
         return self._graph.prepare(asked, scope, recipe)
 
     def search(self, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
-        """Return what the walk finds among the memories of today; where there are earlier versions it says so."""
+        """Return the memories of today that the walk reaches; report as degraded that it sees no earlier versions."""
         each = {n: self._without(one) for n, one in question.narrowed.items()}
         asked = replace(self._without(question), narrowed=each)
         found = self._graph.search(asked, scope, recipe, **prepared)

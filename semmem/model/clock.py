@@ -1,6 +1,6 @@
-"""Measure the working time of a leg, and let a step of a verb be measured by those who watch.
+"""Measure the working time of a leg, and the steps of a verb for programs that watch it.
 
-A leg works from the start of its thread, without waiting for connections or a model.
+A leg works from the start of its thread; waiting for connections or for a model does not count.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextvars import ContextVar
 __all__ = ["WATCHED", "Clock", "standing", "step"]
 
 WATCHED: ContextVar[Callable[[str], AbstractContextManager[None]] | None] = ContextVar("semmem_steps", default=None)
-"""What watches the steps of the verb at work, by their names; None where nobody does."""
+"""The context manager that measures the steps of the running verb, by their names; None where nobody watches."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 _OF_THREAD = threading.local()
 
 
 class Clock:
-    """Seconds that one leg has worked; the thread that waits for the leg reads it."""
+    """Counts the seconds that one leg has worked; the thread that waits for the leg reads it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class Clock:
 
     @property
     def begun(self) -> bool:
-        """Whether a thread has taken the work up."""
+        """Whether a thread has begun the work."""
         return self._begun
 
     def spent(self) -> float:
@@ -66,7 +66,7 @@ class Clock:
 
 @contextmanager
 def standing() -> Iterator[None]:
-    """Stop the clock of this thread, if it has one, for a block that waits for a connection or a model."""
+    """Stop the clock of this thread, if it has one, while a block waits for a connection or a model."""
     clock: Clock | None = getattr(_OF_THREAD, "clock", None)
     stopped = clock is not None and clock._stand()
     try:
@@ -77,6 +77,6 @@ def standing() -> Iterator[None]:
 
 
 def step(name: str) -> AbstractContextManager[None]:
-    """Measure a block as a step of the verb at work, such as extract, embed or store, where anybody watches it."""
+    """Measure a block as a step of the running verb, such as extract, embed or store, if anybody watches."""
     watched = WATCHED.get()
     return _NOTHING if watched is None else watched(name)

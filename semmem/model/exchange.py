@@ -49,17 +49,20 @@ _SHIFT = 40
 
 
 def placed(ords: Any, at: int) -> Any:
-    """Return an ord, or an array of them, as one of the namespace at place ``at`` of several."""
+    """Return an ord, or an array of ords, with the place ``at`` of its namespace in the upper bits."""
     return ords + (at << _SHIFT)
 
 
 def local(ords: Any) -> Any:
-    """Return an ord, or an array of them, as its own namespace knows it."""
+    """Return an ord, or an array of ords, without the place of its namespace."""
     return ords & ((1 << _SHIFT) - 1)
 
 
 def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray[np.int64]]]:
-    """Return (place, namespace, its local ords) of each namespace that has some of ``ords``; of a single one always."""
+    """Return (place, namespace, its local ords) for each namespace that has some of ``ords``.
+
+    A single namespace is always returned, even without ords.
+    """
     import numpy as np
 
     whole = np.fromiter(ords, np.int64, len(ords))
@@ -73,14 +76,15 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
 class Row:
     """One memory, or one part of a split memory, ready to be written.
 
-    ``part`` is 0 for a whole memory, ``parts`` how many parts a whole was split into (0: not split), ``UNINDEXED`` of a
-    sensitive one: so what is indexed has ``parts`` 0. ``extraction`` is None for what is not indexed. ``content`` and
-    ``payload`` are 16-byte hashes: of the normalised text, and of all that was given; of a sensitive memory 16 bytes
-    drawn by chance. ``arrivals`` are the keys of its subjects that the namespace did not know. ``embedder`` is the
-    identity of the embedder that made ``vector``: the store refuses it where another embedder fills the store, and
-    records it where none does. ``replaces`` are version, payload and creation of what a whole replaces, and the history
-    keeps as changed by ``changed_by``. ``restores``: it comes out of the history. ``likeness`` are the keys of a whole
-    by which what is like it is found. One that ``merges`` is not stored where a memory says the same already.
+    ``part`` is 0 for a whole memory. ``parts`` is how many parts a whole was split into (0: not split), and
+    ``UNINDEXED`` for a sensitive memory; so the indexed rows are those with ``parts`` 0. ``extraction`` is None for
+    rows that are not indexed. ``content`` and ``payload`` are 16-byte hashes, of the normalised text and of everything
+    given; for a sensitive memory they are 16 random bytes. ``arrivals`` are the keys of its subjects that the namespace
+    did not know. ``embedder`` is the identity of the embedder that made ``vector``: a store filled by another embedder
+    refuses it, an empty store records it. ``replaces`` are version, payload and creation time of the memory that a
+    whole replaces; the history keeps that one as changed by ``changed_by``. ``restores`` says that the memory comes out
+    of the history. ``likeness`` are the keys by which similar memories find a whole. A row that ``merges`` is not
+    stored where a memory has the same content.
     """
 
     memory: Memory
@@ -118,7 +122,7 @@ class Corrections:
     """Corrections of names in one namespace, made by people.
 
     ``into`` maps the key of a name to the (key, name) it is merged into, ``apart`` are names that no rule may merge,
-    ``names`` are their written forms.
+    ``names`` are their spellings.
     """
 
     into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
@@ -139,13 +143,13 @@ class Corrections:
 class Written:
     """The result of writing a batch of whole memories, by (namespace, id).
 
-    ``replaced`` are new versions of stored memories. ``conflicts`` are ids that are stored with other content, or with
-    another version than the one to be replaced. ``ords`` are those of the rows written, by (namespace, id, part), and
-    ``changes`` the number under which the arrivals of each namespace were noted. ``degraded`` maps work that is left to
-    ``maintain`` to the reason. ``memories`` has some as they are stored, where the store knows them without another
-    look. ``corroborated`` has, for what was not stored because a memory said it before, the id of that one, and
-    ``similar`` the memories that have keys in common with one that was written. ``meanwhile`` has, by namespace, what
-    ``changed_and_known_subjects`` returned behind the commit, where it came with it.
+    ``replaced`` are new versions of stored memories. ``conflicts`` are ids stored with other content, or with another
+    version than the one to be replaced. ``ords`` are those of the written rows, by (namespace, id, part), and
+    ``changes`` the change number under which the arrivals of each namespace were recorded. ``degraded`` maps work left
+    to ``maintain`` to the reason. ``memories`` holds some memories as stored, where the store knows them without
+    another query. ``corroborated`` maps a repeat that was not stored to the id of the first memory, and ``similar``
+    maps a written memory to those that share keys with it. ``meanwhile`` is, by namespace, the result of
+    ``changed_and_known_subjects`` after the commit, where it came in the same round trip.
     """
 
     new: frozenset[tuple[str, str]]
@@ -163,16 +167,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The memories that a recall may return: in its namespaces the ``allowed`` ords (None: all) less the ``excluded``.
+    """The memories that a recall may return: the ``allowed`` ords of its namespaces (None: all) without ``excluded``.
 
-    ``size`` is the number of indexed memories in it. Both arrays are sorted. ``filters`` and ``exclude`` are what it
-    was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
-    a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are those of each
-    namespace for this question, None where they were not asked for; ``languages`` those that its memories, if it has
-    any, were read in. ``states`` tell whether anything has changed in a namespace since another scope was made (None:
-    it has no memories), where the store keeps count. ``linked`` are the namespaces that have links between memories,
-    ``superseding`` those of them where one may supersede another. ``lapsed`` are the ords of what is not valid now;
-    where another time is asked for, which is ``at``, these are out of the scope.
+    ``size`` is the number of indexed memories in scope. Both arrays are sorted. ``filters`` and ``exclude`` are the
+    arguments the scope was made from, for a leg that looks memories up by itself. ``settings`` are the search settings
+    of the namespaces as a JSON array of [namespace, name, value], None where there are none. ``kinds`` and
+    ``corrections`` are the conversation facts and corrections of each namespace for this question, None where they were
+    not asked for; ``languages`` are those in which its memories were extracted. ``states`` tell whether a namespace has
+    changed since another scope was made (None: it has no memories), where the store counts changes. ``linked`` are the
+    namespaces that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the
+    ords of memories that are not valid now. In a recall of another time, ``at``, these are out of scope.
     """
 
     namespaces: tuple[str, ...]
@@ -203,12 +207,12 @@ class Scope:
         return inside
 
     def with_links(self, linked: Mapping[str, int]) -> Scope:
-        """Return it with what namespaces have: 1 for links between memories, 2 where one may supersede another."""
+        """Return the scope with the link facts of namespaces: 1 for links, 2 where one may supersede."""
         some, older = (frozenset(n for n, has in linked.items() if has >= least) for least in (1, 2))
         return replace(self, linked=some, superseding=older)
 
     def within(self, namespace: str) -> Scope:
-        """Return what of it is in one of its namespaces, with the ords as that one knows them."""
+        """Return the scope restricted to one of its namespaces, with local ords."""
         if len(self.namespaces) == 1:
             return self
         at = self.namespaces.index(namespace)
@@ -283,7 +287,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched for hits alone."""
+    """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched only for hits."""
 
     ord: int
     namespace: str
@@ -297,16 +301,16 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, read once before any leg is asked: all of it is data, and no leg changes it.
+    """A query, parsed once before any leg is asked; no leg changes it.
 
-    ``asked`` is the query as it was asked; ``text`` is it for words and concepts, in a conversation without the name of
-    the author it asks about. ``talk`` says who that is and which months are meant, None where no memory has an author.
-    ``concepts`` are those of ``text``, where a leg is called that reads them. ``vector`` is a unit vector of shape
-    (dimensions,); where there is none, ``no_vector`` says why, and is what a leg raises that cannot do without one.
+    ``asked`` is the query as given. ``text`` is used for words and concepts; in a conversation it lacks the name of the
+    author asked about. ``talk`` says who that author is and which months are meant, None where no memory has an author.
+    ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of shape
+    (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
 
-    ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` has the
-    question as each of several namespaces is asked it, since what is said there decides who is meant; its ``heads`` are
-    that namespace's own.
+    ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
+    question for each of several namespaces, because who is meant depends on who wrote there; its ``heads`` belong to
+    that namespace.
     """
 
     text: str
@@ -321,22 +325,22 @@ class Question:
     narrowed: Mapping[str, Question] = field(default_factory=dict)
 
     def within(self, namespace: str) -> Question:
-        """Return the question as ``namespace`` is asked it."""
+        """Return the question for one namespace."""
         return self.narrowed.get(namespace, self)
 
     @property
     def spoken(self) -> str:
-        """The words that the encoder is given: as the author it asks about would have said them."""
+        """The words to embed: those that the author asked about would have said."""
         return self.talk.spoken if self.talk is not None else self.asked or self.text
 
 
 @dataclass(slots=True)
 class Trace:
-    """What a leg knows beside its list, for fusion, for counting and to explain itself.
+    """What a leg knows besides its list, for fusion, for counting and for explanations.
 
-    ``most`` is the best score that the question allows, where the leg knows it. ``matched`` are the ords of all that
-    matched, sorted, also beyond the depth; None where the list is all that the leg knows. ``exact`` are ords that hold
-    every word of the question, which may earn the exact bonus.
+    ``most`` is the best score that the question allows, where the leg knows it. ``matched`` are the ords of all
+    matches, sorted, also beyond the depth; None where the leg knows only its list. ``exact`` are ords that hold every
+    word of the question, which may earn the exact bonus.
     """
 
     most: float | None = None
@@ -346,10 +350,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What one leg returns: ords best first, their scores in the leg's own units (falling), how many it matched.
+    """The result of one leg: ords, best first; their falling scores in the leg's own units; the number of matches.
 
-    ``turns`` are memories of which the leg has read what fusion needs, by ord, so that they are not looked up again.
-    ``regime`` is set by a leg that decides it. ``degraded`` maps a part of the leg that did not act to the reason.
+    ``turns`` are memories whose head the leg has read, by ord, so that they are not read again. ``regime`` is set by
+    the leg that decides it. ``degraded`` maps a part of the leg that did not act to the reason.
     """
 
     ords: tuple[int, ...] = ()
@@ -362,7 +366,7 @@ class Ranking:
 
 
 class Kind(IntEnum):
-    """What sort of thing a key stands for. A term is only a word of the lexical leg; the others are concepts too."""
+    """The kind of a key. A term is only a word of the lexical leg; the other kinds are concepts too."""
 
     TERM = 0
     STEM = 1
@@ -372,13 +376,13 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What an extractor found in one memory: parallel lists, one entry a key, keys distinct and ascending.
+    """The terms and concepts of one memory: parallel lists, one entry per key, keys distinct and ascending.
 
-    ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` what people read. ``mentions`` is the
-    weight a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept.
-    ``counts`` is the term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is
-    the number of terms of the memory, title counted twice. ``relationships`` are (key of a name, what ties the two,
-    key of a name), sorted; the rules find none.
+    ``keys`` are signed 64-bit hashes of (kind, folded tokens), ``names`` their spellings. ``mentions`` is the weight
+    a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept. ``counts`` is the
+    term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is the number of terms of the
+    memory, title counted twice. ``relationships`` are (key of a name, type, key of a name), sorted; the rules find
+    none.
     """
 
     keys: list[int]

@@ -39,10 +39,10 @@ _OPERATORS = frozenset(
         "regex",
     )
 )  # fmt: skip
-"""Words of other filter languages. A value all of whose keys are among them is taken for one of theirs."""
+"""Operators of other filter languages. A mapping whose keys are all among these is taken for one of their filters."""
 
 LONGEST_NAME = 200
-"""Characters of the name of an author, and of who changes, forgets, links or judges."""
+"""The most characters in the name of an author, or of who changes, forgets, links or judges."""
 
 _DEEPEST = 100
 
@@ -61,7 +61,7 @@ def string(name: str, value: Any) -> str:
 
 
 def person(name: str, value: Any) -> str | None:
-    """Return who did something, if that is said. Raises InvalidInput for a name that is longer than an author's."""
+    """Return the name of who did something, or None. Raises InvalidInput for a name that is too long."""
     said = None if value is None else string(name, value)
     if said is not None and len(said) > LONGEST_NAME:
         raise InvalidInput(f"{name} has {len(said)} characters; at most {LONGEST_NAME} are stored.")
@@ -134,7 +134,7 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 
 
 def _refuse_operators(wanted: Any) -> None:
-    """Raise InvalidInput for a value such as {"gte": 3}, which would silently match nothing."""
+    """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without any error."""
     if isinstance(wanted, Mapping):
         operator = next((key for key in wanted if key.startswith("$")), None)
         if operator is None and all(key.casefold() in _OPERATORS for key in wanted):
@@ -152,7 +152,7 @@ def _refuse_operators(wanted: Any) -> None:
 
 
 def _depth(raw: str) -> int:
-    """Return the depth of nesting of JSON; counted, since parsing would recurse as deep."""
+    """Return the nesting depth of JSON text; counted on the text, because parsing it would recurse as deep."""
     level = deepest = 0
     for piece in _STRING_OR_BRACKET.findall(raw):
         level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(piece, 0)
@@ -186,7 +186,7 @@ def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] =
 
 
 def at_time(name: str, value: Any) -> datetime:
-    """Return a time that was given, in UTC where it says no zone. Raises InvalidInput."""
+    """Return a given time, in UTC where it has no zone. Raises InvalidInput."""
     try:
         return instant(value)
     except ValueError:
@@ -196,7 +196,7 @@ def at_time(name: str, value: Any) -> datetime:
 
 
 def shown_by(reveal: Any) -> Callable[[Memory], Memory]:
-    """Return what a memory is shown by: as it is where it is to be revealed, else masked. Raises InvalidInput."""
+    """Return the function that shows a memory: unchanged where it may be revealed, else masked. Raises InvalidInput."""
     if not isinstance(reveal, bool):
         raise InvalidInput(f"reveal must be True or False, not {reveal!r}.")
     return (lambda memory: memory) if reveal else masked

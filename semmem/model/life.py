@@ -1,4 +1,4 @@
-"""What becomes of a memory: its versions, its links, its changes, as frozen dataclasses."""
+"""The life of a memory as frozen dataclasses: its versions, its links, its changes."""
 
 from __future__ import annotations
 
@@ -39,20 +39,21 @@ _COUNTED = ("seen_count", "last_seen", "contradicts", "access_count", "last_acce
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id", *_COUNTED))
 
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]
-"""A version as a store keeps it: the memory, who ended it, when, and when it was forgotten softly."""
+"""A version as a store keeps it: (memory, who ended it, when, when it was forgotten softly)."""
 
 MADE_BY = "semmem"
-"""Who made the links that semmem makes by itself: the walk of the graph leg passes them over."""
+"""The maker of links that semmem makes by itself; the walk of the graph leg ignores them."""
 MOST_SIMILAR = 20
-"""So many memories, the newest, are looked at for one key, and for one memory those with most keys in common."""
+"""For one key the newest memories, up to this number, are compared; for one memory as many, those sharing most keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
     """A memory as it was from one change to the next.
 
-    ``changed`` names the fields that differ from the version before, none of the first; ``changed_by`` is who made the
-    change, where somebody put a name to it. ``forgotten_at`` and ``forgotten_by`` say when it was forgotten softly.
+    ``changed`` names the fields that differ from the version before, and is empty for the first. ``changed_by`` is who
+    made the change, where a name was given. ``forgotten_at`` and ``forgotten_by`` say when and by whom it was softly
+    forgotten.
     """
 
     memory: Memory
@@ -63,16 +64,16 @@ class Version:
 
     @property
     def version(self) -> int:
-        """Its number, from 1."""
+        """The number of the version, from 1."""
         return self.memory.version
 
     @property
     def changed_at(self) -> datetime | None:
-        """When it was written."""
+        """When the version was written."""
         return self.memory.updated_at
 
     def diff(self, before: Version) -> str:
-        """Return how it differs from another version: its fields, then its text as a unified diff; no end of line."""
+        """Return the difference to another version: changed fields, then a unified diff of the texts."""
         lines = [
             f"{name}: {_shown(getattr(before.memory, name))} -> {_shown(getattr(self.memory, name))}"
             for name in _differ(before.memory, self.memory)
@@ -97,7 +98,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A memory that was forgotten softly, as it was: the hash of what was given, its vectors by part, who made them."""
+    """A softly forgotten memory: its content hash, its vectors by part, and the embedder that made them."""
 
     memory: Memory
     payload: bytes | None
@@ -106,15 +107,15 @@ class Forgotten:
 
 
 MOST_EARLIER = 20_000
-"""Earlier versions that one recall looks at in a namespace."""
+"""The most earlier versions of a namespace that one recall looks at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An earlier version as one recall looks at it: what the index held of its passages, together.
+    """An earlier version as one recall reads it: the index entries of all its passages together.
 
     ``length`` is the number of its terms, ``entries`` one structured array (key, count, mention, subject, kind).
-    ``vectors`` are those of its passages, by part, and ``embedder`` says who made them.
+    ``vectors`` are those of its passages, by part, and ``embedder`` is the identity of their maker.
     """
 
     memory: Memory
@@ -125,14 +126,14 @@ class Earlier:
 
 
 def around(limit: int | None, offset: int) -> tuple[int | None, int]:
-    """Return the limit and offset to read for a page of versions: also the one before it, and the one behind."""
+    """Return the limit and offset that read a page of versions and also the version before and after it."""
     return None if limit is None else limit + min(offset, 1) + 1, max(offset - 1, 0)
 
 
 def versions_of(kept: Iterable[Kept], limit: int | None = None, offset: int = 0) -> list[Version]:
-    """Return the versions of one memory from what a store keeps of them, in the order given: the oldest first.
+    """Return the versions of one memory from the rows of a store, in the order given: the oldest first.
 
-    Of a page, ``kept`` is what is ``around`` it: the version before says what its first one changed.
+    For a page, ``kept`` is read by ``around``: the version before the page says what its first version changed.
     """
     lives = list(kept)
     found: list[Version] = []
@@ -160,21 +161,21 @@ def _iso(at: datetime | None) -> str | None:
 
 
 DEEPEST = 10
-"""Links of ``supersedes`` that may stand in one chain."""
+"""The most ``supersedes`` links in one chain."""
 
 _MOST_BYTES = 2_500
-"""Of namespace and both ids: an index entry of PostgreSQL holds 2,704 bytes, and the type is in it too."""
+"""Limit for namespace and both ids together: an index entry of PostgreSQL holds 2,704 bytes, with the type of link."""
 
 MOST_LINKS = 20
-"""Links of one memory, each way, over which the graph walks."""
+"""The most links of one memory, in each direction, that the walk follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A typed tie from one memory to another of its namespace, by their ids: ``from_id`` supersedes ``to_id``.
+    """A typed link from one memory to another of its namespace, by their ids: ``from_id`` supersedes ``to_id``.
 
-    ``since`` is when it was made, None for one that is still to be stored; ``made_by`` who made it, where that was
-    said.
+    ``since`` is when the link was made, None for one that is not stored yet; ``made_by`` is who made it, where that was
+    given.
     """
 
     namespace: str
@@ -186,7 +187,7 @@ class Link:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What there is once in a namespace."""
+        """(from_id, type, to_id), which is unique in a namespace."""
         return self.from_id, self.type, self.to_id
 
     def as_dict(self) -> dict[str, Any]:
@@ -197,9 +198,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """What supersedes the memory ``old``: the row that stands for it among candidates.
+    """A memory that supersedes the memory ``old``: its row among candidates.
 
-    ``hidden`` is one that no recall may return.
+    ``hidden`` says that no recall may return it.
     """
 
     old: str
@@ -209,10 +210,10 @@ class Newer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one memory, for those who keep a copy.
+    """What happened to one memory, for programs that keep a copy.
 
-    ``kind`` is *written*, *updated*, *forgotten*, *linked*, *unlinked* or *restored*; *dropped*, with no id, says that
-    all that its namespace held until then is gone. What the memory is now, ``get`` tells.
+    ``kind`` is *written*, *updated*, *forgotten*, *linked*, *unlinked* or *restored*; *dropped*, without an id, says
+    that everything the namespace held until then is gone. ``get`` returns the memory as it is now.
     """
 
     namespace: str
@@ -227,7 +228,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes(Sequence[Change]):
-    """Some changes, in the order in which each namespace had them, and the ``cursor`` that asks for what follows."""
+    """Changes in the order in which each namespace had them, and the ``cursor`` that asks for later ones."""
 
     items: tuple[Change, ...]
     cursor: str
@@ -270,16 +271,16 @@ class Similar:
 def checked_link(
     namespace: str, id: str, type: str, to: str, made_by: str | None = None, since: str | datetime | None = None
 ) -> Link:
-    """Return a link to be made, from the memory ``id``.
+    """Return a link to be made from the memory ``id``.
 
-    Raises InvalidInput for an unknown type, a memory and itself, ids that are too long together, and a time that is
-    none.
+    Raises InvalidInput for an unknown type, for a link of a memory to itself, for ids that are too long together, and
+    for a ``since`` that is no time.
     """
     known = next((one for one in LINK_TYPES if one == string("type", type)), None)
     if known is None:
         raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
     if string("id", id) == string("to", to):
-        raise InvalidInput(f"A memory is not linked to itself, and {id!r} is one; name two.")
+        raise InvalidInput(f"A memory cannot be linked to itself, and both ids are {id!r}; name two memories.")
     if (size := sum(len(one.encode()) for one in (string("namespace", namespace), id, to))) > _MOST_BYTES:
         raise InvalidInput(
             f"namespace and both ids have {size} bytes together in UTF-8; memories with at most {_MOST_BYTES} can be "

@@ -31,11 +31,11 @@ Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 
 class Leg(Protocol):
-    """A retriever with a name. Scope is applied inside it, before fusion.
+    """A retriever with a name. Scope is applied inside the leg, before fusion.
 
-    One that does not read the question's vector says so, ``reads_vector = False``: for it no model is loaded. One that
-    can begin before the others have answered has a method ``prepare`` with the arguments of ``search``, whose answer
-    ``search`` is given as ``prepared``.
+    A leg that does not read the question's vector sets ``reads_vector = False``, so that no model is loaded for it. A
+    leg that can start before the others have answered has a method ``prepare`` with the arguments of ``search``;
+    ``search`` receives its result as ``prepared``.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Extractor(Protocol):
         ...
 
     def candidates(self, text: str, title: str | None) -> Collection[int]:
-        """Return the name keys that ``extract`` would like to know about."""
+        """Return the name keys for which ``extract`` needs to know whether they are subjects in the namespace."""
         ...
 
     def subjects(self, text: str, title: str | None) -> Collection[int]:
@@ -96,9 +96,9 @@ class Reranker(Protocol):
     def rerank(
         self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
-        """Return each memory's terms by name, which sum to its new score in [0, 1]; ``scores`` are the fused ones.
+        """Return the terms of each memory by name, which sum to its new score in [0, 1]; ``scores`` are the fused ones.
 
-        ``memories`` are whole, ``passages`` what of their texts the legs found.
+        ``memories`` are whole, ``passages`` are the parts of their texts that the legs found.
         """
         ...
 

@@ -12,8 +12,9 @@ __all__ = ["Kinds", "Name", "QuestionConcepts", "Talk"]
 class Name:
     """A run of tokens of a question that may be a name.
 
-    ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised``: its content
-    words all have a capital. ``span``: it is a capitalised span. ``edge_stops``: its first or last word is a stop word.
+    ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised`` says that all
+    content words begin with a capital, ``span`` that the run is a capitalised span, and ``edge_stops`` that its first
+    or last word is a stop word.
     """
 
     key: int
@@ -52,10 +53,11 @@ class QuestionConcepts:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A question as put to a conversation: the one author it names, the text without that name, and its months.
+    """A question put to a conversation: the one author it names, the text without that name, and its months.
 
-    ``text`` is for words and concepts; ``spoken`` puts "I" and "my" in the name's place, as the author would have said
-    it, for the encoder. Months are (month from 1, year or None). ``collects``: the answer is in many turns.
+    ``text`` is for words and concepts. ``spoken`` is for the embedder: it has "I" and "my" in place of the name, as the
+    author would have said it. Months are (month from 1, year or None). ``collects`` says that the answer is in many
+    turns.
     """
 
     author: str | None
@@ -69,8 +71,8 @@ class Talk:
 class Kinds:
     """Whether a namespace has sessions and authors, and the authors whom a question names.
 
-    ``named`` maps each author, as memories write the name, to the authors of the memories before each of that author's
-    last ones in the session, nearest first.
+    ``named`` maps each author, as spelled in memories, to the authors who spoke before each of that author's last
+    memories in the session, nearest first.
     """
 
     sessions: bool = False
@@ -81,7 +83,7 @@ class Kinds:
     def of(
         cls, namespaces: Sequence[str], rows: Iterable[tuple[str, str, str | None, Sequence[str | None] | None]]
     ) -> dict[str, Kinds]:
-        """Build from (namespace, what, author, authors before): what is "session", "author" or "named"."""
+        """Build from rows (namespace, what, author, authors before), where what is "session", "author" or "named"."""
         seen: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
         named: dict[str, dict[str, list[Sequence[str | None]]]] = {namespace: {} for namespace in namespaces}
         for namespace, what, author, behind in rows:

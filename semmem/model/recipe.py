@@ -50,7 +50,7 @@ __all__ = [
 
 
 USUAL_DEPTH = 100
-"""Memories that a leg returns where the recipe does not say how many."""
+"""The depth of a leg for which the recipe sets none."""
 
 
 def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -61,17 +61,17 @@ def _frozen(value: Mapping[str, Any]) -> Mapping[str, Any]:
 class Recipe:
     """Named, frozen search settings; an ablation is another recipe, never another code path.
 
-    ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg that is absent from ``weights``, or
-    has weight 0, is never called. ``reserve`` maps a leg to the last place its first memory may stand, and
-    ``agreed`` to that of the memory which more than half of the legs with an answer put first.
-    ``prior`` multiplies by ``prior_floor + (1 - prior_floor) * importance``; a ``prior_floor`` of None is the bounded
-    prior: all of importance is worth half of the step from a first place to a second one in the flattest leg, so what
-    is first in every leg stays first (exactly so in fusions by rank). With a ``recency_half_life``, in days, age is a
-    second prior: it multiplies by ``recency_floor + (1 - recency_floor) * 2 ** (-age / half_life)``, where age is how
-    much earlier a memory was created than the newest one that was found. ``exact_bonus`` is in units of the score that
-    a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
-    ``weights`` in it. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories anew.
-    ``headroom`` makes each leg return at least so many times the hits that are wanted, whatever its depth.
+    ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg without a weight, or with weight 0, is never
+    called. ``reserve`` maps a leg to the last place at which its first memory may stand, and ``agreed`` to that place
+    for the memory which more than half of the legs with an answer put first. ``prior`` multiplies by ``prior_floor + (1
+    - prior_floor) * importance``. A ``prior_floor`` of None is the bounded prior: the whole range of importance is
+    worth half of the step from a first to a second place in the flattest leg, so a memory that is first in every leg
+    stays first (exactly so in fusions by rank). With a ``recency_half_life``, in days, age is a second prior: it
+    multiplies by ``recency_floor + (1 - recency_floor) * 2 ** (-age / half_life)``, where age is how much earlier a
+    memory was created than the newest one found. ``exact_bonus`` is in units of the score that a first place in the
+    lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of ``weights``. ``rerank`` names a
+    reranker that orders the first ``rerank_depth`` memories anew. ``headroom`` makes each leg return at least that many
+    times the wanted hits, whatever its depth.
     """
 
     name: str
@@ -209,7 +209,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         r.name: r
         for r in (
-            # Every leg is steep, so that its first places speak and its tail does not; see adr/0026.
+            # Every leg is steep: its first places count and the rest hardly does; see adr/0026.
             Recipe(
                 "default",
                 {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
@@ -219,7 +219,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
                 graph=GraphSettings(lone_names="leading"),
                 conversation=ConversationSettings(dialogue=True, before_asked=0.3),
             ),
-            # The default of semmem 0.1 as it was measured first: the records that cite it can be measured again.
+            # The default of semmem 0.1 as first measured, so that the records that cite it can be measured again.
             Recipe("default-0.1", _THREE, {**_SIXTY, "graph": {"named": 0.0, "unnamed": 8.0}}, reserve=_RESERVE),
             Recipe("seed", _THREE, _SIXTY),
             Recipe("hybrid", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}),
@@ -293,7 +293,7 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
 
 
 def rules(recipe: Recipe) -> ConversationSettings:
-    """Return the rules for conversation of ``recipe``; where they are off, those of the recipe of that name."""
+    """Return the conversation rules of ``recipe``; where they are off, those of the recipe named ``conversation``."""
     named = RECIPES.get(recipe.name, RECIPES["default"])
     return recipe.conversation or named.conversation or ConversationSettings()
 
@@ -303,7 +303,7 @@ def check(recipe: Recipe) -> None:
     for name, values in _VALUES.items():
         values.check(name, getattr(recipe, name))
     if len(set(recipe.reserve.values())) != len(recipe.reserve):
-        raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
+        raise InvalidInput("Each leg of the reserve needs a place of its own, 1 or more.")
     if not recipe.legs:
         raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:

@@ -270,7 +270,7 @@ class Section(Values):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its dotted name (``weights.LEG`` stands for each leg), whose it is, its values, its meaning."""
+    """One setting: its dotted name (``weights.LEG`` for each leg), the leg it belongs to, its values, its meaning."""
 
     name: str
     whose: str
@@ -285,7 +285,7 @@ def values_of(settings: Any) -> Mapping[str, Values]:
 
 
 def settings_of(settings: Any, prefix: str = "", whose: str = "") -> Iterator[Setting]:
-    """Yield the settings of a dataclass, in its order; ``whose`` is the default for lines that do not say it."""
+    """Yield the settings of a dataclass in order; ``whose`` is the default for lines that name no leg."""
     for name, (values, meaning, *own) in _lines(settings):
         yield from values.rows(prefix + name, *own or [whose], meaning)
 
@@ -317,10 +317,10 @@ class LexicalSettings:
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """The walk over the graph: where it starts, along which edges it goes, and what bounds the work.
+    """The walk over the graph: where it starts, which edges it follows, and what bounds the work.
 
     The walk restarts at the memories that the question names and at the first memories of the other legs. ``seeders``
-    are legs that are asked for seeds although they have no vote of their own (recipe ``graph``).
+    are legs that are asked for seeds although they have no weight of their own (recipe ``graph``).
     """
 
     seeds: Annotated[int, _COUNT, "first memories of each other leg at which the walk starts"] = 10
@@ -363,8 +363,8 @@ class GraphSettings:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
 
-    Questions that collect ("which cities has she", "how many") and greetings are recognised in English alone; where
-    questions are in another language, ``collecting=False`` switches the first rule off.
+    Questions that collect ("which cities has she", "how many") and greetings are recognised in English only; for
+    questions in another language, ``collecting=False`` switches the first rule off.
     """
 
     dialogue: Annotated[bool, Switch(), "rules about the author act only on authors who take turns with others"] = False

@@ -22,10 +22,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The report of ``rebuild``. ``embedded``: vectors made now; ``kept``: made by an interrupted call of this kind.
+    """The report of ``rebuild``: ``embedded`` vectors were made now, ``kept`` ones by an interrupted earlier call.
 
     ``dropped`` is another embedder or extractor whose unfinished rebuild was discarded. ``read`` memories were
-    extracted again, ``skipped`` had been by an interrupted call, and ``changed`` have other concepts now.
+    extracted now, ``skipped`` ones by an interrupted earlier call, and ``changed`` ones have other concepts now.
     """
 
     embedded: int = 0
@@ -38,7 +38,7 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What somebody said of a memory that a recall returned, or should have: ``useful`` or not, who, and when."""
+    """A judgement of a memory that a recall returned, or should have: ``useful`` or not, by whom, and when."""
 
     namespace: str
     recall_id: str
@@ -63,7 +63,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A hit that a token budget had no place for: which memory, its rank (0: pinned), and about how many tokens."""
+    """A hit for which a token budget had no room: which memory, its rank (0: pinned), and its estimated tokens."""
 
     id: str
     namespace: str
@@ -104,10 +104,10 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a namespace keeps and how much it may hold; None is no limit.
+    """The limits of a namespace; None is no limit.
 
-    ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it; pinned ones stay.
-    ``most_bytes`` are bytes of texts and titles.
+    ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it; pinned memories stay.
+    ``most_bytes`` counts the bytes of texts and titles.
     """
 
     keep_days: float | None = None
@@ -135,8 +135,8 @@ class NamespaceHash:
 class CopyReport:
     """The report of ``copy``; every count and hash was the same on both sides.
 
-    ``tables`` are rows by table, ``found`` how many of them an earlier run had copied. ``came`` and ``went`` are
-    memories that were remembered and forgotten in the source meanwhile: the copy is as the source was when it began.
+    ``tables`` are rows by table, ``found`` how many of them an earlier run had copied. ``came`` and ``went`` count the
+    memories that were remembered and forgotten in the source meanwhile; the copy is the source as it was at the start.
     """
 
     memories: int
@@ -151,9 +151,9 @@ class CopyReport:
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """The content of a backup: rows by table, and counts and hashes of each namespace where its schema is this one.
+    """The content of a backup: rows by table, and for backups of this schema counts and hashes of each namespace.
 
-    ``schema`` is the number of the schema in it, ``bytes`` the size of the file.
+    ``schema`` is the number of the schema of the backup, ``bytes`` the size of the file.
     """
 
     file: str

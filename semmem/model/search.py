@@ -1,7 +1,7 @@
 """The simple contract of a search: ``search(query, *, limit, offset, filters) -> (results, total)``.
 
-A leg of one's own implements it; the whole recall and each leg offer it (``mem.leg(…)``), so that code that measures
-can take any of them without importing a back-end. Pure.
+A leg of your own implements it. The whole recall and each leg offer it (``mem.leg(…)``), so that measuring code can
+take any of them without importing a back-end. Pure.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Result:
     """One memory that a search found.
 
     ``score`` is in [0, 1] and falls along the list. ``components`` maps a leg's name to its share and sums to the
-    score; a single leg leaves it empty. ``type`` is "memory"; a leg of one's own may answer with a "part" of a long
-    memory by the id under which it read it (``{id}#1``).
-    ``source`` is the path or address the memory came from. ``namespace`` may be left out where there is only one.
+    score; a single leg leaves it empty. ``type`` is "memory"; a leg of your own may return a "part" of a long memory by
+    the id under which it read it (``{id}#1``). ``source`` is the path or address the memory came from. ``namespace``
+    may be left out where there is only one.
     """
 
     id: str
@@ -49,14 +49,14 @@ Found: TypeAlias = "tuple[Sequence[Result], int]"
 class SimpleLeg(Protocol):
     """A search with a name: the protocol of a leg, which every leg and the whole recall implement.
 
-    A class may also have ``witness = (question, text)``: a text that this leg finds with that question and that shares
-    no word with it; ``semmem probe`` sends it through the pipeline.
+    A class may also have ``witness = (question, text)``: a text that this leg finds with that question although the two
+    share no word; ``semmem probe`` sends it through the pipeline.
     """
 
     name: str
 
     def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Within | None = None) -> Found:
-        """Return results ``offset`` to ``offset + limit`` of the matches within ``filters``, and how many there are.
+        """Return the results from ``offset`` to ``offset + limit`` within ``filters``, and the number of all matches.
 
         The order does not depend on the page: consecutive pages are one long page, cut. Equal scores are ordered by id.
         """
@@ -64,12 +64,12 @@ class SimpleLeg(Protocol):
 
 
 class Reader(Protocol):
-    """The read access of a leg of one's own: the memories of the store, as they are indexed."""
+    """What a leg of your own may read: the memories of the store, as they are indexed."""
 
     store: Store
 
     def memories(self, filters: Within) -> Iterator[Memory]:
-        """Yield each memory within ``filters``, one by one; of a long one its parts, which are what is indexed."""
+        """Yield each memory within ``filters``; of a split memory its parts, which are what is indexed."""
         ...
 
 

@@ -42,7 +42,7 @@ SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "ac
 """The order of the hits of a recall."""
 
 ListOrder: TypeAlias = Literal["created", "updated", "importance", "accessed"]
-"""The order of a list: the newest first, or those of most importance, or those that a recall returned last."""
+"""The order of a list: newest first, most important first, or last returned by a recall first."""
 
 SORT_BY: tuple[SortBy, ...] = get_args(SortBy)
 LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
@@ -50,18 +50,18 @@ LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
 LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
 
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
-"""What one memory can be to another."""
+"""The types of links between memories."""
 
 _short = Repr()
 
 _short.maxstring = 60
 
 shown = _short.repr
-"""Writes a text of any length in at most 60 characters."""
+"""Shortens a text of any length to at most 60 characters."""
 
 
 MASK = "(sensitive; reveal=True shows it)"
-"""What stands in the place of the text of a sensitive memory."""
+"""The placeholder for the text of a sensitive memory."""
 
 MASK_OF_TOOLS = "(sensitive; hidden from tools, unless the server was started as `semmem mcp --reveal`)"
 """What stands there in an answer of a tool, of which none takes ``reveal``."""
@@ -76,16 +76,17 @@ _TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "
 class Memory:
     """One stored text an agent may get back.
 
-    ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None,
-    except for a part of a split text, which only a leg of one's own reads: its id is ``{parent_id}#{n}``. The text of a
-    ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. What it says
-    holds from ``valid_from`` (None: when this version was written) until ``valid_to``; it vanishes at ``expires_at``.
-    A ``pinned`` one always stands in the context of an agent.
-    ``seen_count`` is how often it was remembered, and ``last_seen`` when it was remembered again, None where it was
-    not. ``contradicts`` are the ids of memories that say what this one says to have changed, as it was found when it
-    was written: remember and update fill it, ``links`` knows them ever after. ``access_count`` is how often a recall
-    returned it, and ``last_accessed`` when one last did; ``get`` and ``list`` look them up, and elsewhere they are
-    None. They say nothing of the memory itself: two that differ in them alone are equal.
+    ``id`` is unique within ``namespace``. ``importance`` is in [0, 1]; times are timezone-aware. ``parent_id`` is None
+    except for a part of a split text, which only legs of your own read; a part has the id ``{parent_id}#{n}``. The text
+    of a ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. A memory is valid from
+    ``valid_from`` (None: when this version was written) until ``valid_to``, and is removed at ``expires_at``. A
+    ``pinned`` memory is in every context for an agent.
+
+    ``seen_count`` is how often the memory was remembered, and ``last_seen`` when it was last repeated, None if never.
+    ``contradicts`` are the ids of memories with a value that this one changes, as found when it was written;
+    ``remember`` and ``update`` fill it, and ``links`` returns them later. ``access_count`` is how often recalls
+    returned it and ``last_accessed`` when they last did; only ``get`` and ``list`` look these up, elsewhere they are
+    None. Two memories that differ only in the last two fields are equal.
     """
 
     id: str
@@ -116,9 +117,9 @@ class Memory:
 
     @property
     def tag(self) -> str:
-        """Its version and a hash, for ``update``: another memory, stored anew under its id, has another one.
+        """The version and a hash, for ``update``: a memory stored anew under the same id has another tag.
 
-        Nothing is hashed of the text of a sensitive one.
+        The text of a sensitive memory is not hashed.
         """
         whole = masked(self)
         given = [getattr(whole, name) for name in _TAGGED]
@@ -295,7 +296,7 @@ class Rejected:
 
 
 MOST_REJECTED = 10_000
-"""Rejected items that a report describes; of a stream without end it must not grow without end."""
+"""The most rejected items that a report describes, because a stream may be endless."""
 
 
 def bound_rejected(report: Any) -> None:
@@ -308,12 +309,11 @@ def bound_rejected(report: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The result of ``remember_many``: ``read`` items are remembered, unchanged or rejected.
+    """The result of ``remember_many``: the ``read`` items are remembered, unchanged or rejected.
 
-    ``rejected`` are the first ``MOST_REJECTED`` of those that were, ``more_rejected`` says how many more there are.
-    ``corroborated`` of the unchanged had been said before, by the same author in the same session: the first memory
-    counts them. ``contradictions`` is how many links were made from a memory to one whose content it says to have
-    changed.
+    ``rejected`` holds the first ``MOST_REJECTED`` rejected items, ``more_rejected`` is the number of the others.
+    ``corroborated`` of the unchanged items repeat a memory of the same author in the same session, which counts them.
+    ``contradictions`` is the number of links made from a memory to one whose content it changes.
     """
 
     remembered: int = 0
@@ -343,13 +343,13 @@ class IngestReport:
 
     @property
     def read(self) -> int:
-        """Items read from the input."""
+        """The number of items read from the input."""
         return self.remembered + self.unchanged + len(self.rejected) + self.more_rejected
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A name that memories of a namespace mention: its form, how many mention it (``df``), and how many are about it.
+    """A name that memories of a namespace mention: its spelling, how many mention it (``df``), how many are about it.
 
     ``kind`` is "name". ``aliases`` are the names that people merged into it.
     """

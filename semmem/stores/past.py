@@ -137,7 +137,7 @@ class _Past(_Behind):
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df)."""
+        """Return the result of ``postings`` for each (keys, max_df)."""
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
@@ -145,7 +145,7 @@ class _Past(_Behind):
         return [*self._behind.session_turns(namespaces, ords), *_turns(self.versions.these(namespaces, ords))]
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         found = self.versions.these(namespaces, ords)
         return {**self._behind.candidate_info(namespaces, ords), **{ord: _head(ord, one) for ord, one in found.items()}}
 
@@ -156,7 +156,7 @@ class _Past(_Behind):
         return {**held, **{ord: one.memory for ord, one in found.items()}}
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text, for phrase checks."""
+        """Return title and text of each memory, by ord, for checking quoted phrases."""
         found = self.versions.these(namespaces, ords)
         texts = {ord: f"{one.memory.title or ''}\n{one.memory.text}" for ord, one in found.items()}
         return {**self._behind.texts(namespaces, ords), **texts}
@@ -172,7 +172,7 @@ class _PastVectors(_Behind):
     """The vectors of a store as they were at a time."""
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
+        """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
         return self._joined(self._behind.nearest(scope, vector, depth), scope, vector, depth)
 
     def nearest_with_turns(

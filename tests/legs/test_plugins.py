@@ -246,7 +246,7 @@ def test_a_name_that_nobody_knows_is_one_sentence_that_names_what_is_known(mem: 
     ("name", "sentence"),
     [
         ("lexical", "is taken"),
-        *((n, "is taken: it means something else") for n in TAKEN),
+        *((n, "is reserved, as it has another meaning") for n in TAKEN),
         ("a leg", "letters, digits"),
         ("", "letters, digits"),
     ],

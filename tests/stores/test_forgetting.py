@@ -257,7 +257,8 @@ def test_a_table_in_use_is_not_waited_for_for_ever_and_what_is_left_is_said(
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as reader:
         reader.execute("SELECT count(*) FROM memory")
         with pytest.raises(
-            semmem.StoreUnavailable, match=r"are forgotten, but .* semmem\.memory: somebody works in it"
+            semmem.StoreUnavailable,
+            match=r"are forgotten, but .* semmem\.memory: another program, such as a backup, keeps using it",
         ):
             mem.forget("a", hard=True)
     assert mem.stats().memories == 0

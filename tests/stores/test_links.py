@@ -68,7 +68,13 @@ def test_what_cannot_be_linked_is_said_in_one_sentence(mem: semmem.Semmem, space
         ("m01", "supersedes", "nobody", NotFound, "There is no memory 'nobody' in namespace"),
         ("there", "supersedes", "m01", NotFound, "There is no memory 'there' in namespace"),
         ("m01", "replaces", "m02", InvalidInput, "There is no type of link 'replaces'; there are supersedes, resolv"),
-        ("m01", "see-also", "m01", InvalidInput, "A memory is not linked to itself, and 'm01' is one; name two."),
+        (
+            "m01",
+            "see-also",
+            "m01",
+            InvalidInput,
+            "A memory cannot be linked to itself, and both ids are 'm01'; name two memories.",
+        ),
         ("é" * 700, "see-also", "ü" * 700, InvalidInput, "ids have .* bytes together in UTF-8; memories with at most"),
     ):
         with pytest.raises(error, match=said):

@@ -1,6 +1,6 @@
-"""What a store offers: memories always; vectors, the graph and the life of memories where it keeps them.
+"""The protocols of a store: memories always; vectors, the graph and the life of memories where it keeps them.
 
-A leg or a pipeline takes the protocol that it needs. What a store cannot do is said here in one sentence.
+A leg or a pipeline takes the protocol that it needs. The errors for a missing protocol are made here.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ __all__ = [
 
 
 class Moved(Exception):
-    """What a store has answered a recall from memory is not so any more: the recall is to begin again."""
+    """Raised when a store answered a recall from an outdated state in memory; the recall begins again."""
 
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
 
 
 def lacking(store: Store, capability: str) -> str | None:
-    """Return why ``store`` cannot do what takes ``capability``; None where it can, or nobody knows the name."""
+    """Return why ``store`` lacks ``capability``, as a sentence; None where it has it or the name is unknown."""
     if capability in store.capabilities or capability not in _KEPT:
         return None
     return f"A {store.kind} store keeps no {_KEPT[capability]}; a PostgreSQL store does (embedded: or postgresql://…)."
 
 
 def absence(store: Store, capability: str) -> str:
-    """Return in a few words why a leg cannot answer from ``store``, for what every recall says of itself."""
+    """Return in a few words why a leg cannot answer from ``store``, for ``Recall.degraded``."""
     return f"{store.kind} keeps no {_KEPT[capability]}"
 
 

@@ -1,4 +1,4 @@
-"""What a store of memories offers that keeps their graph: names, who mentions them, what people corrected."""
+"""The protocol of a store that keeps a graph: names, the memories that mention them, corrections."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["GraphStore"]
 
 
 class GraphStore(Protocol):
-    """The graph of a store: concepts, mentions, relationships, sessions; and which names wait to reach older memories.
+    """The graph of a store: concepts, mentions, relationships, sessions, and the names that wait for propagation.
 
-    A name waits when it came, went or was corrected after memories that mention it were read; it is *propagated* when
-    these have been read again.
+    A name waits when it came, went or was corrected after memories that mention it were extracted. It is *propagated*
+    once these memories have been extracted again.
     """
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
-        """Return what people read for each key."""
+        """Return the spelling of each key's name."""
         ...
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
         ...
 
     def concept_counts(self, namespace: str, like: str | None, limit: int) -> Sequence[tuple[int, str, int, int]]:
@@ -35,17 +35,17 @@ class GraphStore(Protocol):
         ...
 
     def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
-        """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
+        """Return the pairs (one of ``keys``, key of a related concept), each once."""
         ...
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
-        """Return what each memory holds."""
+        """Return the forward entries (concepts and terms) of each memory."""
         ...
 
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return what ``forwards`` does, what ``neighbours`` does if asked for, and the keys of pending memories."""
+        """Return the forward entries, the neighbours if asked for, and the keys of pending memories."""
         ...
 
     def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
@@ -53,25 +53,25 @@ class GraphStore(Protocol):
         ...
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
+        """Return those of ``ords`` whose author is ``author``, ascending."""
         ...
 
     def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
-        """Return the memories in which a relationship of one of ``keys`` was found."""
+        """Return the memories from which a relationship of one of ``keys`` was extracted."""
         ...
 
     def ords_with_words(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
-        """Return the memories whose text may hold one of ``words``: too many, never too few."""
+        """Return the memories whose text may hold one of ``words``; a superset of those that do."""
         ...
 
     def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
-        """Return the number of each namespace's last change, for ``changed_subjects``, and what people corrected."""
+        """Return each namespace's last change number, for ``changed_subjects``, and its corrections."""
         ...
 
     def snapshot_with_subjects(
         self, keys: Mapping[str, Collection[int]]
     ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
-        """Return what ``snapshot`` does, and which of each namespace's keys, as people corrected them, are subjects."""
+        """Return the result of ``snapshot``, and which of each namespace's keys, after corrections, are subjects."""
         ...
 
     def payloads_and_subjects(
@@ -80,52 +80,52 @@ class GraphStore(Protocol):
         Mapping[tuple[str, str], bytes] | None,
         tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
     ]:
-        """Return what Store.payload_hashes does (None: ask for it by itself), and ``snapshot_with_subjects``."""
+        """Return ``Store.payload_hashes`` (None: call it by itself) and ``snapshot_with_subjects``."""
         ...
 
     def changed_subjects(self, namespace: str, since: int) -> set[int]:
-        """Return the keys of the subjects that came or went, or were corrected, since a change."""
+        """Return the keys of subjects that came, went or were corrected after a change number."""
         ...
 
     def changed_and_known_subjects(
         self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
-        """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
+        """Return the result of ``changed_subjects``, and those of ``keys`` that are a subject of some memory."""
         ...
 
     def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
-        """Note that older memories that mention ``keys`` are to be read again."""
+        """Record that older memories that mention ``keys`` are to be extracted again."""
         ...
 
     def unpropagated(self, namespace: str, *, all: bool) -> Sequence[tuple[int, Sequence[int]]]:
-        """Return (number, keys) of the names that wait; without ``all`` only what nobody looked at yet."""
+        """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
         ...
 
     def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
-        """Mark what was noted as propagated, but for the keys ``left``, which wait for maintain."""
+        """Mark waiting names as propagated, except for the keys ``left``, which wait for maintain."""
         ...
 
     def unpropagated_namespaces(self) -> Sequence[str]:
-        """Return the namespaces where something waits."""
+        """Return the namespaces where names wait."""
         ...
 
     def record_correction(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
-        """Record that the name ``one`` (key, as written) is ``into``, or (None) stands apart; note what it changes.
+        """Record that the name ``one`` (key, spelling) means ``into``, or with None that it means only itself.
 
-        Returns False, and changes nothing, where the two are one already.
+        The memories concerned are recorded for re-extraction. Returns False where both are one name already.
         """
         ...
 
     def graph_hash(self, namespace: str) -> str:
-        """Return a hash of what the indexed memories hold, whatever the order in which they came."""
+        """Return a hash of the concepts of the indexed memories, independent of the order of writing."""
         ...
 
     def rebuilding(self) -> AbstractContextManager[None]:
-        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         ...
 
     def database_id(self) -> str:
-        """Return what tells this database from its copies, in which other changes may have the same numbers."""
+        """Return an id that tells this database from its copies, where a change number may mean another change."""
         ...
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
@@ -133,9 +133,9 @@ class GraphStore(Protocol):
         ...
 
     def reextraction(self) -> Mapping[str, Any] | None:
-        """Return how far reading every memory again has come, and for whom; None where nothing is half done."""
+        """Return how far an unfinished re-extraction is, and by which extractor; None where none is unfinished."""
         ...
 
     def note_reextraction(self, place: Mapping[str, Any] | None) -> None:
-        """Note how far reading every memory again has come; None: it is done."""
+        """Record how far a re-extraction is; None records that it is done."""
         ...

@@ -1,4 +1,4 @@
-"""What a store of memories offers that keeps what becomes of them: versions, links, changes, what recalls returned."""
+"""The protocol of a store that keeps the life of memories: versions, links, changes, logged recalls, accesses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["ChangeLog", "LifeStore"]
 
 
 class ChangeLog(NamedTuple):
-    """Changes of one namespace behind a number, each with its own, and what is known of all of them.
+    """Changes of one namespace after a change number, each with its number, and facts about the whole log.
 
-    ``origin`` tells a namespace from another of the same name before it; None: there is none. ``number`` is that of its
-    last change, ``swept`` that of the last one which is not kept any longer. ``restored``, where the store is what a
-    backup held, says which restore that was (``life``), which one the store had behind it that the backup was taken of
-    (``before``), and the last change that was in it (``number``).
+    ``origin`` tells a namespace from an earlier one of the same name; None where there is no namespace. ``number`` is
+    the last change number, ``swept`` the last one whose change was removed. ``restored`` describes the backup that the
+    store was restored from: the id of that restore (``life``), the restore from which the backed-up store itself came
+    (``before``), and the last change number in the backup (``number``).
     """
 
     changes: Sequence[tuple[int, Change]]
@@ -34,31 +34,31 @@ class LifeStore(Protocol):
     """The life of the memories of a store. Every method is safe to call from any thread."""
 
     def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
-        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too.
+        """Return the versions of a memory, oldest first, the current one last; softly forgotten ones included.
 
-        All of them, or up to ``limit`` behind the first ``offset``.
+        Returns all of them, or up to ``limit`` after the first ``offset``.
         """
         ...
 
     def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
-        """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored, in that order.
+        """Link memories of one namespace, all of ``rows`` or none; return the stored links in that order.
 
-        What is linked already stays as it is. ``since`` is now where it is None. Raises NotFound for a memory that is
-        not there, InvalidInput for what would supersede itself over others, or in a chain of more than DEEPEST links;
-        with ``skip`` such are left out.
+        An existing link stays as it is. A ``since`` of None means now. Raises NotFound for an unknown memory,
+        and InvalidInput for a link that closes a circle of superseding or makes a chain of more than DEEPEST links;
+        with ``skip`` such links are left out.
         """
         ...
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
-        """Take one link away; return whether there was one."""
+        """Remove one link; return whether it existed."""
         ...
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
-        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        """Return the links from and to some memories, in order; links to a missing memory are left out."""
         ...
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each.
+        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory.
 
         Links that semmem made by itself (MADE_BY) are left out.
         """
@@ -67,69 +67,70 @@ class LifeStore(Protocol):
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
-        """Return what supersedes memories, by namespace and id, and what supersedes that, to the newest.
+        """Return the memories that supersede others, along each chain to its end.
 
-        What is not valid yet supersedes nothing, and what expired is not there; ``at`` is another time than now, when
-        what was created later was not there either. The ords of the heads are placed as in ``namespaces``.
+        ``names`` are the superseded ids by namespace. A memory that is not valid yet supersedes nothing, and an expired
+        one does not exist. With ``at``, the links are those of that time, when later memories did not exist. The ords
+        of the heads are placed for ``namespaces``.
         """
         ...
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
-        """Return the version of a memory that was valid at a time, None where none was."""
+        """Return the version of a memory that was valid at a time; None where none was."""
         ...
 
     def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
-        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id.
+        """Return up to ``limit`` versions that were valid at a time and were replaced later, by id.
 
-        Those of memories that are there now; none that is sensitive, or of which nothing was indexed.
+        Only memories that exist now are considered; sensitive and unindexed ones are left out.
         """
         ...
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
-        """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
+        """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
         ...
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         ...
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories.
+        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has.
 
         Raises NotFound where it has none, Conflict where ``new`` holds anything.
         """
         ...
 
     def limits(self, namespace: str) -> Limits:
-        """Return what a namespace keeps and may hold."""
+        """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
         ...
 
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
-        """Change limits of a namespace, by name, None taking one away; return all of them. What it holds stays."""
+        """Change limits of a namespace by name, None removing one; return all of them. No memory is removed."""
         ...
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
-        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
         ...
 
     # ------------------------------------------------------------------ what recalls returned
 
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
         ...
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
         ...
 
     def judge(
         self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         ...
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return what was said of memories of a namespace that are there, oldest first."""
+        """Return the judgements of a namespace's present memories, oldest first."""
         ...
 
     # ------------------------------------------------------------------ how often a memory was returned
@@ -142,13 +143,13 @@ class LifeStore(Protocol):
         ...
 
     def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
-        """Return how often memories were returned, by id; those that never were are left out."""
+        """Return how often recalls returned each memory, by id; memories never returned are left out."""
         ...
 
     # ------------------------------------------------------------------ what is like what
 
     def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         ...
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:

@@ -1,7 +1,7 @@
-"""What a store of memories offers, one namespace at a time; its vectors and its graph have protocols of their own.
+"""The protocol of a store of memories. Vectors, graph and life of memories have protocols of their own.
 
-``ord`` is the number a store gives each memory or part within its namespace; it is never shown to users. In a call
-about several ``namespaces`` an ord also says in which of them it is: see semmem.model.exchange.placed.
+``ord`` is the number a store gives each memory or part within its namespace; users never see it. In a call about
+several ``namespaces`` an ord also encodes the namespace: see semmem.model.exchange.placed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["Store"]
 class Store(Protocol):
     """One transactional store of memories and their postings. Every method is safe to call from any thread.
 
-    ``kind`` is what people call it. ``vectors``, ``graph`` and ``life`` are None in a store that keeps none;
-    ``capabilities`` are the legs that it can answer: ``lexical``, ``dense``, ``graph``.
+    ``kind`` is its name for people. ``vectors``, ``graph`` and ``life`` are None in a store that keeps none;
+    ``capabilities`` names the legs that it can answer: ``lexical``, ``dense``, ``graph``.
     """
 
     url: str
 
     @property
     def kind(self) -> str:
-        """The name people have for this kind of store."""
+        """The name of this kind of store, for people."""
         ...
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """The legs it can answer."""
+        """The legs that the store can answer."""
         ...
 
     @property
@@ -59,14 +59,14 @@ class Store(Protocol):
         ...
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:
-        """Let this thread keep what it takes to ask the store until the end, so that many small questions take it once.
+        """Reserve a connection for this thread inside the block, so that many small queries take it only once.
 
-        Gives a function by which another thread cancels what is asked just now, such as when a leg's time is up.
+        Yields a function by which another thread cancels the running statement, such as when a leg's time is up.
         """
         ...
 
     def close(self) -> None:
-        """Give the connections back; the data stays."""
+        """Close the connections; the data stays."""
         ...
 
     def write(
@@ -76,20 +76,20 @@ class Store(Protocol):
         on_conflict: str,
         since: Mapping[str, tuple[int, Collection[int]]] | None = None,
     ) -> Written:
-        """Store ``rows`` in one transaction, in the place of what they replace; once committed, nothing is raised.
+        """Store ``rows`` in one transaction, replacing earlier memories; after the commit nothing is raised.
 
-        With on_conflict="abort" a Conflict rolls all of it back. Where nobody fills the store yet, their embedder does.
-        ``since`` has, by namespace, what GraphStore.changed_and_known_subjects would be asked for behind the commit: a
-        store that can send it along returns it.
+        With on_conflict="abort" a Conflict rolls all of it back. The first vectors decide which embedder fills the
+        store. ``since`` holds, by namespace, the arguments of GraphStore.changed_and_known_subjects after the commit;
+        a store that can ask this in the same round trip returns the answer.
         """
         ...
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
-        """Return the hash of what was given for each (namespace, id) that is stored."""
+        """Return the content hash of each (namespace, id) that is stored."""
         ...
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
-        """Return the whole memory of each (namespace, id) that is stored; a part has no name of its own here."""
+        """Return the whole memory of each (namespace, id) that is stored; parts cannot be asked for."""
         ...
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
@@ -99,7 +99,7 @@ class Store(Protocol):
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
-        """Return whole memories, newest first or in another order, downwards."""
+        """Return a page of whole memories in descending order, by default the newest first."""
         ...
 
     def forget(
@@ -114,21 +114,21 @@ class Store(Protocol):
     ) -> int:
         """Remove memories with all that was derived from them; return how many whole memories.
 
-        ``soft`` keeps their texts in the history, as forgotten ``by`` somebody, in no index. Otherwise nothing of them
-        is kept, nor of what was forgotten softly before and matches: versions, links, judgements.
+        ``soft`` keeps their texts in the history, as forgotten ``by`` somebody, in no index. Otherwise versions, links
+        and judgements are removed too, also those of matching memories that were softly forgotten before.
         """
         ...
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
-        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        """Forget all memories of a namespace, expired ones too, and its settings; return how many memories."""
         ...
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
-        """Sweep what is not to be kept any longer, fold what is pending, join, index; return how much of each."""
+        """Remove what is due, fold pending memories, join segments, index vectors; return the count of each."""
         ...
 
     def stats(self, namespace: str | None) -> Stats:
-        """Count."""
+        """Return the counts of memories, concepts and vectors."""
         ...
 
     def namespaces(self) -> Sequence[str]:
@@ -136,15 +136,15 @@ class Store(Protocol):
         ...
 
     def overview(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        """Return the namespaces that hold memories, by name, each with their number and the time of the last change."""
         ...
 
     def languages(self) -> Mapping[str, str]:
-        """Return the language in which the memories of each namespace were read."""
+        """Return the language in which the memories of each namespace were extracted."""
         ...
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
-        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
+        """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
         ...
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
@@ -152,7 +152,7 @@ class Store(Protocol):
         ...
 
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
-        """Set and unset search settings of one namespace, all or none; ``scope`` gives them with every recall."""
+        """Set and unset search settings of one namespace, all or none; ``scope`` returns them to every recall."""
         ...
 
     def scope(
@@ -163,9 +163,9 @@ class Store(Protocol):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` have the conversation facts and corrections too.
+        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections.
 
-        What has vanished is out of it; where it is asked for what was valid ``at`` another time, all that was not too.
+        Expired memories are out of scope. With ``at``, all memories that were not valid at that time are, too.
         """
         ...
 
@@ -180,15 +180,15 @@ class Store(Protocol):
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace, without keys that more than ``max_df`` memories mention.
 
-        ``shared`` leaves out those that one memory has. That takes one look with ``pending``, the keys of pending
-        memories that ``GraphStore.forwards_and_neighbours`` has returned.
+        ``shared`` leaves out keys that only one memory has. That takes a single query if ``pending`` holds the keys of
+        pending memories, as ``GraphStore.forwards_and_neighbours`` returns them.
         """
         ...
 
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df), asked for together."""
+        """Return the result of ``postings`` for each (keys, max_df), in one round trip where possible."""
         ...
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
@@ -204,34 +204,34 @@ class Store(Protocol):
         ...
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         ...
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return what is indexed, by ord: a memory, or of one that was split a part with its own id and text."""
+        """Return the indexed memories by ord; of a split memory its parts, each with its own id and text."""
         ...
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
-        """Return memories by (namespace, id), whole, and how many characters each part has, in order, if it was split.
+        """Return whole memories by (namespace, id), each with the lengths of its parts in characters, if it was split.
 
-        Those forgotten meanwhile are left out.
+        Memories forgotten meanwhile are left out.
         """
         ...
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
+        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
         ...
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
+        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
         ...
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
-        """Let memories hold what was found in them anew; return how many were changed. Forgotten ones are left out.
+        """Store new extractions of memories; return how many changed. Forgotten memories are left out.
 
-        Raises InvalidInput where the memories of the namespace were read in another ``language``, if it is given.
+        Raises InvalidInput where ``language`` is given and the namespace was extracted in another one.
         """
         ...
 
@@ -243,9 +243,9 @@ class Store(Protocol):
         ...
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text, for phrase checks."""
+        """Return title and text of each memory, by ord, for checking quoted phrases."""
         ...
 
     def scrub(self) -> None:
-        """Rewrite the files so that no forgotten bytes are left in them. Raises StoreUnavailable where that fails."""
+        """Rewrite the files so that they hold no forgotten bytes. Raises StoreUnavailable where that fails."""
         ...

@@ -1,4 +1,4 @@
-"""What maintain keeps, and for how long. Pure."""
+"""How long maintain keeps rows that users do not remove. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["KEEP", "Keep"]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """For how many days things stay that nobody asked to be taken away; the names are parameters of the sweeps.
+    """The days that changes, softly forgotten memories and logged recalls are kept; names of SQL parameters.
 
-    Of earlier versions it is how many of each memory.
+    ``versions`` is the number of earlier versions kept of each memory.
     """
 
     changes_days: float = 90.0
@@ -21,4 +21,4 @@ class Keep:
 
 
 KEEP = Keep()
-"""What is kept where no settings say otherwise."""
+"""The defaults, where no settings say otherwise."""

@@ -1,4 +1,4 @@
-"""What a store of memories offers that keeps their vectors, of one embedder at a time."""
+"""The protocol of a store that keeps vectors, of one embedder at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["VectorStore"]
 
 
 class VectorStore(Protocol):
-    """The vectors of a store, and the shadow: those of the embedder that a rebuild puts in the place of the first."""
+    """The vectors of a store, and their shadow: the vectors of another embedder that a rebuild is making."""
 
     def embedder(self) -> Mapping[str, Any] | None:
-        """Return who filled the store with vectors (name, dimensions, fingerprint), None before the first one."""
+        """Return the embedder that filled the store (name, dimensions, fingerprint); None before the first vector."""
         ...
 
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,17 +29,17 @@ class VectorStore(Protocol):
         ...
 
     def release_embedder(self) -> None:
-        """Let nobody fill the store, if it holds no vector: what claimed it has been forgotten."""
+        """Forget which embedder fills the store, if it holds no vector because its memories were forgotten."""
         ...
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
+        """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
         ...
 
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, the session turns around these, and the vectors of whole sessions."""
+        """Return the result of ``nearest``, the session turns around it, and the vectors of whole sessions."""
         ...
 
     def turns_with_vectors(
@@ -67,7 +67,7 @@ class VectorStore(Protocol):
     ) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on.
 
-        ``shadow``: without one of the embedder that comes; see ``open_shadow``.
+        With ``shadow``, those without a vector in the shadow; see ``open_shadow``.
         """
         ...
 
@@ -76,7 +76,7 @@ class VectorStore(Protocol):
         ...
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
-        """Return, for ``vectors`` and ``concepts``, by whom a rebuild is half done or under way, and how far it is."""
+        """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
         ...
 
     def add_vectors(
@@ -88,32 +88,32 @@ class VectorStore(Protocol):
     ) -> None:
         """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out.
 
-        Raises EmbedderReplaced, and stores none, when ``by`` is not who fills the store, or its shadow.
+        Raises EmbedderReplaced, and stores none, when ``by`` is not the embedder that fills the store or its shadow.
         """
         ...
 
     def rebuilding(self) -> AbstractContextManager[None]:
-        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         ...
 
     def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
         """Let ``identity`` fill the shadow of the vectors, which nobody reads.
 
-        Return how many vectors of it are there, and whose vectors were thrown away, if it was another's shadow.
+        Returns its present number of vectors, and the name of the embedder whose shadow was deleted for it, if any.
         """
         ...
 
     def drop_shadow(self) -> str | None:
-        """Throw the shadow away; return whose it was, None when there was none."""
+        """Delete the shadow; return the name of its embedder, None where there was no shadow."""
         ...
 
     def index_shadow(self, dimensions: int) -> int:
-        """Index the shadow, if it is large enough, so that it need not be done later; return how many were taken in."""
+        """Index the shadow, if it is large enough, before it is swapped in; return the number of indexed vectors."""
         ...
 
     def swap_shadow(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
-        """Let the shadow take the place of the vectors at once; return how many ``embed`` made while writers waited.
+        """Replace the vectors by the shadow at once; return how many ``embed`` made while writers waited.
 
-        Returns None, and nothing has changed, if more than ``most`` are missing or the vectors are in use for long.
+        Returns None, and changes nothing, if more than ``most`` are missing or the vectors stay in use for long.
         """
         ...

@@ -1,1 +1,1 @@
-"""The store on PostgreSQL: one transaction a write, statements in ``stores/sql/postgres``."""
+"""The store on PostgreSQL: each write is one transaction; the statements are in ``stores/sql/postgres``."""

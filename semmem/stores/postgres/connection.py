@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, and how a piece of work runs on one: retried, with a time limit, in a transaction."""
+"""Connect to PostgreSQL and run work on a connection: with retries, a time limit, in a transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from semmem.text.tokens import unfinished
 
 __all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
 
-# A lost connection is told as an error, or mended; psycopg's and the pool's lines on standard error would only alarm.
+# A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
@@ -35,18 +35,18 @@ _SQL = statements("postgres")
 _TRIES = 6
 
 _OTHERS_PATIENCE = 3.0
-"""Seconds in which the server finds out that a process that was killed is gone."""
+"""Seconds after which the server notices that a client process was killed."""
 
 _PAUSE = 0.05
 
 _ASK_AGAIN_S = 5.0
-"""After this long without a connection the server is looked at anew, and the pool made to try another one."""
+"""Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
 
 
 class Pooled:
-    """A pool of connections; a function ``conninfo`` is called before every new one, so a stopped server starts again.
+    """A pool of connections. A function ``conninfo`` is called before each new one, so it can restart the server.
 
-    ``start_timeout_s`` is how long a server that starts or recovers is waited for.
+    ``start_timeout_s`` is how long the pool waits for a server that is starting or recovering.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Pooled:
         )
 
     def close(self) -> None:
-        """Give the connections back; the data stays."""
+        """Close the connections; the data stays."""
         self._pool.close()
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:
-        """Let this thread keep one connection until the end, so that many small statements take it once.
+        """Reserve a connection for this thread inside the block, so that many small queries take it only once.
 
-        Gives a function by which another thread cancels the statement that runs, such as when a leg's time is up.
+        Yields a function by which another thread cancels the running statement, such as when a leg's time is up.
         """
         hold = _Hold(self._pool, self._take)
         outer, self._held.hold = getattr(self._held, "hold", None), hold
@@ -96,7 +96,7 @@ class Pooled:
 
     @contextmanager
     def lasting(self) -> Iterator[Any]:
-        """Yield a connection for work of minutes; when it fails that is told in one sentence, and not tried again."""
+        """Yield a connection for work of minutes; a failure is raised as one sentence, and nothing is tried again."""
         try:
             with self._borrowed() as connection:
                 yield connection
@@ -109,10 +109,10 @@ class Pooled:
 
     @contextmanager
     def rebuilding(self) -> Iterator[None]:
-        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
-        self.run(lambda c: c.execute("SELECT 1"))  # so that a server that is not there is told as ever
+        """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
+        self.run(lambda c: c.execute("SELECT 1"))  # so that an unreachable server is reported as usual
         connection = psycopg.connect(self.conninfo(), autocommit=True)
-        try:  # not a context manager: one that was lost meanwhile would tell so at the end, when all is done
+        try:  # not a context manager, which would raise at the end if this connection was lost after all work is done
             end = time.monotonic() + _OTHERS_PATIENCE
             while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:  # type: ignore[index]  # one row
                 if time.monotonic() > end:
@@ -123,16 +123,17 @@ class Pooled:
             connection.close()
 
     def _take(self) -> Any:
-        """Take a connection from the pool; where none is idle, what keeps the server from starting is told at once.
+        """Take a connection from the pool; where none is idle, first make sure that the server can be reached.
 
-        The pool would try in ever longer distances, and tell nobody. Raises PoolTimeout after its ``timeout``.
+        The pool itself would retry at growing intervals without reporting why. Raises PoolTimeout after ``timeout``
+        seconds.
         """
         end = time.monotonic() + self._pool.timeout
         while True:
             if self._pool.closed:
                 raise StoreClosed()
             if not self._pool.get_stats().get("pool_available"):
-                self.conninfo()  # starts a server that has gone
+                self.conninfo()  # starts a server that has stopped
             try:
                 return self._pool.getconn(timeout=min(_ASK_AGAIN_S, max(end - time.monotonic(), 0.01)))
             except PoolTimeout:
@@ -141,7 +142,7 @@ class Pooled:
 
     @contextmanager
     def _borrowed(self) -> Iterator[Any]:
-        """Take a connection for one piece of work, as the pool's own ``connection`` does."""
+        """Take a connection for one piece of work, like the pool's own ``connection``."""
         connection = self._take()
         try:
             with connection:
@@ -158,13 +159,13 @@ class Pooled:
         try:
             return work(connection)
         except (psycopg.OperationalError, psycopg.InterfaceError):
-            hold.let_go()  # the pool replaces a broken one
+            hold.let_go()  # the pool replaces a broken connection
             raise
 
     def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
-        """Run ``work`` on a connection; deadlocks and lost connections are tried again, as ids are idempotent.
+        """Run ``work`` on a connection; retry after deadlocks and lost connections, as writes are idempotent.
 
-        ``on_loss`` is called before a try after a lost connection, whose transaction may have been committed.
+        ``on_loss`` is called before the retry after a lost connection, whose transaction may have been committed.
         """
         end = time.monotonic() + self._start_timeout_s
         for attempt in range(_TRIES):
@@ -188,24 +189,24 @@ class Pooled:
                 if not lost or attempt == _TRIES - 1:
                     raise self._told(error) from error
                 on_loss()
-                self._pool.check()  # after a restart of the server every idle connection is dead, not this one alone
+                self._pool.check()  # after a restart of the server all idle connections are dead
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 
     def _told(self, error: psycopg.Error) -> Exception:
-        """Return what to raise for an error that stays; one that is semmem's own as it is."""
+        """Return the error to raise for one that remains; semmem's own errors are returned unchanged."""
         return told_at_work(error) or error
 
     def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
-        """Return what a new connection is told now, None where one can be made."""
+        """Return the error that a new connection gets now; None where one can be made."""
         try:
             psycopg.connect(self.conninfo()).close()
-        except (psycopg.OperationalError, StoreUnavailable) as error:  # the latter is the embedded server's own
+        except (psycopg.OperationalError, StoreUnavailable) as error:  # StoreUnavailable comes from the embedded server
             return error
         return None
 
     def _unserved(self, refusal: psycopg.OperationalError | StoreUnavailable | None) -> StoreUnavailable:
-        """Return why no connection came: what a new one is told, else that all of them are in use."""
+        """Return the error for a missing connection: that of a new one, else that all connections are in use."""
         if isinstance(refusal, StoreUnavailable):
             return refusal
         if refusal is not None:
@@ -218,26 +219,26 @@ class Pooled:
     def on_idle(self, work: Callable[[Any], T]) -> T:
         """Run ``work`` once, in a transaction on a connection that is idle now. Raises StoreUnavailable.
 
-        For what may be done later as well: no connection is made for it, no server started, and nothing tried again.
+        For work that can wait: no connection is made, no server started, and nothing tried again.
         """
         idle = not self._pool.closed and self._pool.get_stats().get("pool_available")
         if not idle:
             raise StoreUnavailable("No connection to this store is idle.")
         with self.lasting() as connection, selectors.DefaultSelector() as waiting:
             waiting.register(connection.fileno(), selectors.EVENT_READ)
-            if waiting.select(0):  # a server speaks unasked where it stops
+            if waiting.select(0):  # a server sends a message when it stops
                 raise StoreUnavailable("The server of this store has gone.")
             with connection.transaction():
                 return work(connection)
 
     def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        """Fetch all rows in binary format, so that bytea and numbers arrive as they are."""
+        """Fetch all rows in binary format, so that bytea and numbers need no parsing."""
         return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
     def together(self, *asked: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[Any]]:
-        """Fetch all rows of each of some statements, which are sent together, in one round trip.
+        """Fetch all rows of several statements, which are sent together, in one round trip.
 
-        ``planned``: by plans for these parameters, since a general one for filters uses no index.
+        ``planned`` plans them for these parameters, because a general plan for filters uses no index.
         """
 
         def read(connection: Any) -> list[list[Any]]:
@@ -250,25 +251,25 @@ class Pooled:
         return self.run(read)
 
     def languages(self) -> Mapping[str, str]:
-        """Return the language in which the memories of each namespace were read."""
+        """Return the language in which the memories of each namespace were extracted."""
         return dict(self.rows("language_list", {}))
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
-        """Record that all memories of a namespace are being read anew in ``language``, or, ``done``, have been."""
+        """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
         asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
         self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
 
     def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
-        """Fetch the rows of a statement about some (namespace, id), by namespace; of several in one round trip."""
+        """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip."""
         each = by_namespace(names)
         asked = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
         rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
         return list(zip(each, rows, strict=True))
 
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
-        """Fetch the rows of a statement about some ords, with the place of their namespace; in one round trip.
+        """Fetch the rows of a statement about some ords, each with the place of its namespace, in one round trip.
 
-        An ord in a row is as its namespace knows it: see ``placed``.
+        An ord in a row is local to its namespace: see ``placed``.
         """
         groups = apart(namespaces, ords)
         asked = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
@@ -284,9 +285,9 @@ class Pooled:
 
 
 def pipelined(connection: Any) -> AbstractContextManager[Any]:
-    """Return a block in which statements are sent together; what they return is there behind it.
+    """Return a block in which statements are sent together; their results are available after it.
 
-    With a client library before version 14 each goes by itself.
+    With a client library before version 14 each statement is sent by itself.
     """
     supported: bool = psycopg.Pipeline.is_supported()
     return connection.pipeline() if supported else nullcontext()
@@ -294,10 +295,10 @@ def pipelined(connection: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Send the statements of the block together, in a transaction; a result that is fetched there costs a round trip.
+    """Send the statements of the block together, in a transaction; fetching a result inside costs a round trip.
 
-    ``behind`` executes what is to be asked once that is committed, in the same round trip; where only that fails, it
-    has no result. psycopg's own ``transaction`` would wait for BEGIN, and twice around COMMIT.
+    ``behind`` executes statements after the commit, in the same round trip; where only these fail, they have no result.
+    psycopg's own ``transaction`` would wait for BEGIN, and twice around COMMIT.
     """
     if not psycopg.Pipeline.is_supported():
         with connection.transaction():
@@ -321,13 +322,16 @@ def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda
 
 @contextmanager
 def session_setting(connection: Any, name: str, value: str) -> Iterator[None]:
-    """Give a setting of the session another value until the end, where no transaction can; after an error as well."""
+    """Change a setting of the session inside the block, for statements that cannot run in a transaction.
+
+    The former value is restored after an error as well.
+    """
     before = connection.execute(_SQL["session_get"], {"name": name}).fetchone()[0]
     connection.execute(_SQL["session_set"], {"name": name, "value": value})
     try:
         yield
     finally:
-        if not connection.closed and not connection.broken:  # the pool throws such a connection away
+        if not connection.closed and not connection.broken:  # the pool discards a broken connection
             connection.execute(_SQL["session_set"], {"name": name, "value": before})
 
 
@@ -348,7 +352,7 @@ class _Hold:
         self._over = False
 
     def connection(self) -> Any:
-        """Return the connection, taking it from the pool the first time."""
+        """Return the connection; the first call takes it from the pool."""
         if self._connection is None:
             with standing():
                 connection = self._take()
@@ -359,16 +363,16 @@ class _Hold:
         return self._connection
 
     def let_go(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             self._pool.putconn(connection)
 
     def cancel(self) -> None:
-        """Cancel the statement that runs on it, if it is still held: under the lock, so that no other work is hit.
+        """Cancel the statement that runs on the connection, if it is still held; the lock protects other work.
 
-        None begins on it afterwards.
+        No statement begins on it afterwards.
         """
         self._over = True
         with self._lock:
@@ -377,7 +381,7 @@ class _Hold:
 
 
 def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the ids of some (namespace, id) by namespace, both in order."""
+    """Return the ids of some (namespace, id) by namespace; namespaces and ids are sorted."""
     found: dict[str, list[str]] = {}
     for namespace, id in sorted(names):
         found.setdefault(namespace, []).append(id)
@@ -385,7 +389,7 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``mine`` is who fills the store, as is ``recorded``; None is nobody known."""
+    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
     if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
         return
     now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"

@@ -1,4 +1,4 @@
-"""How values travel to PostgreSQL, and its rows back: parameters, binary formats, and rows as what semmem has."""
+"""Encode parameters for PostgreSQL and decode its rows: binary formats, and rows as the types of semmem."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _NO_LIMIT = 2**62
 
 
 def memory_of(row: Any) -> Memory:
-    """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
+    """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
     created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, _ = (
         rest
@@ -95,7 +95,7 @@ def memory_of(row: Any) -> Memory:
 
 
 def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
-    """Return rows of one namespace, to be written, as a list for each column of ``memory``; the place is from 1 on."""
+    """Return rows of one namespace as a list for each column of ``memory``; the place in the batch counts from 1."""
     columns: dict[str, list[Any]] = defaultdict(list)
     for place, row in enumerate(rows, after + 1):
         columns["place"].append(place)
@@ -121,7 +121,7 @@ _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
 
 
 class Vector:
-    """A vector on its way to PostgreSQL; the statement casts it (``::public.vector``), since pgvector's oid varies."""
+    """A vector as a parameter; the statement casts it (``::public.vector``), as the oid of pgvector's type varies."""
 
     __slots__ = ("values",)
 
@@ -152,7 +152,7 @@ class _BigintArray(Dumper):
 
 
 def register_arrays(connection: Any) -> None:
-    """Let ``connection`` take numpy arrays of whole numbers as parameters."""
+    """Let ``connection`` take numpy arrays of integers as parameters."""
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
     connection.adapters.register_dumper(Vector, _VectorDumper)
 
@@ -173,12 +173,12 @@ int8 = struct.Struct("!q").pack
 
 
 def text(value: str) -> bytes:
-    """Return a text value."""
+    """Return a text value in binary format."""
     return value.encode()
 
 
 def text_array(values: Sequence[str]) -> bytes:
-    """Return a one-dimensional text[]."""
+    """Return a one-dimensional text[] in binary format."""
     if not values:
         return struct.pack("!iii", 0, 0, _TEXT_OID)
     parts = [struct.pack("!iiiii", 1, 0, _TEXT_OID, len(values), 1)]
@@ -189,19 +189,19 @@ def text_array(values: Sequence[str]) -> bytes:
 
 
 def vector(value: NDArray[Any]) -> bytes:
-    """Return pgvector's vector from a one-dimensional array."""
+    """Return a one-dimensional array in the binary format of pgvector's vector."""
     return struct.pack("!HH", len(value), 0) + value.astype(">f4").tobytes()
 
 
 def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
-    """COPY ``rows``, one bytes value a column, into ``table``, in buffers of a quarter of a megabyte."""
+    """COPY ``rows``, each with one bytes value per column, into ``table``, in buffers of a quarter of a megabyte."""
     width = int2(len(columns))
     packed = (width + b"".join([part for value in row for part in (int4(len(value)), value)]) for row in rows)
     copy_packed(connection, table, columns, packed)
 
 
 def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
-    """COPY rows that are in the binary format already, each with the number and the lengths of its values."""
+    """COPY rows that are in the binary format already, with the number and lengths of their values."""
     buffer = [_HEADER]
     size = 0
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"
@@ -218,11 +218,11 @@ def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Itera
 
 POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
 _FIXED = struct.Struct("!iqiqihiiiiiqiqi")
-"""Of a row of postings all between its namespace and its name: the values, each behind its length."""
+"""The values of a posting row between its namespace and its name, each behind its length."""
 
 
 def posting_rows(namespace: str, number: int, segments: Iterable[Segment], known: Collection[int]) -> Iterator[bytes]:
-    """Yield the rows of a segment of postings in COPY's binary format; ``known`` are keys that are no longer alone."""
+    """Yield the rows of a segment in COPY's binary format; ``known`` are keys that more than one memory has now."""
     name = text(namespace)
     head = int2(len(POSTING_COLUMNS)) + int4(len(name)) + name
     last = {False: int4(1) + b"\x00", True: int4(1) + b"\x01"}
@@ -235,7 +235,7 @@ def posting_rows(namespace: str, number: int, segments: Iterable[Segment], known
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
-    """Return the parameters of the filter clauses; None means no restriction."""
+    """Return the parameters of the filter clauses; None restricts nothing."""
     return {
         "sessions": list(filters.sessions) or None,
         "authors": list(filters.authors) or None,
@@ -254,12 +254,12 @@ def facts_asked(namespace: str, keys: Collection[str]) -> dict[str, Any]:
 
 
 def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
-    """Return what each namespace has, from the rows of the statement ``memory_kinds`` by namespace."""
+    """Return the conversation facts of each namespace, from the rows of the statement ``memory_kinds``."""
     return Kinds.of(list(rows), [(namespace, *row) for namespace, found in rows.items() for row in found])
 
 
 def postings_asked(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
-    """Return the parameters of the statement ``postings``, but for the namespace."""
+    """Return the parameters of the statement ``postings``, except for the namespace."""
     wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
     return {"keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
 
@@ -278,7 +278,7 @@ def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, i
 
 
 def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
-    """Return the keys of the subjects, from the rows of the statement ``known_subjects``."""
+    """Return the keys of subjects from the rows of the statement ``known_subjects``."""
     known = {key for key, _ in rows if key is not None}
     for key, raw in rows:
         if key is None and raw is not None:
@@ -288,7 +288,7 @@ def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
 
 
 def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
-    """Return what people read for ``keys``, from the rows of the statement ``names_pending``."""
+    """Return the spelling of the names of ``keys`` from the rows of the statement ``names_pending``."""
     found: dict[int, str] = {}
     for raw, names in rows:
         pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
@@ -297,14 +297,14 @@ def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]
 
 
 def _settings_together(settings: Sequence[str]) -> str | None:
-    """Return the settings of several namespaces as one JSON array, None where there are none."""
+    """Return the settings of several namespaces as one JSON array; None where there are none."""
     if len(settings) < 2:
         return settings[0] if settings else None
     return json.dumps([row for each in settings for row in json.loads(each)])
 
 
 def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-    """Return the turns of rows that end in a vector or NULL, the ords that have one, ascending, and the vectors."""
+    """Return turns from rows that end in a vector or NULL, the ords that have a vector, ascending, and the vectors."""
     held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
     packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
     found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
@@ -314,7 +314,7 @@ def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDAr
 def _bounds_of(
     namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
 ) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
-    """Return what is out of the scope and what is not valid now, from the rows of two statements by namespace."""
+    """Return the ords out of scope and those not valid now, from the rows of two statements by namespace."""
     gone: list[int] = []
     lapsed: list[int] = []
     for at, namespace in enumerate(namespaces):
@@ -325,7 +325,7 @@ def _bounds_of(
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
-    """Return what people corrected in a namespace, from the rows of the statement ``moment``."""
+    """Return the corrections of a namespace from the rows of the statement ``moment``."""
     ours = [row[1:] for row in rows if row[1] is not None]
     return Corrections(
         {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
@@ -337,7 +337,7 @@ def corrections_of(rows: Sequence[Any]) -> Corrections:
 def scope_asked(
     namespaces: Sequence[str], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the statements, with parameters, of a scope; with ``names`` those of kinds and corrections too."""
+    """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
     each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
     each["memory_scope" if filters else "memory_size"] = filter_parameters(filters) if filters else {}
     if exclude:
@@ -377,11 +377,11 @@ def scope_of(
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:
-    """Return the maker of a vector as a statement compares it, None where nobody said."""
+    """Return the maker of a vector in the form that statements compare; None where it is unknown."""
     by = maker(vector)
     return None if by is None else json.dumps(dict(by))
 
 
 def literal(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
+    """Return a vector as text that pgvector can read."""
     return "[" + ",".join(map(repr, vector.tolist())) + "]"

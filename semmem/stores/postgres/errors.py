@@ -1,7 +1,7 @@
-"""What PostgreSQL and libpq say when something fails, as one sentence that says what to do. Pure.
+"""Turn errors of PostgreSQL and libpq into one sentence that says what to do. Pure.
 
-While a connection is made libpq tells no SQLSTATE, only words, so there the words are what is recognised; a server that
-speaks another language is quoted. A password never stands in a sentence: see ``without``.
+While connecting, libpq reports no SQLSTATE, only text, so its text is matched; the text of a server in another language
+is quoted. A sentence never holds a password: see ``without``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 OLDEST_SERVER = 15
-"""The oldest that the PostgreSQL project still mends, and the oldest that semmem was tried on; xid8 would need 13."""
+"""The oldest PostgreSQL that its project still maintains and that semmem is tested with; xid8 would need 13."""
 OLDEST_VECTOR = (0, 8)
-"""The first with iterative index scans (hnsw.iterative_scan), which a search within a scope needs."""
+"""The first pgvector with iterative index scans (hnsw.iterative_scan), which a search within a scope needs."""
 
 _PASSWORD_HELP = "check the one in the URL, in PGPASSWORD or in your password file (PGPASSFILE, ~/.pgpass)"
 _STATES = "starting up|shutting down|in recovery mode|not yet accepting connections"
 _NOT_THERE = "Connection refused|No such file or directory"
 _DROPPED = "server closed the connection unexpectedly|Connection reset by peer|Broken pipe"
-_COMING_OR_GOING = ("57P01", "57P02", "57P03")  # it ends sessions, one of its processes crashed, it takes none yet
+_COMING_OR_GOING = ("57P01", "57P02", "57P03")  # the server ends sessions, has crashed processes, or accepts none yet
 _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         r'password authentication failed for user "(?P<it>[^"]*)"',
@@ -111,7 +111,7 @@ _AT_WORK: dict[str, str] = {
 
 
 def told_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput:
-    """Return what to raise where no connection could be made. ``conninfo`` is what must not be quoted."""
+    """Return the error to raise where no connection could be made; the password in ``conninfo`` is never quoted."""
     words = _flat(str(error))
     for pattern, sentence in _AT_CONNECT:
         if found := re.search(pattern, words):
@@ -120,7 +120,7 @@ def told_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput
 
 
 def told_at_work(error: Any) -> StoreError | None:
-    """Return what to raise where a statement failed, None for a failure that is semmem's own."""
+    """Return the error to raise for a failed statement; None where the fault is semmem's own."""
     state = error.sqlstate
     words = _flat(error.diag.message_primary or str(error))[:300].rstrip(".")
     if state is None or state.startswith(("08", "57P")):
@@ -133,21 +133,21 @@ def told_at_work(error: Any) -> StoreError | None:
 
 
 def starting(error: Any) -> bool:
-    """Return whether a server that starts, recovers or stops refused or dropped a connection: worth another try."""
+    """Return whether a server that starts, recovers or stops refused or dropped a connection, so a retry may help."""
     if error.sqlstate is not None:
         return error.sqlstate in _COMING_OR_GOING
     return re.search(rf"the database system is ({_STATES})|{_DROPPED}", _flat(str(error))) is not None
 
 
 def gone(error: Any) -> bool:
-    """Return whether nothing listens at the address: worth another try where somebody can start the server."""
+    """Return whether nothing listens at the address, so that a retry helps once the server is started."""
     return error.sqlstate is None and re.search(_NOT_THERE, _flat(str(error))) is not None
 
 
 def too_old(server: int, vector: str | None) -> str | None:
-    """Return one sentence if a server (such as 150004) or its pgvector (such as 0.7.4) is too old, else None.
+    """Return a sentence if the server (such as 150004) or its pgvector (such as 0.7.4) is too old, else None.
 
-    ``vector`` is None where the extension is not made yet.
+    ``vector`` is None where the extension does not exist yet.
     """
     if server < OLDEST_SERVER * 10_000:
         version = f"{server // 10_000}.{server % 10_000}" if server >= 100_000 else f"{server // 10_000}"
@@ -165,16 +165,16 @@ def too_old(server: int, vector: str | None) -> str | None:
 
 
 def without(sentence: str, conninfo: str) -> str:
-    """Return ``sentence`` with the password of ``conninfo`` masked, wherever it stands as a word of its own."""
+    """Return ``sentence`` with the password of ``conninfo`` masked wherever it is a word of its own."""
     for secret in _secrets(conninfo):
         sentence = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", sentence)
     return sentence
 
 
 def _secrets(conninfo: str) -> set[str]:
-    """Return the passwords that stand in a URL or a conninfo string, as written and as meant.
+    """Return the passwords in a URL or a conninfo string, both as written and as decoded.
 
-    One that is also the name of the user or of the database is no secret that masking would keep.
+    A password that equals the name of the user or of the database is left out, because masking could not hide it.
     """
     found = {m[1] for m in re.finditer(r"://[^/@:]*:([^@]*)@", conninfo)}
     found |= {m[1] for m in re.finditer(r"[?&\s](?:password|sslpassword)\s*=\s*([^&\s]+)", f" {conninfo}")}
@@ -189,7 +189,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _place(words: str | None) -> str:
-    """Return libpq's ``"127.0.0.1", port 5432`` as people write it."""
+    """Return libpq's ``"127.0.0.1", port 5432`` in the usual form."""
     return "the address given" if words is None else words.replace('"', "").replace(", port ", " port ")
 
 

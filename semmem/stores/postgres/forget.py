@@ -1,7 +1,7 @@
-"""Forgetting in PostgreSQL: some memories without a trace, or a whole namespace in bounded steps.
+"""Forget memories in PostgreSQL: some of them, or a whole namespace in bounded steps.
 
-Functions take an open connection inside a transaction, ``scrub`` one outside any. Rows are locked in one order by
-everybody: those of memories by id, then the row of the namespace, then those of postings.
+Functions take an open connection inside a transaction; ``scrub`` takes one outside any. All writers lock rows in the
+same order: memories by id, then the row of the namespace, then postings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 FORGET_AT_ONCE = 5_000
-"""Memories whose entries the client holds at a time while it takes them out of the postings."""
+"""The number of memories whose entries the client holds at a time while it removes them from the postings."""
 _OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "access", "change")
 _PURGES = (
     "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change",
@@ -49,10 +49,10 @@ _PURGES = (
 _SQL = statements("postgres")
 
 PATIENCE = "1500ms"
-"""How long others may have to queue behind a scrub that waits for somebody who is at work in a table."""
+"""How long other sessions may queue behind a scrub that waits for a session that uses the table."""
 _TURNS, _PAUSE = 20, 0.2
 _CLEARS_STATISTICS = 180_000
-"""The first version of a server that has a function for it."""
+"""The first version of the server that has a function for it."""
 
 
 def forget(
@@ -66,11 +66,11 @@ def forget(
     by: str | None = None,
     earlier: bool = True,
 ) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
+    """Remove memories and all data derived from them; return how many whole memories. ``id`` may be a collection.
 
     Some thousands at a time, so that the client never holds the entries of them all; one transaction for all of them.
-    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and, with
-    ``earlier``, what was forgotten softly before and matches.
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody. Otherwise everything kept of them is removed too,
+    and with ``earlier`` also the matching memories that were softly forgotten before.
     """
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
@@ -114,9 +114,9 @@ def forget(
 def purge(
     connection: Any, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
 ) -> None:
-    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
+    """Remove everything kept of removed memories: versions, links, judgements, access counts.
 
-    ``earlier`` are lives that go too, by id and when they were forgotten. What others of an id need stays. Under the
+    ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that others need stay. Under the
     lock of the namespace's row, so that nobody links one of them meanwhile.
     """
     lives = [id for id, _ in earlier]
@@ -131,9 +131,9 @@ def purge(
 
 
 def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:
-    """Mark a namespace as being dropped, with its settings; return how many memories go, and the last of their numbers.
+    """Mark a namespace, with its settings, as being dropped; return how many memories go, and their last ord.
 
-    What others remember from here on stays, whole.
+    Memories that others remember from now on stay.
     """
     where = {"namespace": namespace}
     connection.execute(_SQL["drop_setting"], where)
@@ -149,7 +149,7 @@ def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:
 
 
 def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
-    """Take some memories of a namespace away, with what was derived from them; False when there are none."""
+    """Remove some memories of a namespace with the data derived from them; False when there are none."""
     bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
     ords = [ord for (ord,) in connection.execute(_SQL["drop_select"], bounded)]
     if not ords:
@@ -169,13 +169,13 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
             connection.execute(_SQL[statement], which)
     indexed, length = gone.fetchone()
     _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
-    if about and left:  # of the others, some may be read anew: they took these names for known
+    if about and left:  # other memories may have to be extracted again, because they used these names as known
         note_aliases(connection, namespace, about)
     return True
 
 
 def _drop_names(connection: Any, namespace: str, upto: int) -> bool:
-    """Note all names that the forgotten memories were about, where others have remembered something meanwhile."""
+    """Record all subjects of the forgotten memories for re-extraction, if others remembered something meanwhile."""
     _, left = count_change(connection, namespace, {"memories": 0, "length": 0}, {})
     if left:
         connection.execute(_SQL["drop_note"], {"namespace": namespace, "upto": upto})
@@ -183,7 +183,7 @@ def _drop_names(connection: Any, namespace: str, upto: int) -> bool:
 
 
 def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
-    """Take some segments away, and what was forgotten out of those that hold others too; False when there are none."""
+    """Remove some segments, and forgotten memories from segments shared with others; False when there are none."""
     bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     if connection.execute(_SQL["drop_posting"], bounded).rowcount:
@@ -197,7 +197,7 @@ def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
 
 
 def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
-    """Take some rows of the other tables away; False when there are none."""
+    """Remove some rows of the other tables; False when there are none."""
     bounded = {"namespace": namespace, "limit": FORGET_AT_ONCE}
     with pipelined(connection):
         sent = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
@@ -205,7 +205,7 @@ def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
 
 
 def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
-    """Say that it is done; where nobody has remembered anything meanwhile, nothing is left."""
+    """Record the end of the drop; remove the namespace itself unless somebody has remembered something meanwhile."""
     where = {"namespace": namespace}
     connection.execute(_SQL["namespace_own"], where)
     _clear_empty(connection, namespace)
@@ -214,11 +214,11 @@ def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
 
 
 DROP_STEPS = (_drop_memories, _drop_names, _drop_postings, _drop_rest, _drop_end)
-"""How a namespace is dropped: each in a transaction of its own, as often as it returns True."""
+"""The steps that drop a namespace; each is a transaction of its own, repeated as long as it returns True."""
 
 
 def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> None:
-    """Take away what is left of a namespace that has been empty for long, but for its settings.
+    """Remove what is left of a namespace that has long been empty, except for its settings.
 
     ``parameters`` are those of a sweep: changes are kept for ``changes_days``.
     """
@@ -230,7 +230,7 @@ def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> Non
 
 
 def _clear_empty(connection: Any, namespace: str) -> None:
-    """Take away what stays behind the last memory of a namespace: corrections, notes, numbers of segments."""
+    """Remove what outlives the last memory of a namespace: corrections, notes, numbers of segments."""
     with pipelined(connection):
         for statement in ("alias_empty", "correction_empty", "fresh_empty"):
             connection.execute(_SQL[statement], {"namespace": namespace})
@@ -239,11 +239,11 @@ def _clear_empty(connection: Any, namespace: str) -> None:
 def delete_rows(
     connection: Any, which: Mapping[str, Any], kept: Mapping[str, Any] | None = None
 ) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
-    """Delete the rows of some ords; return (ord, length, entries) of those that were indexed, and keys by ord.
+    """Delete the rows of some ords; return (ord, length, entries) of the indexed ones, and by ord their keys.
 
-    The keys are of those that stand in postings: to be cleared under the lock of the namespace's row, which is taken
-    now, behind the rows of memories and those that a fold may hold. ``kept`` are the parameters by which the history
-    keeps them, if it does.
+    The keys are those that stand in postings, to be removed there under the lock of the namespace's row. That lock is
+    taken here, after the rows of memories and the rows that a fold may hold. ``kept`` are the parameters by which the
+    history keeps the memories, or None.
     """
     with pipelined(connection):
         if kept is not None:
@@ -261,7 +261,7 @@ def delete_rows(
 
 
 def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> set[int]:
-    """Return those of the keys that forgotten memories were ``about`` and no memory is any more."""
+    """Return those subjects of forgotten memories (``about``) that no memory has any more."""
     if not len(about):
         return set()
     gone = set(about.tolist())
@@ -275,9 +275,9 @@ def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> 
 
 
 def scrub(connection: Any) -> None:
-    """Write the files of every table anew, one after the other. Raises StoreUnavailable as ``_rewrite`` does.
+    """Rewrite the files of every table, one after the other. Raises StoreUnavailable like ``_rewrite``.
 
-    Then the samples of the planner's statistics go, and the log of changes (WAL), where this database user may.
+    Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
     """
     new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", PATIENCE):
@@ -291,7 +291,7 @@ def scrub(connection: Any) -> None:
 
 
 def _rewrite(connection: Any, table: str) -> None:
-    """Write a table's files anew. Raises StoreUnavailable where somebody uses it all the time, or the rights lack."""
+    """Rewrite a table's files. Raises StoreUnavailable where others keep using it, or the user lacks the right."""
     said = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
@@ -301,7 +301,7 @@ def _rewrite(connection: Any, table: str) -> None:
         except LockNotAvailable as error:
             if turn == _TURNS - 1:
                 raise StoreUnavailable(
-                    f"{said}: somebody works in it all the time, such as a backup; forget with hard again later."
+                    f"{said}: another program, such as a backup, keeps using it; forget with hard again later."
                 ) from error
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning

@@ -1,6 +1,6 @@
-"""The graph in PostgreSQL: reindexing memories, aliases that come and go, corrections, relationships, its hash.
+"""The graph in PostgreSQL: re-extraction, waiting names, corrections, relationships, and its hash.
 
-Functions take an open connection inside a transaction, as those of ``postgres_write``, and lock rows in the same order.
+Functions take an open connection inside a transaction, and lock rows in the same order as those of write.py.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def _array(keys: Collection[int]) -> NDArray[np.int64]:
 def reindex(
     connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
 ) -> int:
-    """Let memories hold what was found in them anew; return how many were changed.
+    """Store new extractions of memories; return how many memories changed.
 
-    A pending memory stays pending. Of a folded one, only the keys that changed leave their segments, and come back in a
-    segment of this transaction. What was forgotten meanwhile is left out.
+    A pending memory stays pending. Of a folded memory only the changed keys leave their segments, and enter a segment
+    of this transaction. Memories forgotten meanwhile are left out.
     """
     which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in found])}
     there = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
@@ -82,7 +82,7 @@ def reindex(
 
 
 def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]) -> None:
-    """Take what changed of folded memories out of the segments, and put what is new into one."""
+    """Remove changed entries of folded memories from their segments, and write the new entries as one segment."""
     gone: dict[int, NDArray[np.int64]] = {}
     come, names = [], []
     for ord, ((length, before), after, extraction) in changed.items():
@@ -104,7 +104,7 @@ def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int
 
 
 def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries of ``one`` stand in ``other`` just so; both have their keys ascending."""
+    """Return which entries of ``one`` are equal to an entry of ``other``; the keys of both are ascending."""
     if not len(other):
         return np.zeros(len(one), dtype=bool)
     at = np.minimum(np.searchsorted(other["key"], one["key"]), len(other) - 1)
@@ -113,28 +113,28 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 class PostgresGraph:
-    """The graph of a store, the same whatever the order of writing; see semmem.write.relink."""
+    """The graph of a store, independent of the order of writing; see semmem.write.relink."""
 
     def __init__(self, pool: Pooled) -> None:
         self._pool = pool
 
     def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
-        """Return the number of the last change of each namespace, and what people corrected there."""
+        """Return each namespace's last change number and its corrections."""
         asked = sorted(namespaces)
         rows = self._pool.together(*(("moment", {"namespace": n}) for n in asked))
         found = dict(zip(asked, rows, strict=True))
         return {n: rows[0][0] for n, rows in found.items()}, {n: corrections_of(rows) for n, rows in found.items()}
 
     def changed_subjects(self, namespace: str, since: int) -> set[int]:
-        """Return the keys of the subjects that came or went, or were corrected, since a change."""
+        """Return the keys of subjects that came, went or were corrected after a change number."""
         return {key for (key,) in self._pool.rows("alias_changes", {"namespace": namespace, "since": since})}
 
     def snapshot_with_subjects(
         self, keys: Mapping[str, Collection[int]]
     ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
-        """Return what ``snapshot`` does, and for each namespace which of the keys some memory then has as its subject.
+        """Return the result of ``snapshot``, and for each namespace those of the keys that are subjects of a memory.
 
-        These are the keys as people corrected them.
+        The keys are those after corrections.
         """
         return _snapshot_of(keys, self._pool.together(*_snapshot_asked(keys)))
 
@@ -144,9 +144,10 @@ class PostgresGraph:
         Mapping[tuple[str, str], bytes] | None,
         tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
     ]:
-        """Return what Store.payload_hashes does, and what ``snapshot_with_subjects`` does; in one round trip.
+        """Return ``Store.payload_hashes`` and ``snapshot_with_subjects``, in one round trip.
 
-        Instead of the hashes None where one of them goes, so that what takes it away is to be finished first.
+        The hashes are None where one of the memories is being dropped or has expired; its removal has to be finished
+        first.
         """
         each = by_namespace(names)
         asked = [("memory_payloads", {"namespace": n, "ids": ids}) for n, ids in each.items()]
@@ -158,21 +159,21 @@ class PostgresGraph:
     def changed_and_known_subjects(
         self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
-        """Return what ``changed_subjects`` does, and which of ``keys`` some memory has as its subject."""
+        """Return the result of ``changed_subjects``, and those of ``keys`` that are a subject of some memory."""
         rows = self._pool.together(*changes_asked(namespace, since, keys))
         return changes_of(rows, keys)
 
     def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
-        """Note that older memories that mention ``keys`` are to be read again."""
+        """Record that older memories that mention ``keys`` are to be extracted again."""
         if keys:
             self._pool.transaction(lambda c: note_aliases(c, namespace, keys))
 
     def unpropagated(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
-        """Return (number, keys) of the names that wait; without ``all`` only what nobody looked at yet."""
+        """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
         return self._pool.rows("alias_waiting", {"namespace": namespace, "all": all})
 
     def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
-        """Mark what was noted as propagated, but for the keys ``left``, which wait for maintain."""
+        """Mark waiting names as propagated, except for the keys ``left``, which wait for maintain."""
         parameters = {"namespace": namespace, "numbers": list(numbers), "waiting": _array(left)}
 
         def settle(connection: Any) -> None:
@@ -182,20 +183,21 @@ class PostgresGraph:
         self._pool.transaction(settle)
 
     def unpropagated_namespaces(self) -> list[str]:
-        """Return the namespaces where something waits; what was settled long ago is dropped."""
+        """Return the namespaces where names wait; delete the records of names propagated long ago."""
         self._pool.run(lambda c: c.execute(_SQL["alias_prune"]))
         return [namespace for (namespace,) in self._pool.rows("alias_namespaces", {})]
 
     def ords_with_words(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
-        """Return the memories whose text may hold one of ``words``: too many, never too few."""
+        """Return the memories whose text may hold one of ``words``; a superset of those that do."""
         patterns = [f"%{_literal(word)}%" for word in sorted(words)]
         return _array([o for (o,) in self._pool.rows("spelled", {"namespace": namespace, "patterns": patterns})])
 
     def record_correction(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
-        """Record that the name ``one`` is ``into``, or (None) stands apart, and note what to read again.
+        """Record that the name ``one`` means ``into``, or with None that it means only itself.
 
-        ``into`` may be a name that is taken for another itself. Returns False, and changes nothing, where the two are
-        one already: that is seen here, where no other correction can come in between.
+        The memories concerned are recorded for re-extraction. ``into`` may itself be corrected to another name. Returns
+        False, and changes nothing, where both are one name already; this is checked here, where no other correction can
+        interfere.
         """
 
         def work(connection: Any) -> bool:
@@ -260,19 +262,19 @@ class PostgresGraph:
         return self._pool.transaction(read)
 
     def relationships(self, namespaces: Sequence[str], keys: Collection[int], limit: int) -> list[tuple[int, int]]:
-        """Return the pairs (one of ``keys``, what a relationship ties it to), each once."""
+        """Return the pairs (one of ``keys``, key of a related concept), each once."""
         more = {"keys": _array(keys), "limit": limit}
         rows = self._pool.together(*(("relationships_of", {"namespace": n, **more}) for n in namespaces))
         return sorted({pair for found in rows for pair in found})[:limit]
 
     def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
-        """Return the memories in which a relationship of one of ``keys`` was found."""
+        """Return the memories from which a relationship of one of ``keys`` was extracted."""
         return _array(
             [o for (o,) in self._pool.rows("relationship_ords", {"namespace": namespace, "keys": _array(keys)})]
         )
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
-        """Return what each memory holds."""
+        """Return the forward entries (concepts and terms) of each memory."""
         found = [unpack_forwards(b"", b"")]
         for at, ((heads, raw),) in self._pool.among("forwards", namespaces, ords):
             own, sizes, entries = unpack_forwards(heads or b"", raw or b"")
@@ -285,7 +287,7 @@ class PostgresGraph:
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return what each memory holds, its neighbours if asked for, and the keys of pending memories."""
+        """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
         asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespace": namespace}}
         if neighbours:
@@ -297,7 +299,7 @@ class PostgresGraph:
         return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
-        """Return what people read for each key; where namespaces differ, in the first."""
+        """Return the spelling of each key's name; where namespaces differ, that of the first."""
         wanted = {"keys": list(keys)}
         found: dict[int, str] = {}
         for rows in self._pool.together(*(("names", {"namespace": n, **wanted}) for n in namespaces)):
@@ -308,7 +310,7 @@ class PostgresGraph:
         return found
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, what people read for it) of the names that memories are about."""
+        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "kind": int(Kind.NAME)}
         rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespace": namespace}))
         missing = {key for _, key, _, name in rows if name is None}
@@ -321,7 +323,7 @@ class PostgresGraph:
         return [(placed(ord, at), placed(other, at), own) for at, held in rows for ord, other, own in held]
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
+        """Return those of ``ords`` whose author is ``author``, ascending."""
         rows = self._pool.among("memory_written_by", namespaces, ords, author=author)
         return np.array([placed(ord, at) for at, held in rows for (ord,) in held], dtype=np.int64)
 
@@ -331,24 +333,24 @@ class PostgresGraph:
         return {placed(ord, at): title for at, held in rows for ord, title in held}
 
     def rebuilding(self) -> AbstractContextManager[None]:
-        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         return self._pool.rebuilding()
 
     def reextraction(self) -> Mapping[str, Any] | None:
-        """Return how far reading every memory again has come, and for whom; None where nothing is half done."""
+        """Return how far an unfinished re-extraction is, and by which extractor; None where none is unfinished."""
         return self._pool.run(lambda c: fact(c, PLACE))
 
     def note_reextraction(self, place: Mapping[str, Any] | None) -> None:
-        """Note how far reading every memory again has come; None: it is done."""
+        """Record how far a re-extraction is; None records that it is done."""
         parameters = {"key": PLACE, "value": Jsonb(dict(place or {}))}
         self._pool.run(lambda c: c.execute(_SQL["meta_drop" if place is None else "meta_set"], parameters))
 
     def database_id(self) -> str:
-        """Return what tells this database from every other, in which other changes may have the same numbers."""
+        """Return an id that tells this database from every other, where a change number may mean another change."""
         return str(self._pool.rows("database_id", {})[0][0])
 
     def graph_hash(self, namespace: str) -> str:
-        """Return a hash of what the indexed memories hold, whatever the order in which they came."""
+        """Return a hash of the concepts of the indexed memories, independent of the order of writing."""
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
 
 
@@ -380,11 +382,11 @@ def changes_asked(namespace: str, since: int, keys: Collection[int]) -> list[tup
 
 
 def changes_of(rows: Sequence[list[Any]], keys: Collection[int]) -> tuple[set[int], set[int]]:
-    """Return what ``changed_and_known_subjects`` does, from the rows of ``changes_asked``."""
+    """Return the result of ``changed_and_known_subjects`` from the rows of ``changes_asked``."""
     changed, *rest = rows
     return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
 
 
 def _literal(text: str) -> str:
-    """Return ``text`` as LIKE takes it by its letters."""
+    """Return ``text`` escaped for LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -38,29 +38,29 @@ _THREE_INT4 = struct.Struct("!iii")
 
 
 class PostgresLife(PostgresLinks):
-    """The life of the memories of one PostgreSQL store; it asks with the store's connections."""
+    """The life of the memories of one PostgreSQL store, over the store's connections."""
 
     def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
-        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
+        """Return the versions of a memory, oldest first, the current one last; softly forgotten ones included."""
         most, start = around(limit, offset)
         rows = self._pool.rows("history_list", {"namespace": namespace, "id": id, "limit": most, "offset": start})
         return versions_of(((memory_of(row[:-3]), *row[-3:]) for row in rows), limit, offset)
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
-        """Return the version of a memory that was valid at a time, None where none was."""
+        """Return the version of a memory that was valid at a time; None where none was."""
         rows = self._pool.rows("history_at", {"namespace": namespace, "id": id, "at": at})
         memory = memory_of(rows[0]) if rows else None
         return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
 
     def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
-        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id."""
+        """Return up to ``limit`` versions that were valid at a time and were replaced later, by id."""
         rows = self._pool.rows("history_earlier", {"namespace": namespace, "at": at, "limit": limit})
         return [
             Earlier(memory_of(row[:-3]), row[-3], unpacked_entries(row[-2]), *unpacked_vectors(row[-1])) for row in rows
         ]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
-        """Return what was forgotten softly last under ``id``, with the vectors that it had; None where nothing was."""
+        """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
         rows = self._pool.rows("history_forgotten", {"namespace": namespace, "id": id})
         if not rows:
             return None
@@ -69,7 +69,7 @@ class PostgresLife(PostgresLinks):
         return Forgotten(memory_of(row), payload, embedder, vectors)
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         places = {n: {"namespace": n, "number": number, "id": id, "limit": limit} for n, (number, id) in after.items()}
         asked = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
         found = iter(self._pool.together(*asked))
@@ -79,21 +79,21 @@ class PostgresLife(PostgresLinks):
         }
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories."""
+        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has."""
         return self._pool.transaction(partial(namespaces.move, old=old, new=new, stay=stay))
 
     def limits(self, namespace: str) -> Limits:
-        """Return what a namespace keeps and may hold."""
+        """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
         rows = self._pool.rows("limits_get", {"namespace": namespace})
         return Limits(*rows[0]) if rows else Limits()
 
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
-        """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+        """Change some limits of a namespace; return all of them."""
         given = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
         return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], given).fetchone()))
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
-        """Add to the counts of memories, by id, those that are there; return how many of them are."""
+        """Add to the access counts of existing memories, by id; return how many of them exist."""
 
         def run(connection: Any) -> int:
             which = {"namespace": namespace, "ids": sorted(counts)}
@@ -110,16 +110,16 @@ class PostgresLife(PostgresLinks):
         return self._pool.on_idle(run)
 
     def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
-        """Return how often memories were returned, by id; those that never were are left out."""
+        """Return how often recalls returned each memory, by id; memories never returned are left out."""
         rows = self._pool.rows("access_list", {"namespace": namespace, "ids": list(ids)}) if ids else ()
         return {id: Access(count, last) for id, count, last in rows}
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
-        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
         return self._pool.rows("pinned_list", {"namespaces": list(namespaces), "limit": limit})
 
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
         names = sorted(hits)
         line = {"recall_id": recall_id, "query": query, "recipe": recipe, "namespaces": names}
         self._pool.transaction(
@@ -127,13 +127,13 @@ class PostgresLife(PostgresLinks):
         )
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
         return dict(self._pool.rows("log_hits", {"namespaces": list(namespaces), "recall_id": recall_id}))
 
     def judge(
         self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         names = sorted(said)
         columns = {
             "namespaces": [n for n, _ in names],
@@ -151,12 +151,12 @@ class PostgresLife(PostgresLinks):
         return self._pool.run(run)
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return what was said of memories of a namespace that are there, oldest first."""
+        """Return the judgements of a namespace's present memories, oldest first."""
         return [Judgement(*row) for row in self._pool.rows("judgement_list", {"namespace": namespace})]
 
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:
-    """Return who made the vectors of a version, and that of each part, as the statement history_keep packs them."""
+    """Return the maker of a version's vectors, and the vector of each part, as packed by the statement history_keep."""
     if packed is None:
         return None, {}
     (size,) = _INT4.unpack_from(packed)
@@ -172,7 +172,7 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
 
 
 def unpacked_entries(packed: bytes) -> NDArray[Any]:
-    """Return the entries of a version, its passages together, as the statement history_keep packs them."""
+    """Return the entries of a version, all passages together, as packed by the statement history_keep."""
     found, at = [], 0
     while at < len(packed):
         _, _, size = _THREE_INT4.unpack_from(packed, at)
@@ -183,21 +183,21 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
 
 
 def keep(connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str]) -> None:
-    """Put memories into the history as they are, before they are changed, in the transaction that does so.
+    """Copy memories into the history before they are changed, in the transaction that changes them.
 
-    With their rows locked. ``by`` says who changes them, by id.
+    Their rows are locked. ``by`` says who changes each, by id.
     """
     which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": False}
     connection.execute(_SQL["history_keep"], which)
 
 
 def kept_by(ids: Collection[str], by: str | None) -> dict[str, Any]:
-    """Return the parameters by which memories of these ids are kept as forgotten, beside their namespace and ords."""
+    """Return the parameters that keep memories of these ids in the history as softly forgotten."""
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
 
 
 def take_back(connection: Any, rows: Sequence[Row]) -> None:
-    """Take out of the history what ``rows`` bring back. Raises Conflict where somebody was faster."""
+    """Remove the restored memories from the history. Raises Conflict where another process was faster."""
     for row in rows:
         namespace, id = row.name
         which = {"namespace": namespace, "id": id, "version": row.memory.version}

@@ -1,8 +1,8 @@
-"""Links between memories in PostgreSQL, and what is so like another that it may be linked.
+"""Store links between memories in PostgreSQL, and find similar memories that may be linked.
 
-Links go by ids: an update gives a memory another ord. The functions take an open connection inside a transaction.
-``link`` locks the row of the namespace first, as every writer of it: of two that would close a circle, the second one
-sees the link of the first.
+Links refer to ids, because an update gives a memory another ord. Functions take an open connection inside a
+transaction. ``link`` locks the row of the namespace first, like every writer: of two links that would close a circle,
+the second sees the first.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _NOTHING = {"memories": 0, "length": 0}
 
 
 def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
-    """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored.
+    """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
-    With ``skip`` what may not be linked is left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
@@ -75,7 +75,7 @@ class PostgresLinks:
         return self._pool.transaction(lambda c: link(c, namespace, rows, skip=skip)) if rows else ()
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
-        """Take one link away; return whether there was one."""
+        """Remove one link; return whether it existed."""
         lost: list[bool] = []
 
         def work(connection: Any) -> bool:
@@ -90,17 +90,17 @@ class PostgresLinks:
         return self._pool.transaction(work)
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
-        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        """Return the links from and to some memories, in order; links to a missing memory are left out."""
         rows = self._pool.rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         return [Link(namespace, *row) for row in rows]
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
+        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}
         return [(ord, other, type) for ord, other, type in self._pool.rows("link_neighbours", which)]
 
     def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         return self._pool.transaction(partial(corroborate, namespace=namespace, times=times))
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
@@ -109,18 +109,18 @@ class PostgresLinks:
         return [(row[-1], memory_of(row)) for row in rows]
 
     def compare_again(self, namespace: str, ords: Collection[int]) -> None:
-        """Take the keys of memories away."""
+        """Remove the keys of memories, so that they are compared again."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
         self._pool.transaction(lambda c: c.execute(_SQL["likeness_forget"], which))
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
+        """Store missing keys of memories, by ord; return the memories that share keys with each."""
         return self._pool.transaction(partial(similar, namespace=namespace, keys=keys))
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
-        """Return what supersedes memories, and what supersedes that, to the newest; see ``LifeStore.newer``."""
+        """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         some = [n for n in namespaces if names.get(n)]
         asked = ({"namespace": n, "ids": sorted(names[n]), "deepest": DEEPEST, "at": at} for n in some)
         found = self._pool.together(*(("link_newer", one) for one in asked))
@@ -132,7 +132,7 @@ class PostgresLinks:
 
 
 def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
-    """Return the id of the memory that said first what was not stored because of it."""
+    """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
     found = {}
     for namespace in sorted({row.memory.namespace for row in rows}):
         ours = [row for row in rows if row.memory.namespace == namespace]
@@ -142,7 +142,7 @@ def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
 
 
 def check_merged(connection: Any, rows: Sequence[Row]) -> None:
-    """Raise SerializationFailure, upon which all is done again, where somebody has stored the same meanwhile."""
+    """Raise SerializationFailure, which repeats the write, where others have stored the same content meanwhile."""
     if firsts(connection, rows):
         raise SerializationFailure("Somebody else has remembered the same just now.")
 
@@ -157,7 +157,7 @@ def _said(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-    """Count for each id how often it was remembered again, in the order in which everybody locks; see LifeStore."""
+    """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     asked = {"namespace": namespace, "ids": sorted(times)}
     connection.execute(_SQL["replace_select"], asked)
     counted = {**asked, "times": [times[id] for id in sorted(times)]}
@@ -165,7 +165,7 @@ def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> fr
 
 
 def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord, and return what has keys in common with each; see LifeStore."""
+    """Store the keys of memories, by ord; return the memories that share keys with each; see LifeStore."""
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     which = {"namespace": namespace, "ords": np.fromiter(keys, np.int64, len(keys))}
     there = [ord for ord, _ in connection.execute(_SQL["memory_titles"], which)]
@@ -177,16 +177,16 @@ def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) 
 def ask_similar(
     connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
 ) -> list[tuple[str, Any]]:
-    """Send the keys of each namespace's memories, and ask for what has some in common; return the cursors.
+    """Send the keys of each namespace's memories and the query for memories that share some; return the cursors.
 
-    What is found is before each memory, or before the number ``upto``.
+    The query finds earlier memories than each one, or those with ords below ``upto``.
     """
     sent = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
         held = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes))
         ords = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
-        order = np.lexsort((ords, held))  # as the index has them
+        order = np.lexsort((ords, held))  # in the order of the index
         columns = {"namespace": namespace, "keys": held[order], "ords": ords[order]}
         connection.execute(_SQL["likeness_add"], columns)
         sent.append(
@@ -196,7 +196,7 @@ def ask_similar(
 
 
 def similar_of(cursor: Any) -> dict[int, list[Similar]]:
-    """Return what ``likeness_find`` found, by ord."""
+    """Return the rows of the statement ``likeness_find``, by ord."""
     found: dict[int, list[Similar]] = defaultdict(list)
     for ord, *rest in cursor.fetchall():
         found[ord].append(Similar(*rest))

@@ -1,4 +1,4 @@
-"""Forward-only migrations of a PostgreSQL store: numbered files, each in one transaction with the record of it."""
+"""Migrate a PostgreSQL store forward: numbered files, each applied in one transaction with its record."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, 
     """Bring the schema at ``conninfo`` up to date and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
-    query. ``before`` is called with (connection, its number, the newest) before an older schema is changed; what it
-    raises is raised, and nothing is changed. A server that is starting or recovering is waited for, ``start_timeout_s``
-    in all. Where ``conninfo`` is a function it is called before every try, so that it can start a server that has gone
-    meanwhile. Raises SchemaTooNew when a newer semmem migrated it, SchemaTooOld when it must
-    be exported and imported, StoreUnavailable when the server cannot be reached,
-    it or pgvector is too old, or pgvector or the rights are missing, and InvalidInput when libpq cannot read
-    ``conninfo``.
+    query. ``before`` is called with (connection, present number, newest number) before an older schema is changed; an
+    error it raises stops the migration. A server that is starting or recovering is waited for, ``start_timeout_s`` in
+    all. A function ``conninfo`` is called before every try, so it can restart the server.
+
+    Raises SchemaTooNew when a newer semmem migrated the store, SchemaTooOld when it must be exported and imported,
+    StoreUnavailable when the server cannot be reached, it or pgvector is too old, or pgvector or rights are missing,
+    and InvalidInput when libpq cannot read ``conninfo``.
     """
     import psycopg
 
@@ -72,7 +72,7 @@ def _connected(conninfo: str, before: Before | None) -> int:
 
 
 def _quoted(error: Any, conninfo: str) -> BaseException:
-    """Return the error as the cause to show in a traceback: without the password, which libpq quotes with the URL."""
+    """Return the error to show as the cause in a traceback, without the password that libpq quotes with the URL."""
     words = without(str(error), conninfo)
     if words == str(error):
         return error  # type: ignore[no-any-return]
@@ -108,7 +108,7 @@ def _migrate(connection: Any, before: Before | None = None) -> int:
 
 
 def apply(connection: Any, after: int, upto: int) -> None:
-    """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with the record of it."""
+    """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with its record."""
     record = statements("postgres")["migration_record"]
     for step, name, body in migrations("postgres"):
         if after < step <= upto:
@@ -119,9 +119,9 @@ def apply(connection: Any, after: int, upto: int) -> None:
 
 
 def number(connection: Any) -> int:
-    """Return the number of the schema of this database, 0 where semmem has not been.
+    """Return the number of the schema of this database, 0 where it has no semmem tables.
 
-    Raises StoreUnavailable for a server or a pgvector that is too old for it.
+    Raises StoreUnavailable for a server or a pgvector that is too old.
     """
     sql = statements("postgres")
     found, vector = connection.execute(sql["migration_exists"]).fetchone()
@@ -159,7 +159,7 @@ def _prepare(connection: Any) -> None:
 
 
 def create(connection: Any) -> None:
-    """Make the schema and the record of migrations, with none applied."""
+    """Create the schema and the empty record of migrations."""
     with connection.transaction():
         connection.execute("CREATE SCHEMA IF NOT EXISTS semmem")
         connection.execute(statements("postgres")["migration_table"])

@@ -1,8 +1,8 @@
-"""The nearest vectors in PostgreSQL, and their index.
+"""Find the nearest vectors in PostgreSQL, and maintain their index.
 
-They are exact in a small scope, HNSW on halfvec in a large one, rescored exactly. Inserting into HNSW costs
-about a millisecond a vector, so new ones stay out of it: a query scans them exactly beside the index, and ``maintain``
-takes them in.
+A small scope is scanned exactly. A large one is searched by HNSW on halfvec and rescored exactly. Inserting into HNSW
+costs about a millisecond per vector, so new vectors stay out of the index: a query scans them exactly beside the index,
+and ``maintain`` inserts them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INDEX_FROM = 10_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.6 ms a thousand."""
 
 _WITHIN = 5_000
-"""A filter that lets fewer through is scanned exactly; one that lets more through widens the index scan."""
+"""A filter that admits fewer memories is scanned exactly; one that admits more widens the index scan."""
 
 _TAKEN_IN = 5_000
 
@@ -43,8 +43,8 @@ _BREADTH = 1_000
 def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
     """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
 
-    A scope never makes this return too few: what the index found outside it is made up for by an exact scan. Nothing is
-    found where the vector is of another embedder than the one that fills the store.
+    A scope never makes this return too few: an exact scan replaces what the index found outside the scope. Nothing is
+    returned where the vector is of another embedder than the one that fills the store.
     """
     if len(scope.namespaces) > 1:
         each = (nearest(connection, scope.within(n), vector, depth) for n in scope.namespaces)
@@ -72,7 +72,7 @@ def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: i
 def _indexed(
     connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
 ) -> list[tuple[int, float]]:
-    """Ask the index for more than is wanted, since halfvec and HNSW are approximate and filters drop some."""
+    """Query the index for more than needed, because halfvec and HNSW are approximate and filters drop some."""
     wanted = parameters["depth"] + max(50, parameters["depth"] // 2)
     if scope.allowed is not None:
         if len(scope.allowed) < _WITHIN:
@@ -86,7 +86,7 @@ def _indexed(
         connection.execute(_SQL["nearest_breadth"], {"breadth": str(min(2 * wanted, _BREADTH))})
         found = connection.execute(statement, asked, binary=True)
     rows = found.fetchall()
-    if not rows or rows[0][2] < wanted:  # a small share of a large index: the scan gave up before it had seen them
+    if not rows or rows[0][2] < wanted:  # a small share of a large index: the index scan stopped early
         return []
     return _admitted([row[:2] for row in rows], scope)[:depth]
 
@@ -113,14 +113,14 @@ def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink:
         ready = False
     if not ready:
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
-    _take_in(connection, waiting, table)  # building over rows that are there is much faster than inserting them
+    _take_in(connection, waiting, table)  # building over existing rows is much faster than inserting them
     if not ready:
         if shrink:
             with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
                 connection.execute(f"VACUUM (FULL) {table}")
         with session_setting(connection, "maintenance_work_mem", "512MB"):
             connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
-    connection.execute(f"VACUUM (ANALYZE) {table}")  # else the scan of the rest would read what has moved
+    connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
     return coming
 
 
@@ -137,5 +137,5 @@ def _ready(connection: Any, table: str = "embedding") -> bool:
 
 
 def _interrupted(connection: Any, table: str) -> bool:
-    """Return whether vectors were taken into an index that is not there: its build was interrupted."""
+    """Return whether vectors are marked as indexed but the index is missing, because its build was interrupted."""
     return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])

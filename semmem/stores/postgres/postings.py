@@ -1,7 +1,7 @@
-"""Postings in PostgreSQL: new memories are indexed, pending ones folded, segments joined, forgotten ones taken out.
+"""Postings in PostgreSQL: index new memories, fold pending ones, join segments, remove forgotten ones.
 
 Every function takes an open connection inside a transaction and holds no state. Rows of postings are locked in the
-order of (key, segment), behind the row of their namespace.
+order of (key, segment), after the row of their namespace.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ __all__ = [
 ]
 
 FOLD_AT = 64
-"""Pending memories of a namespace at which a writer folds them into the postings."""
+"""The number of pending memories of a namespace at which a writer folds them into the postings."""
 COMPACT_AT = 4
-"""Fresh segments of a namespace at which a writer compacts, and rows of a key that are worth joining."""
+"""The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
 SEGMENT_FULL = 4_096
-"""Entries of one posting row at most after compaction, so that forgetting rewrites a bounded value."""
+"""The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 LONE_FULL = 32
-"""Keys of one row of lone_posting: about 1.4 kB, so that a page of the server holds five, and none is stored apart."""
+"""Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
 _LONE_AT_ONCE = 50_000
 """Keys of one memory that one step of ``pack`` writes."""
 _LONE_SHARE = 8
-"""Keys of one memory are packed when those with rows of their own are at least one in so many of the packed."""
+"""Pack the lone keys when those with rows of their own are at least one in this many of the packed ones."""
 _FEW = 16
-"""Rows that are written one statement each, all of them sent together; more go faster by COPY."""
+"""Up to this many rows are written by one statement each, all sent together; more go faster by COPY."""
 FIRST_KEY, LAST_KEY = -(1 << 63), (1 << 63) - 1
-"""What the keys of postings are between; each is a hash."""
+"""The range of the keys of postings, which are hashes."""
 _SQL = statements("postgres")
 
 
 def are_few(rows: Sequence[Row]) -> bool:
-    """Return whether ``rows`` may be written in a pipeline, in which there is no COPY."""
+    """Return whether ``rows`` are few enough to be written in a pipeline, where COPY is impossible."""
     return len(rows) <= _FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
 
 
 def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[Any, Any]:
-    """Ask for all that may forbid rows, behind their memories and under the lock of their namespace; for two cursors.
+    """Send the queries for all that may forbid rows, under the lock of their namespace; return two cursors.
 
-    Who fills the store is looked up once our own lock on the table of vectors is held.
+    The embedder that fills the store is read once the lock on the table of vectors is held.
     """
     filled_by = None
     if any(row.vector is not None for row in rows):
@@ -86,7 +86,7 @@ def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[A
 def check_grounds(
     connection: Any, asked: tuple[Any, Any], namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]
 ) -> None:
-    """Raise EmbedderReplaced, and what ``checked`` does, unless memories may stay; ``asked`` is of ``ask_grounds``."""
+    """Raise EmbedderReplaced or an error of ``checked`` where memories may not stay; ``asked``: ``ask_grounds``."""
     filled_by, holds = asked
     if filled_by is not None:
         known = filled_by.fetchone()
@@ -102,11 +102,11 @@ def index_few(
     count: Mapping[str, int],
     fates: Mapping[str, str],
 ) -> tuple[Any, Any]:
-    """Write what is derived from a few new memories, which stay pending, by statements that are sent together.
+    """Write the data derived from a few new memories, which stay pending, by statements sent together.
 
-    A round trip counts there, and a COPY is two. The connection is in a pipeline; see ``count_change`` for the rest.
-
-    Returns two cursors: how many memories are pending and segments fresh, and the memory as it is stored, if it is one.
+    A round trip matters for these, and a COPY takes two. The connection is in a pipeline; see ``count_change`` for the
+    other arguments. Returns two cursors: the numbers of pending memories and of fresh segments, and the memory as it is
+    stored, if it is only one.
     """
     where = {"namespace": namespace}
     for ord, row in stored:
@@ -134,9 +134,9 @@ def index_many(
     fates: Mapping[str, str],
     last: int,
 ) -> None:
-    """Write what is derived from new memories by COPY, and count them under the lock of their namespace.
+    """Write the data derived from new memories by COPY, and count them under the lock of their namespace.
 
-    ``last`` is their last number. See ``count_change`` for the rest. Raises EmbedderReplaced.
+    ``last`` is their last ord. See ``count_change`` for the other arguments. Raises EmbedderReplaced.
     """
     language = stored[0][1].language
     stored = [pair for pair in stored if pair[1].extraction is not None]
@@ -176,13 +176,13 @@ def index_many(
         copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
     claim = {"namespace": namespace, "language": language}
     _, dropping = connection.execute(_SQL["namespace_claim"], claim).fetchone()
-    if dropping is not None and last <= dropping:  # our numbers are older than the drop: take others
+    if dropping is not None and last <= dropping:  # these ords are older than the drop: take others
         raise SerializationFailure("The namespace was dropped while memories were written to it.")
     count_change(connection, namespace, count, fates)
 
 
 def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Record who fills the store with its first vectors. Raises EmbedderReplaced where it is another embedder."""
+    """Record the embedder of the store's first vectors. Raises EmbedderReplaced where another one fills it."""
     if recorded is None and mine is not None:
         claim(connection, mine)
     else:
@@ -190,7 +190,7 @@ def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, mine: Mappin
 
 
 def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
-    """Raise InvalidInput or NamespaceFull unless what was ``stored`` may stay; ``holds`` is of namespace_check."""
+    """Raise InvalidInput or NamespaceFull where ``stored`` rows may not stay; ``holds`` is of namespace_check."""
     language, *limits = holds.fetchone()
     check_language(namespace, language, stored[0][1].language)
     if limits[:2] != [None, None]:
@@ -198,7 +198,7 @@ def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates
 
 
 def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
-    """Write one row a key under a new segment number, and mark the keys that are no longer alone, packed or not."""
+    """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
     segments = list(segments)
     segment = connection.execute(_SQL["segment_next"], {"namespace": namespace}).fetchone()[0]
     keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
@@ -214,10 +214,10 @@ def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) 
 def count_change(
     connection: Any, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]
 ) -> tuple[int, int]:
-    """Give the change of a namespace its number, and write it down: what became of each id.
+    """Number a change of a namespace, and record what happened to each id.
 
-    Locks the row of the namespace until the commit. Returns the number, and how many memories are indexed now; (0, 0)
-    where the namespace was never written to.
+    Locks the row of the namespace until the commit. Returns the change number and the number of indexed memories; (0,
+    0) where the namespace was never written to.
     """
     with pipelined(connection):
         number = _send_change(connection, namespace, count, fates)
@@ -234,20 +234,20 @@ def _send_change(connection: Any, namespace: str, count: Mapping[str, int], fate
 
 
 def note(connection: Any, namespace: str, keys: Collection[int]) -> Any:
-    """Note that older memories that mention ``keys`` are to be read again; return a cursor: the number just taken."""
+    """Record that older memories mentioning ``keys`` are to be extracted again; return a cursor with its number."""
     parameters = {"namespace": namespace, "keys": np.fromiter(sorted(keys), np.int64, len(keys))}
     return connection.execute(_SQL["alias_note"], parameters)
 
 
 def note_aliases(connection: Any, namespace: str, keys: Collection[int]) -> int:
-    """Note that older memories that mention ``keys`` are to be read again, under a number of its own; return it."""
+    """Record that older memories mentioning ``keys`` are to be extracted again; return its own change number."""
     connection.execute(_SQL["namespace_make"], {"namespace": namespace})
     connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
     return int(note(connection, namespace, keys).fetchone()[0])
 
 
 def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> None:
-    """Store the relationships that were found in memories that have none yet."""
+    """Store the relationships extracted from memories that have none yet."""
     name = text(namespace)
     rows = [
         (name, encoding.int8(ord), encoding.int8(one), text(what), encoding.int8(other))
@@ -277,7 +277,7 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
 
 
 def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
-    """Take memories out of the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
+    """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
     gone: dict[int, list[int]] = defaultdict(list)
     for ord, keys in keys_of.items():
         for key in keys.tolist():
@@ -286,7 +286,7 @@ def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) 
 
 
 def clear_keys(connection: Any, namespace: str, gone: Mapping[int, Sequence[int]]) -> None:
-    """Take memories out of the segments of some keys; ``gone`` has the ords of each key."""
+    """Remove memories from the segments of some keys; ``gone`` has the ords of each key."""
     if not gone:
         return
     keys = sorted(gone)
@@ -324,15 +324,15 @@ def clear_keys(connection: Any, namespace: str, gone: Mapping[int, Sequence[int]
 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
-    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # joined rows need not be in order of ord
+    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # the ords in joined rows need not be sorted
     return entries.tobytes(), int(packed_postings.mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
 def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:
-    """Join posting rows of the keys that were written lately, or of every key; return how many rows were written.
+    """Join posting rows of the keys written lately, or of every key; return how many rows were written.
 
     Size-tiered, as in log-structured stores: a row is joined with newer ones when it is at most twice as large as all
-    of them together, so that an entry is rewritten a logarithmic number of times and a key stays within a few rows.
+    of them together. So an entry is rewritten a logarithmic number of times, and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     fresh = [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
@@ -352,15 +352,15 @@ def compact(connection: Any, namespace: str, *, everything: bool = False) -> int
 
 
 def pack_steps(connection: Any, namespace: str) -> int:
-    """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
+    """Return the number of steps in which to run ``pack`` now; 0 where too few keys have come since."""
     apart, packed = connection.execute(_SQL["lone_count"], {"namespace": namespace}).fetchone()
     return (apart + packed) // _LONE_AT_ONCE + 1 if apart and apart * _LONE_SHARE >= packed else 0
 
 
 def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
-    """Pack the postings of keys that one memory alone has, of the keys from ``since`` on; see lone_posting.
+    """Pack the postings of keys that only one memory has, for the keys from ``since`` on; see lone_posting.
 
-    Returns the key to go on at, and how many rows of their own went.
+    Returns the key to continue from, and how many posting rows were removed.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     upto = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps)  # keys are hashes: equal ranges hold as many

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL with pgvector, the embedded server or the user's own: same code, same SQL."""
+"""The store on PostgreSQL with pgvector: the embedded server or the user's own, with the same code and SQL."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SQL = statements("postgres")
 
 
 class PostgresStore(Pooled):
-    """One transactional store: writing, forgetting, and reading memories; ``vectors`` and ``graph`` have the rest."""
+    """A transactional store: writes, forgets and reads memories; ``vectors``, ``graph`` and ``life`` do the rest."""
 
     kind = "PostgreSQL"
     capabilities = frozenset(("lexical", "dense", "graph"))
@@ -84,9 +84,9 @@ class PostgresStore(Pooled):
         on_conflict: str,
         since: Mapping[str, tuple[int, Collection[int]]] | None = None,
     ) -> Written:
-        """Store ``rows`` in one transaction; fold the namespaces whose pending memories have become many.
+        """Store ``rows`` in one transaction; fold namespaces that have many pending memories.
 
-        Behind the commit of a few, ``since`` is asked for in the same round trip; see Store.write.
+        For a few rows ``since`` is answered in the round trip of the commit; see Store.write.
         """
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int]] = {}
@@ -101,7 +101,7 @@ class PostgresStore(Pooled):
                 with pipelined_transaction(connection, partial(write.look_behind, connection, since or {}, looks)):
                     written = write.write(connection, rows, on_conflict, backlog)
                 return replace(written(), meanwhile=write.meanwhile_of(looks, since or {}))
-            numbers = write.numbers_for(connection, rows)  # not in the transaction: others would wait for all of it
+            numbers = write.numbers_for(connection, rows)  # outside the transaction, which would make others wait
             with connection.transaction():
                 return write.write(connection, rows, on_conflict, numbers=numbers)()
 
@@ -109,12 +109,12 @@ class PostgresStore(Pooled):
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
                 self.tidy(namespace, backlog.get(namespace))
-        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer folds, or maintain
+        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
             return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
         return written
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
-        """Return the hash of what was given for each (namespace, id) that is stored."""
+        """Return the content hash of each (namespace, id) that is stored."""
         found = self.run(lambda c: write.payloads(c, names))
         if any(goes for _, goes in found.values()) and self._finish_drops(names):
             return self.payload_hashes(names)
@@ -128,16 +128,16 @@ class PostgresStore(Pooled):
         return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows if not row[-1]}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
-        """Go on with an interrupted drop, and sweep what expired, so that nobody is told that what goes is stored."""
+        """Continue an interrupted drop and sweep expired memories, so that they do not count as stored."""
         asked = {namespace for namespace, _ in names}
         for namespace, upto in (unfinished := [one for one in self.rows("drop_unfinished", {}) if one[0] in asked]):
             self.drop(namespace, upto)
         return upkeep.sweep_expired(self, names) > 0 or bool(unfinished)
 
     def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
-        """Fold a namespace whose pending memories have become many, and compact one with many fresh segments.
+        """Fold a namespace with many pending memories, and compact one with many fresh segments.
 
-        ``backlog`` are the numbers of both, if a writer has just read them.
+        ``backlog`` are both numbers, if a writer has just read them.
         """
         pending, fresh = backlog or self.rows("backlog", {"namespace": namespace})[0]
         if pending >= postings.FOLD_AT:
@@ -156,18 +156,18 @@ class PostgresStore(Pooled):
         soft: bool = False,
         by: str | None = None,
     ) -> int:
-        """Remove memories with all that was derived from them; return how many whole memories."""
+        """Remove memories and all data derived from them; return how many whole memories."""
         counts: list[int] = []
 
         def work(connection: Any) -> int:
-            # Where the answer to a commit was lost, the work is done again and finds nothing left to count.
+            # if the answer to a commit was lost, the work is repeated and finds nothing left to count
             counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
             return max(counts)
 
         return self.transaction(work)
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
-        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        """Forget all memories of a namespace, expired ones too, and its settings; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
         count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
@@ -175,13 +175,13 @@ class PostgresStore(Pooled):
         return count
 
     def drop(self, namespace: str, upto: int) -> None:
-        """Take away what has a number up to ``upto``, in transactions of bounded size; maintain goes on with it."""
+        """Remove memories with ords up to ``upto``, in transactions of bounded size; maintain can continue."""
         for step in forget.DROP_STEPS if upto else ():
             while self.transaction(partial(step, namespace=namespace, upto=upto)):
                 pass
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
-        """Sweep what is due, fold what is pending and join small segments; see semmem.stores.postgres.upkeep."""
+        """Sweep what is due, fold pending memories, join small segments; see semmem.stores.postgres.upkeep."""
         return upkeep.maintain(self, keep)
 
     # ------------------------------------------------------------------ reading memories
@@ -194,7 +194,7 @@ class PostgresStore(Pooled):
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
-        """Return whole memories, newest first or in another order, downwards."""
+        """Return a page of whole memories in descending order, by default the newest first."""
         at, id, key = read_cursor(cursor, sort_by)
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
         parameters |= filter_parameters(filters)
@@ -206,7 +206,7 @@ class PostgresStore(Pooled):
         return page_of([(memory_of(row), its) for *row, its in found], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
-        """Count."""
+        """Return the counts of memories, concepts and vectors."""
         row = self.rows("stats", {"namespace": namespace})[0]
         identity = self.vectors.embedder()
         memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
@@ -214,27 +214,27 @@ class PostgresStore(Pooled):
         return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
 
     def overview(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        """Return the namespaces that hold memories, by name, each with their number and the time of the last change."""
         return [Namespace(*row) for row in self.rows("namespace_list", {})]
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
+        """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
         rows = self.among("memory_by_ords", namespaces, ords)
         return {placed(row[-1], at): memory_of(row) for at, found in rows for row in found}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
-        """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
+        """Return whole memories by (namespace, id), each with the lengths of its parts in characters, in order."""
         return _wholes(row for _, found in self.named("memory_wholes", names) for row in found)
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
+        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
         parameters = {"namespace": namespace, "ord": ord, "limit": limit}
         return [(r[-1], memory_of(r)) for r in self.rows("indexed_after", parameters)]
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         rows = self.among("memory_heads", namespaces, ords)
         heads = (Head(placed(row[0], at), *row[1:]) for at, found in rows for row in found)
         return {head.ord: head for head in heads}
@@ -243,11 +243,11 @@ class PostgresStore(Pooled):
         """Confirm nothing: all is read from the database."""
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text, for phrase checks."""
+        """Return title and text of each memory, by ord, for checking quoted phrases."""
         return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, ords) for o, text in rows}
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
+        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
         return tuple(o for (o,) in self.rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(
@@ -258,7 +258,7 @@ class PostgresStore(Pooled):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also kinds and corrections."""
+        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
         asked = scope_asked(namespaces, filters, exclude, names, at)
         return scope_of(namespaces, asked, self.together(*asked, planned=bool(filters)))
 
@@ -270,10 +270,7 @@ class PostgresStore(Pooled):
         ords: Ords,
         names: Collection[tuple[str, str]],
     ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
-        """Return what ``scope`` does, and what ``indexed_memories`` and ``whole_memories`` did just before.
-
-        In one round trip.
-        """
+        """Return ``scope``, after ``indexed_memories`` and ``whole_memories``, all in one round trip."""
         held, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
         texts = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in held]
         wholes = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
@@ -300,8 +297,8 @@ class PostgresStore(Pooled):
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace, pending memories included.
 
-        ``shared`` leaves out keys that a single memory has; where they are many, that is most of the work. ``pending``
-        are the keys of pending memories that ``forwards_and_neighbours`` has returned: without them these are asked for
+        ``shared`` leaves out keys that only one memory has, which is most of the work where keys are many. ``pending``
+        are the keys of pending memories, as ``forwards_and_neighbours`` returns them; without them they are queried
         again.
         """
         if not shared:
@@ -311,23 +308,23 @@ class PostgresStore(Pooled):
         return {namespace: self._shared(namespace, asked, given) for namespace in namespaces}
 
     def _shared(self, namespace: str, asked: Mapping[str, Any], given: NDArray[np.int64]) -> Postings:
-        """Return the postings of keys that several memories have; ``given`` are those that pending ones have."""
+        """Return the postings of keys that several memories have; ``given`` are keys of pending memories."""
         rows = self.rows("postings_shared", {**asked, "namespace": namespace, "pending": given})
         totals, waiting, packed = sorted_rows(rows)
         met = pending_keys(waiting, asked["keys"])
         if np.array_equal(met, given):
             return Postings(*totals, *unpack_postings(*packed, waiting, met, asked["max_df"]))
-        if len(given):  # somebody has written, or folded, since they were read
+        if len(given):  # another process has written or folded since they were read
             return self._shared(namespace, asked, given[:0])
         groups = unpack_postings(*packed, [], met, asked["max_df"])
-        # a key of one folded memory and one pending one is shared after all
+        # a key of one folded and one pending memory is shared after all
         whole = self.postings([namespace], met, max_df=asked["max_df"])[namespace]
         return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), met))
 
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df), in one round trip."""
+        """Return the result of ``postings`` for each (keys, max_df), in one round trip."""
         each = [(n, postings_asked(keys, max_df)) for keys, max_df in asked for n in namespaces]
         sent = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
         found: list[dict[str, Postings]] = [{} for _ in asked]
@@ -338,12 +335,12 @@ class PostgresStore(Pooled):
         return found
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
-        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""
         rows = self.together(*(("memory_kinds", facts_asked(n, keys)) for n in namespaces))
         return facts_of(dict(zip(namespaces, rows, strict=True)))
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
         rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
         return [Turn(*row)._replace(ord=placed(row[1], at)) for at, held in rows for row in held]
 
@@ -352,7 +349,7 @@ class PostgresStore(Pooled):
         return sorted(namespace for (namespace,) in self.rows("namespace_names", {}))
 
     def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
-        """Let memories hold what was found in them anew; see semmem.stores.postgres.graph.reindex."""
+        """Store new extractions of memories; see semmem.stores.postgres.graph.reindex."""
         changed = self.transaction(lambda c: reindex(c, namespace, found, language)) if found else 0
         if changed:
             self.tidy(namespace)
@@ -365,7 +362,7 @@ class PostgresStore(Pooled):
         return self.run(lambda c: c.execute(_SQL["setting_list"], {"namespace": namespace}).fetchall())
 
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
-        """Set and unset search settings of one namespace, all or none; every recall that begins later has them."""
+        """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
         def work(connection: Any) -> None:
             connection.execute(_SQL["setting_unset"], {"namespace": namespace, "names": sorted(unset)})
@@ -376,12 +373,12 @@ class PostgresStore(Pooled):
         self.transaction(work)
 
     def scrub(self) -> None:
-        """Rewrite the tables, one after the other, so that no forgotten bytes are left in their files.
+        """Rewrite the tables, one after the other, so that their files hold no forgotten bytes.
 
-        Each takes as long as copying it, and nobody reads or writes it meanwhile, whatever the namespace. Who is at
-        work in one is waited for, without others queueing behind us for long. Raises StoreUnavailable when a table
-        stays in use, or this database user may not rewrite it. Where that user may, the server's log of changes (WAL)
-        begins anew too. Backups are not touched.
+        Each table takes as long as copying it, and cannot be read or written meanwhile, in any namespace. The call
+        waits for sessions that use a table, without letting others queue for long. Raises StoreUnavailable when a table
+        stays in use, or this database user may not rewrite it. Where the user may, the server's log (WAL) is recycled
+        too. Backups are not touched.
         """
         with self.lasting() as connection:
             forget.scrub(connection)

@@ -1,6 +1,6 @@
-"""Upkeep of a store on PostgreSQL: what is due is swept in steps of bounded size, what is pending folded and indexed.
+"""Maintain a store on PostgreSQL: sweep what is due in bounded steps, fold pending memories, index vectors.
 
-Each step is a transaction of its own, so that it can be interrupted anywhere, and run beside writers and itself.
+Each step is a transaction of its own, so it can be interrupted anywhere, and run beside writers and other upkeep.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ __all__ = ["SWEEPS", "Sweep", "maintain", "sweep_expired"]
 _SQL = statements("postgres")
 
 AT_ONCE = 5_000
-"""Rows that one step takes away."""
+"""The most rows that one step removes."""
 _TABLES = ("memory", "posting", "lone_posting", "embedding", "forward")
 _MANY = 10_000
-"""Rows of postings that have been packed before it is worth while to write the table anew."""
+"""The number of packed posting rows from which on it is worth rewriting the table."""
 
 HUB = GraphSettings().max_df
-"""Memories that may mention a concept before it carries nothing, by the recipe default."""
+"""The number of mentions up to which a concept carries weight in the graph leg, by the default recipe."""
 
 
 class Sweep(NamedTuple):
-    """What is taken away when it is due, and counted under ``name``.
+    """A kind of rows that maintain removes when they are due; ``name`` is the key of its count.
 
-    ``due`` is the statement that lists the namespaces where something is due. ``step`` takes some of it away in one of
-    them, in a transaction of its own, again and again until there is nothing left: a statement that deletes at most
-    ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many went. The parameters of
-    all statements are the fields of Keep, ``limit``, ``ids`` (None: all), and for a step ``namespace``.
+    ``due`` is the statement that lists the namespaces where something is due. ``step`` removes some of it from one
+    namespace, in a transaction of its own, and is repeated until nothing is left. It is a statement that deletes at
+    most ``limit`` rows, or a function of (connection, namespace, parameters) that returns how many rows it removed. The
+    parameters of all statements are the fields of Keep, ``limit``, ``ids`` (None for all), and for a step
+    ``namespace``.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Sweep(NamedTuple):
 
 
 def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of the oldest changes away, and mark up to which; who has not read these must export anew."""
+    """Remove some of the oldest changes and record up to which; readers that missed them need a new export."""
     where = {**parameters, "namespace": namespace}
     gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
     if gone:
@@ -65,14 +66,14 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 
 
 def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what has vanished away for good, with its versions; an earlier life of its id stays."""
+    """Remove some expired memories and their versions; an earlier memory under the same id stays in the history."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
     return forget.forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> int:
-    """Take away those of some memories, by (namespace, id), that have vanished; return how many."""
+    """Remove the expired ones among some (namespace, id); return how many."""
     gone = 0
     for namespace, ids in by_namespace(names).items():
         asked = {"ids": ids, "limit": None}
@@ -81,7 +82,7 @@ def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> i
 
 
 def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what was forgotten softly away for good, with all that is kept of it."""
+    """Remove some softly forgotten memories for good, with everything kept of them."""
     where = {**parameters, "namespace": namespace}
     gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
     which = {"namespace": namespace, "ids": sorted(set(gone))}
@@ -90,13 +91,13 @@ def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -
 
 
 def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take away what is left of a namespace that has been empty for long."""
+    """Remove what is left of a namespace that has long been empty."""
     forget.prune(connection, namespace, parameters)
     return 0
 
 
 def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Forget some memories that their namespace keeps no longer, with their versions."""
+    """Forget some memories whose time in their namespace is over (keep_days), with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
     return forget.forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
@@ -111,11 +112,11 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
-"""Everything that maintain takes away, in this order. A new kind of thing that goes in time is one more entry."""
+"""What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
 
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
-    """Finish drops, sweep, fold every pending memory and join small posting segments; return the count of each."""
+    """Finish drops, sweep, fold every pending memory and join small segments; return the count of each."""
     folded = joined = packed = 0
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
@@ -132,12 +133,12 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(_TABLES)}"))
     done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder(), embedded)}
     if embedded:
-        store.run(lambda c: c.execute("CHECKPOINT"))  # what the log still holds stands in the tables
+        store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
     return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
 
 
 def _packed(store: PostgresStore, namespace: str) -> int:
-    """Pack the keys of one memory, a range at a time; return how many rows of postings went."""
+    """Pack the keys that only one memory has, a range at a time; return how many posting rows were removed."""
     steps = store.run(partial(postings.pack_steps, namespace=namespace))
     since, packed = postings.FIRST_KEY if steps else postings.LAST_KEY + 1, 0
     while since <= postings.LAST_KEY:
@@ -147,9 +148,9 @@ def _packed(store: PostgresStore, namespace: str) -> int:
 
 
 def _shrunk(store: PostgresStore, packed: int) -> None:
-    """Write the table of postings anew where most of its rows have just been packed, so that its files shrink.
+    """Rewrite the table of postings where most of its rows have just been packed, so that its files shrink.
 
-    Nobody reads it meanwhile: it is little that is left. While somebody is at work in it all the time, it stays.
+    The table cannot be read meanwhile, but little is left of it. It stays as it is while others keep using it.
     """
     if packed < _MANY or packed < store.rows("posting_rows", {})[0][0]:
         return
@@ -162,14 +163,14 @@ def _shrunk(store: PostgresStore, packed: int) -> None:
 
 
 def _report(store: PostgresStore) -> dict[str, int]:
-    """Return what is for somebody to look at, where there is any: see Semmem.maintain."""
+    """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
     asked: tuple[tuple[str, dict[str, int]], ...] = (("orphans", {}), ("hubs", {"cap": HUB}), ("contradictions", {}))
     found = {name: int(store.rows(f"upkeep_{name}", given)[0][0]) for name, given in asked}
     return {name: count for name, count in found.items() if count}
 
 
 def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int:
-    """Take vectors into the index; where a rebuild has put those of another embedder there meanwhile, these."""
+    """Insert vectors into the index; start again where a rebuild has replaced the embedder meanwhile."""
     if identity is None:
         return 0
     try:
@@ -182,7 +183,7 @@ def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: b
 
 
 def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
-    """Take away what is due of one kind, in every namespace; return how much."""
+    """Remove the due rows of one kind, in every namespace; return how many."""
 
     def step(connection: Any, namespace: str) -> int:
         if callable(sweep.step):

@@ -1,8 +1,8 @@
-"""Vectors in PostgreSQL: who fills the store with them, those that are missing, and the shadow of another embedder.
+"""Vectors in PostgreSQL: the embedder that fills the store, missing vectors, and the shadow of another embedder.
 
-The shadow (``embedding_next``) is a table like ``embedding`` that a rebuild fills while everybody goes on. When little
-is missing in it, the two change names in one transaction. Whoever stores vectors looks, once its own lock on the table
-is held, who fills the store; so a vector of the old embedder cannot come in behind the new one.
+The shadow (``embedding_next``) is a table like ``embedding`` that a rebuild fills while reads and writes go on. When
+few vectors are missing in it, the two tables swap names in one transaction. A writer of vectors reads which embedder
+fills the store once it holds its lock on the table, so no vector of the old embedder can be written after the swap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SQL = statements("postgres")
 _TABLE, _SHADOW = "embedding", "embedding_next"
 
 _PATIENCE = "1500ms"
-"""How long writers may have to queue behind us while we wait for one that is at work, or for autovacuum to give way."""
+"""How long writers may queue while this waits for a running writer, or for autovacuum to give way."""
 
 _READERS_PATIENCE = "200ms"
 
@@ -42,13 +42,13 @@ _TURNS, _PAUSE = 10, 0.05
 
 
 class _NotNow(Exception):
-    """Too many vectors are missing, or the table is in use: roll back and come again."""
+    """Raised to roll back and try later: too many vectors are missing, or the table is in use."""
 
 
 def claim(connection: Any, mine: Mapping[str, Any]) -> None:
     """Record ``mine`` as the embedder that fills the store, in the transaction that stores the first vector.
 
-    Raises EmbedderReplaced where another one fills the store by now.
+    Raises EmbedderReplaced where another embedder fills the store by now.
     """
     connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(mine))})
     now = fact(connection, "embedder")
@@ -60,13 +60,13 @@ def claim(connection: Any, mine: Mapping[str, Any]) -> None:
 
 
 class PostgresVectors:
-    """The vectors of a store: whose they are, the nearest of them, and the shadow of another embedder."""
+    """The vectors of a store: their embedder, the nearest to a question, and the shadow of another embedder."""
 
     def __init__(self, pool: Pooled) -> None:
         self._pool = pool
 
     def embedder(self) -> Mapping[str, Any] | None:
-        """Return who filled the store with vectors, None before the first one."""
+        """Return the identity of the embedder that filled the store; None before the first vector."""
         return self._pool.run(lambda c: fact(c, "embedder"))
 
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ class PostgresVectors:
         return self.embedder() or identity
 
     def release_embedder(self) -> None:
-        """Let nobody fill the store, if it holds no vector; while somebody writes, all stays as it is."""
+        """Forget which embedder fills the store, if it holds no vector and nobody writes."""
 
         def work(connection: Any) -> None:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
@@ -89,9 +89,9 @@ class PostgresVectors:
     # ------------------------------------------------------------------ reading
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest cosine within scope; see semmem.stores.postgres.vectors.
+        """Return the ``depth`` memories with the highest cosine within scope; see semmem.stores.postgres.nearest.
 
-        Raises EmbedderReplaced when the vector's maker does not fill the store any more.
+        Raises EmbedderReplaced when the vector's embedder does not fill the store any more.
         """
         rows = self._pool.run(lambda c: nearest.nearest(c, scope, vector, depth))
         self._compare(vector, bool(rows))
@@ -114,7 +114,7 @@ class PostgresVectors:
     def turns_with_vectors(
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``turns`` does, and their ``vectors``; none of these where the sessions are not whole."""
+        """Return the session turns around ``ords`` and their vectors; no vectors where the sessions were cut."""
         more = {"limit": MOST_TURNS + 1, "embedder": made_by(like)}
         found = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
         rows = [(row[0], placed(row[1], at), *row[2:]) for at, held in found for row in held]
@@ -126,7 +126,7 @@ class PostgresVectors:
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return what ``nearest`` does, and ``turns_with_vectors`` of these; together where no index is asked."""
+        """Return ``nearest`` and the ``turns_with_vectors`` around it; in one round trip where no index is used."""
         narrowed = scope.allowed is not None or scope.excluded is not None
         if narrowed or len(scope.namespaces) > 1 or scope.size >= nearest.INDEX_FROM:
             ranking = self.nearest(scope, vector, depth)
@@ -179,7 +179,7 @@ class PostgresVectors:
         return int(self._pool.rows("embedding_missing_count", {})[0][0])
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
-        """Return, for ``vectors`` and ``concepts``, by whom a rebuild is half done or under way, and how far it is."""
+        """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
         found: dict[str, tuple[str, int]] = {}
         if (coming := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
             found["vectors"] = (str(coming["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
@@ -194,9 +194,9 @@ class PostgresVectors:
         *,
         shadow: bool = False,
     ) -> None:
-        """Store vectors of memories that have none; those forgotten meanwhile are left out.
+        """Store vectors of memories that have none; memories forgotten meanwhile are left out.
 
-        Raises EmbedderReplaced, and stores none, when ``by`` is not (any more) who fills the store, or its shadow.
+        Raises EmbedderReplaced, and stores none, when ``by`` does not (any longer) fill the store or its shadow.
         """
         table = _SHADOW if shadow else _TABLE
 
@@ -216,11 +216,11 @@ class PostgresVectors:
     # ------------------------------------------------------------------ the shadow
 
     def rebuilding(self) -> AbstractContextManager[None]:
-        """Be the only rebuild of this store for a while, in all processes. Raises Conflict when another one runs."""
+        """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         return self._pool.rebuilding()
 
     def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Let ``identity`` fill the shadow; return how many vectors of it are there, and whose were thrown away."""
+        """Let ``identity`` fill the shadow; return its present size, and whose shadow was deleted for it."""
 
         def work(connection: Any) -> tuple[int, str | None]:
             before = fact(connection, "embedder_next")
@@ -233,13 +233,13 @@ class PostgresVectors:
         return self._pool.transaction(work)
 
     def drop_shadow(self) -> str | None:
-        """Throw the shadow away; return whose vectors were in it, None when there were none."""
+        """Delete the shadow; return the name of its embedder, None where there was no shadow."""
         return (
             self._pool.transaction(_clear) if self._pool.run(lambda c: fact(c, "embedder_next")) is not None else None
         )
 
     def index_shadow(self, dimensions: int) -> int:
-        """Index the shadow, if it is large enough, and let the planner know it; return how many were taken in."""
+        """Index and analyse the shadow, if it is large enough; return the number of indexed vectors."""
 
         def work(connection: Any) -> int:
             taken = nearest.index(connection, dimensions, _SHADOW)
@@ -249,11 +249,11 @@ class PostgresVectors:
         return self._pool.run(work)
 
     def swap_shadow(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
-        """Let the shadow take the place of the vectors; return how many were made while writers waited.
+        """Replace the vectors by the shadow; return how many were made while writers waited.
 
-        Writers wait while the last ones are made, readers for the swap alone. Returns None, and nothing has changed, if
-        more than ``most`` are missing or the table is in use for long. Raises EmbedderReplaced when the shadow is
-        another embedder's by now.
+        Writers wait while the last vectors are made, readers only for the swap. Returns None, and changes nothing, if
+        more than ``most`` are missing or the table stays in use. Raises EmbedderReplaced when the shadow is another
+        embedder's by now.
         """
 
         def work(connection: Any) -> int:
@@ -278,19 +278,19 @@ class PostgresVectors:
 
 
 def _swap(connection: Any) -> None:
-    for _ in range(_TURNS):  # each time those who read queue behind us for a moment only
+    for _ in range(_TURNS):  # each try lets readers queue only for a moment
         try:
             with connection.transaction():
                 connection.execute(_SQL["shadow_own_lock"])
-                for command in _SQL["shadow_swap"].split(";\n"):  # one by one, as several nodes take them
+                for command in _SQL["shadow_swap"].split(";\n"):  # one by one, as a cluster of several nodes requires
                     connection.execute(command)
             return
         except psycopg.errors.LockNotAvailable:
             time.sleep(_PAUSE)
         except psycopg.errors.InsufficientPrivilege as error:
             raise StoreUnavailable(
-                "The vectors are made, but this database user may not put them in the place of the old ones; call the "
-                "same rebuild as the owner of the table semmem.embedding, and it goes on from here."
+                "The new vectors are made, but this database user may not replace the old ones by them; call the "
+                "same rebuild as the owner of the table semmem.embedding, and it continues from here."
             ) from error
     raise _NotNow
 

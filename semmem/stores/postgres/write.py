@@ -1,7 +1,7 @@
-"""Writing to PostgreSQL: a batch in one transaction; what takes the place of something removes that first.
+"""Write to PostgreSQL: a batch in one transaction, in which replaced memories are removed first.
 
-Every function takes an open connection inside a transaction and holds no state. Rows are locked in one order by
-everybody: those of memories by id, then the row of the namespace, then those of postings.
+Every function takes an open connection inside a transaction and holds no state. All writers lock rows in the same
+order: memories by id, then the row of the namespace, then postings.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def write(
     backlog: dict[str, tuple[int, int]] | None = None,
     numbers: Mapping[str, int] | None = None,
 ) -> Callable[[], Written]:
-    """Store a batch; see Store.write. Memories in small batches stay pending, a large batch is a posting segment.
+    """Store a batch; see Store.write. The memories of a small batch stay pending, a large batch is a segment.
 
-    In a pipeline (rows that ``are_few``) give a ``backlog`` to be filled, with what ``tidy`` wants of each namespace:
-    that waits once, for the numbers of the memories and for all that may forbid them, and the rest is sent without
-    waiting. ``numbers`` are those before the first of each namespace's rows, if they were taken before the transaction.
-    Returns what returns the result, and waits where the pipeline has not ended.
+    In a pipeline (rows that ``are_few``) pass a ``backlog``, which is filled with the numbers that ``tidy`` needs. The
+    pipeline waits once, for the ords and for all that may forbid the rows; the rest is sent without waiting.
+    ``numbers`` are the ords before each namespace's first row, if they were reserved before the transaction. Returns a
+    function that returns the result; it waits where the pipeline has not ended.
     """
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
@@ -111,11 +111,11 @@ def write(
             checked(holds, namespace, stored, fates)
         if arrivals:
             noted[namespace] = note(connection, namespace, arrivals)
-    for namespace, forgotten in removed.items():  # last, so that a name the successor has too is none that went
+    for namespace, forgotten in removed.items():  # last, because a name that the successor has too did not go
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if gone := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
             note_aliases(connection, namespace, gone)
-    if backlog is None:  # the lock of each namespace is held from its count on
+    if backlog is None:  # from here on each namespace is locked
         check_merged(connection, [r for r in fresh if r.merges and r.name in new])
         asked = ask_similar(connection, keys)
     named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
@@ -138,7 +138,7 @@ def write(
 def look_behind(
     connection: Any, since: Mapping[str, tuple[int, Collection[int]]], cursors: dict[str, list[Any]]
 ) -> None:
-    """Send what ``changed_and_known_subjects`` asks of each namespace, and add the ``cursors``."""
+    """Send the queries of ``changed_and_known_subjects`` for each namespace, and add their ``cursors``."""
     for namespace, asked in since.items():
         sent = changes_asked(namespace, *asked)
         cursors[namespace] = [connection.execute(_SQL[name], known, binary=True) for name, known in sent]
@@ -147,20 +147,20 @@ def look_behind(
 def meanwhile_of(
     cursors: Mapping[str, Sequence[Any]], since: Mapping[str, tuple[int, Collection[int]]]
 ) -> dict[str, tuple[set[int], set[int]]]:
-    """Return what ``changed_and_known_subjects`` does, of each namespace whose cursors of ``look_behind`` have rows."""
+    """Return the result of ``changed_and_known_subjects`` for each namespace whose cursors have rows."""
     there = {n: of for n, of in cursors.items() if all(cursor.description for cursor in of)}
     return {n: changes_of([cursor.fetchall() for cursor in of], since[n][1]) for n, of in there.items()}
 
 
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
-    """Take numbers for ``rows``, outside their transaction; return for each namespace the one before its first."""
+    """Reserve ords for ``rows``, outside their transaction; return for each namespace the ord before its first."""
     count = Counter(row.memory.namespace for row in rows)
     asked = {"language": rows[0].language} if rows else {}
     taken = {}
     for namespace, size in sorted(count.items()):
         sent = {**asked, "namespace": namespace, "count": size}
         last, language = connection.execute(_SQL["ords_take"], sent).fetchone()
-        check_language(namespace, language, rows[0].language)  # now, not when all is written
+        check_language(namespace, language, rows[0].language)  # now, and not after everything was written
         taken[namespace] = last - size
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
@@ -168,13 +168,13 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
 
 
 def _total(stored: Sequence[tuple[int, Row]], went: tuple[int, int]) -> dict[str, int]:
-    """Return what comes to the count of a namespace, less the (memories, length) that went."""
+    """Return what a batch adds to the counts of a namespace, less the (memories, length) that it removed."""
     lengths = [row.extraction.length for _, row in stored if row.extraction is not None]
     return {"memories": len(lengths) - went[0], "length": sum(lengths) - went[1]}
 
 
 class _Numbers:
-    """The numbers of a batch in its namespaces: taken before, or under the locks of their rows when first needed."""
+    """The ords of a batch: reserved before its transaction, or under the locks of the namespaces when first needed."""
 
     def __init__(self, connection: Any, rows: Sequence[Row], before: Mapping[str, int] | None) -> None:
         self._connection = connection
@@ -199,7 +199,7 @@ class _Numbers:
                 self._given[namespace] = 0
 
     def last(self, namespace: str) -> int:
-        """Return the last number of the batch, 0 where its numbers came with the lock."""
+        """Return the last ord of the batch; 0 where the ords were reserved under the lock."""
         return 0 if self._before is None else self._before[namespace] + self._count[namespace]
 
     def send(self, rows: Sequence[Row]) -> list[tuple[str, Any]]:
@@ -218,17 +218,17 @@ class _Numbers:
 
 
 def _numbered(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
-    """Return the ords of what was stored, by (namespace, id, part)."""
+    """Return the ords of the stored rows, by (namespace, id, part)."""
     return {(namespace, id, part): ord for namespace, found in sent for id, part, ord in found.fetchall()}
 
 
 def _take_place(
     connection: Any, rows: Sequence[Row], numbers: _Numbers
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, list[bytes]], dict[str, tuple[int, int]]]:
-    """Remove what ``rows`` replace, if it is still the same; the history keeps it.
+    """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
-    Returns the names removed, those that are another now or gone, and by namespace what the removed held and
-    how many they were, with their length.
+    Returns the names removed; the names whose memory has changed or gone; and by namespace the entries of the removed
+    memories, and their number and length.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
     if not replaces:
@@ -259,7 +259,7 @@ def _take_place(
 
 
 def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
-    """Return, for each (namespace, id) that is stored, the hash of what was given and whether a drop will take it."""
+    """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
     asked = by_namespace(names)
     sent = [(n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i})) for n, i in asked.items()]
     rows = ((namespace, row) for namespace, cursor in sent for row in cursor.fetchall())
@@ -271,14 +271,14 @@ def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]]
         return set(), set()
     names = [r.name for r in rows]
     stored = {name: payload for name, (payload, _) in payloads(connection, names).items()}
-    if len(stored) < len(rows):  # forgotten after our insert had found it: nothing is wrong, so try again
+    if len(stored) < len(rows):  # forgotten after the insert had found it: not an error, so try again
         raise SerializationFailure("A memory was forgotten while it was remembered again.")
     same = {r.name for r in rows if stored[r.name] == r.payload}
     return same, set(names) - same
 
 
 def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
-    """Store a batch whose connection was lost, perhaps after the commit: what that one stored counts as written now."""
+    """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
     asked = by_namespace(wholes)
     sent = [(n, connection.execute(_SQL["memory_written"], {"namespace": n, "ids": ids})) for n, ids in asked.items()]

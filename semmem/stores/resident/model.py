@@ -39,7 +39,7 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 _NO_SCORES = np.zeros(0, dtype=np.float32)
 _NONE = Corrections()
 _UNSURE = 4e-6
-"""A product of unit vectors in single precision is right to this, so what is as near to the cut is looked at again."""
+"""The error of a single-precision product of unit vectors is below this; products this near the cut are recomputed."""
 _VECDOT = hasattr(np, "vecdot")
 """Numpy 1 has none; there its other way without threads takes half as long again."""
 _TAIL = 1_000
@@ -194,7 +194,7 @@ class Model:
         return {b.turns[at].ord: b.titles[at] for b, places in self._at(ords) for at in places.tolist()}
 
     def by_author(self, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
+        """Return those of ``ords`` whose author is ``author``, ascending."""
         return np.array(sorted(turn.ord for turn in self.turns_of(ords) if turn.author == author), dtype=np.int64)
 
     @cached_property

@@ -213,7 +213,7 @@ class ResidentStore(_Behind):
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df)."""
+        """Return the result of ``postings`` for each (keys, max_df)."""
         if (model := self._model(namespaces)) is not None:
             return [{namespaces[0]: model.postings(keys, max_df)} for keys, max_df in asked]
         found: Sequence[Mapping[str, Postings]] = self._behind.postings_of(namespaces, *asked)
@@ -227,7 +227,7 @@ class ResidentStore(_Behind):
         return found
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         if (model := self._model(namespaces)) is not None:
             return model.heads(ords)
         found: Mapping[int, Head] = self._behind.candidate_info(namespaces, ords)
@@ -245,7 +245,7 @@ class _Vectors(_Behind):
         return model
 
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories of highest inner product with a unit vector, within scope."""
+        """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
         if (model := self._fits(scope.namespaces, vector)) is not None:
             return model.nearest(scope, vector, depth)
         found: Ranking = self._behind.nearest(scope, vector, depth)
@@ -287,7 +287,7 @@ class _Graph(_Behind):
         return found
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return which of ``ords`` are by ``author``, ascending."""
+        """Return those of ``ords`` whose author is ``author``, ascending."""
         if (model := self._model(namespaces)) is not None:
             return model.by_author(ords, author)
         found: NDArray[np.int64] = self._behind.by_author(namespaces, ords, author)

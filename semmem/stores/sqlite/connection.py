@@ -98,7 +98,7 @@ class Filed:
         return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
 
     def languages(self) -> Mapping[str, str]:
-        """Return the language in which the memories of each namespace were read."""
+        """Return the language in which the memories of each namespace were extracted."""
         return dict(self._rows("language_list", {}))
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:

@@ -28,7 +28,7 @@ class SqliteLife(SqliteLinks):
     """The life of the memories of one file; it asks with the store's connections."""
 
     def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
-        """Return the versions of a memory, oldest first, the current one last; those forgotten softly too."""
+        """Return the versions of a memory, oldest first, the current one last; softly forgotten ones included."""
         most, start = around(limit, offset)
         page = {"limit": -1 if most is None else most, "offset": start}
         rows = self._file._rows("history_list", {"namespace": namespace, "id": id, **page})
@@ -36,25 +36,25 @@ class SqliteLife(SqliteLinks):
         return versions_of(kept, limit, offset)
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
-        """Return the version of a memory that was valid at a time, None where none was."""
+        """Return the version of a memory that was valid at a time; None where none was."""
         times = {"at": microsecond(at), "now": microsecond(datetime.now(UTC))}
         rows = self._file._rows("history_at", {"namespace": namespace, "id": id, **times})
         memory = memory_of(rows[0]) if rows else None
         return memory if memory is None or memory.valid_to is None or memory.valid_to > at else None
 
     def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
-        """Return up to ``limit`` versions that were valid at a time and have been replaced since, by id."""
+        """Return up to ``limit`` versions that were valid at a time and were replaced later, by id."""
         asked = {"namespace": namespace, "at": microsecond(at), "now": microsecond(datetime.now(UTC)), "limit": limit}
         rows = self._file._rows("history_earlier", asked)
         return [Earlier(memory_of(row[:-2]), row[-2], _entries(row[-1])) for row in rows]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
-        """Return what was forgotten softly last under ``id``; None where nothing was."""
+        """Return the memory last forgotten softly under ``id``; None where there is none."""
         rows = self._file._rows("history_forgotten", {"namespace": namespace, "id": id})
         return Forgotten(memory_of(rows[0][:-1]), rows[0][-1]) if rows else None
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace behind a number, or behind an id of that number."""
+        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         found = {}
         for namespace, (number, id) in after.items():
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
@@ -65,20 +65,20 @@ class SqliteLife(SqliteLinks):
         return found
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Give a namespace another name, or, ``stay``, copy it there: all or nothing; return how many memories."""
+        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has."""
         return self._file._writing(lambda c: renaming.move(c, old, new, stay=stay))
 
     def limits(self, namespace: str) -> Limits:
-        """Return what a namespace keeps and may hold."""
+        """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
         rows = self._file._rows("limits_get", {"namespace": namespace})
         return Limits(*rows[0]) if rows else Limits()
 
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
-        """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+        """Change some limits of a namespace; return all of them."""
         return self._file._writing(lambda c: renaming.set_limits(c, namespace, changes))
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
-        """Add to the counts of memories, by id, those that are there; return how many of them are."""
+        """Add to the access counts of existing memories, by id; return how many of them exist."""
         rows = [
             {"namespace": namespace, "id": id, "count": counts[id].count, "last_at": microsecond(counts[id].last)}
             for id in sorted(counts)
@@ -86,30 +86,30 @@ class SqliteLife(SqliteLinks):
         return self._file._writing(lambda c: sum(c.execute(_SQL["access_add"], row).rowcount for row in rows))
 
     def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
-        """Return how often memories were returned, by id; those that never were are left out."""
+        """Return how often recalls returned each memory, by id; memories never returned are left out."""
         rows = self._file._rows("access_list", {"namespace": namespace, "ids": list(ids)}) if ids else ()
         return {id: Access(count, at_microsecond(last)) for id, count, last in rows}
 
     def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
-        """Return (namespace, id) of the memories that always stand in a context, the important and newer ones first."""
+        """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
         where = {"namespaces": json.dumps(list(namespaces)), "limit": limit, "now": microsecond(datetime.now(UTC))}
         return [(namespace, id) for namespace, id in self._file._rows("pinned_list", where)]
 
     def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Note a recall: the ids of its hits in rank order, by each namespace that was asked."""
+        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
         line = {"recall_id": recall_id, "query": query, "recipe": recipe, "at": microsecond(datetime.now(UTC))}
         lines = [{**line, "namespace": name, "hits": json.dumps(list(hits[name]))} for name in sorted(hits)]
         self._file._writing(lambda c: c.executemany(_SQL["log_add"], lines))
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the hits of a recall that was noted, by those of ``namespaces`` that it asked."""
+        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
         where = {"namespaces": json.dumps(list(namespaces)), "recall_id": recall_id}
         return {name: json.loads(hits) for name, hits in self._file._rows("log_hits", where)}
 
     def judge(
         self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Note which memories, by (namespace, id), were useful; return those that are not there, and then note none."""
+        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         line = {"recall_id": recall_id, "made_by": made_by, "at": microsecond(datetime.now(UTC))}
 
         def run(connection: Any) -> None:
@@ -130,7 +130,7 @@ class SqliteLife(SqliteLinks):
         return ()
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return what was said of memories of a namespace that are there, oldest first."""
+        """Return the judgements of a namespace's present memories, oldest first."""
         rows = self._file._rows("judgement_list", {"namespace": namespace})
         return [
             Judgement(name, recall_id, question, id, bool(useful), made_by, _time(at))
@@ -139,7 +139,7 @@ class SqliteLife(SqliteLinks):
 
 
 def _entries(packed: str) -> NDArray[Any]:
-    """Return the entries of a version from the tokens that the statement history_keep keeps of its passages."""
+    """Return the entries of a version from the tokens that the statement history_keep stores."""
     import numpy as np
 
     from semmem.stores.packed_postings import FORWARD, merged

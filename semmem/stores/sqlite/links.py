@@ -25,9 +25,9 @@ _SQL = statements("sqlite")
 
 
 def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
-    """Link memories of one namespace, all of ``rows`` or none; return the links as they are stored.
+    """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
-    With ``skip`` what may not be linked is left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
     """
     ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
     there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
@@ -61,7 +61,7 @@ class SqliteLinks:
         return self._file._writing(lambda c: link(c, namespace, rows, skip=skip)) if rows else ()
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
-        """Take one link away; return whether there was one."""
+        """Remove one link; return whether it existed."""
 
         def work(connection: sqlite3.Connection) -> bool:
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
@@ -73,19 +73,19 @@ class SqliteLinks:
         return self._file._writing(work)
 
     def links(self, namespace: str, ids: Collection[str]) -> Sequence[Link]:
-        """Return the links from and to some memories, in order; those of which an end is not there are left out."""
+        """Return the links from and to some memories, in order; links to a missing memory are left out."""
         return [
             _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         ]
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, a memory that it is linked with, the type), either way; a bounded number of each."""
+        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
         now = microsecond(datetime.now(UTC))
         which = {"namespace": namespace, "ords": [int(ord) for ord in ords], "limit": MOST_LINKS, "now": now}
         return [(ord, other, type) for ord, other, type in self._file._rows("link_neighbours", which)]
 
     def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Count for each id how often it was remembered again, now; return those of the ids that are stored."""
+        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         return self._file._writing(lambda c: likeness.corroborate(c, namespace, times))
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
@@ -94,18 +94,18 @@ class SqliteLinks:
         return [(row[-1], memory_of(row)) for row in self._file._rows("likeness_missing", asked)]
 
     def compare_again(self, namespace: str, ords: Collection[int]) -> None:
-        """Take the keys of memories away."""
+        """Remove the keys of memories, so that they are compared again."""
         which = {"namespace": namespace, "ords": json.dumps(sorted(ords))}
         self._file._writing(lambda c: c.execute(_SQL["likeness_again"], which))
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories, by ord, where they are not; return what has keys in common with each."""
+        """Store missing keys of memories, by ord; return the memories that share keys with each."""
         return self._file._writing(lambda c: likeness.similar_around(c, namespace, keys))
 
     def newer(
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
-        """Return what supersedes memories, and what supersedes that, to the newest; see ``LifeStore.newer``."""
+        """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         then = None if at is None else microsecond(at)
         now = microsecond(datetime.now(UTC)) if then is None else then
         found = []

@@ -25,7 +25,7 @@ _DAY = 86_400_000_000
 
 
 def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> int:
-    """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
+    """Rename the namespace ``old`` to ``new``, or copy it where ``stay`` is true; return how many memories it has.
 
     Raises NotFound where it has none, Conflict where ``new`` holds anything, NamespaceFull where it may not hold
     so much.
@@ -67,7 +67,7 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
 
 
 def set_limits(connection: sqlite3.Connection, namespace: str, changes: Mapping[str, Any]) -> Limits:
-    """Let a namespace keep and hold so much from now on, and return all of its limits; those not given stay."""
+    """Change some limits of a namespace; return all of them."""
     limits = replace(Limits(), **changes)
     keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
     given = {

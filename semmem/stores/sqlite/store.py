@@ -115,7 +115,7 @@ class SqliteStore(Filed):
         return self._writing(lambda c: write.write(c, rows, on_conflict))
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
-        """Return the hash of what was given for each (namespace, id) that is stored."""
+        """Return the content hash of each (namespace, id) that is stored."""
         return {(n, i): payload for n, i, payload in self._named("memory_payloads", names)}
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
@@ -143,12 +143,12 @@ class SqliteStore(Filed):
         soft: bool = False,
         by: str | None = None,
     ) -> int:
-        """Remove memories with all that was derived from them; return how many whole memories."""
+        """Remove memories and all data derived from them; return how many whole memories."""
         run = self._reading if dry_run else self._writing
         return run(lambda c: write.forget(c, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
 
     def forget_namespace(self, namespace: str, *, dry_run: bool) -> int:
-        """Forget all of a namespace and its settings, whatever times its memories have; return how many memories."""
+        """Forget all memories of a namespace, expired ones too, and its settings; return how many memories."""
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
 
@@ -193,7 +193,7 @@ class SqliteStore(Filed):
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
-        """Return whole memories, newest first or in another order, downwards."""
+        """Return a page of whole memories in descending order, by default the newest first."""
         at, id, key = read_cursor(cursor, sort_by)
         parameters = {
             "namespace": namespace,
@@ -216,24 +216,24 @@ class SqliteStore(Filed):
         return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return what is indexed, by ord; a part has its whole's id in ``parent_id``."""
+        """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
         rows = self.among("memory_by_ords", namespaces, ords)
         return {placed(row[-1], at): memory_of(row) for at, held in rows for row in held}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
-        """Return memories by (namespace, id), whole, and how many characters each part has, in order."""
+        """Return whole memories by (namespace, id), each with the lengths of its parts in characters, in order."""
         rows = self._rows("memory_wholes", {"names": json.dumps([list(name) for name in names])})
         return {(r[0], r[1]): (memory_of(r[:-1]), json.loads(r[-1])) for r in rows}
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of what is indexed, in order, from ``ord`` on."""
+        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
         parameters = {"namespace": namespace, "ord": ord, "limit": limit}
         return [(r[-1], memory_of(r)) for r in self._rows("indexed_after", parameters)]
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return what fusion needs of each candidate; forgotten ones are left out."""
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         rows = self.among("memory_heads", namespaces, ords)
         heads = (
             Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, held in rows for r in held
@@ -245,11 +245,11 @@ class SqliteStore(Filed):
         return [namespace for (namespace,) in self._rows("namespaces", {})]
 
     def overview(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, with how many and when one was last changed."""
+        """Return the namespaces that hold memories, by name, each with their number and the time of the last change."""
         return [Namespace(name, count, at_microsecond(at)) for name, count, at in self._rows("namespace_list", {})]
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords a memory is indexed under: one, or one a part; empty when there is none."""
+        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(
@@ -260,7 +260,7 @@ class SqliteStore(Filed):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids, of whole memories, to ords; with ``names`` also the kinds."""
+        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts."""
         import numpy as np
 
         allowed = excluded = None
@@ -299,7 +299,7 @@ class SqliteStore(Filed):
         shared: bool = False,
         pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace; of terms alone, with no weight as mention or subject."""
+        """Return the postings of ``keys`` in each namespace: terms alone, without weights as mention or subject."""
         wanted = sorted(set(keys))
 
         def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
@@ -325,25 +325,25 @@ class SqliteStore(Filed):
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df)."""
+        """Return the result of ``postings`` for each (keys, max_df)."""
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
 
     def confirm(self) -> None:
         """Confirm nothing: all is read from the database."""
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text, for phrase checks."""
+        """Return title and text of each memory, by ord, for checking quoted phrases."""
         rows = self.among("memory_texts", namespaces, ords)
         return {placed(ord, at): text for at, held in rows for ord, text in held}
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
-        """Return what each namespace has: sessions, authors, and those of them named in ``keys``."""
+        """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""
         asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
         rows = self._rows("memory_kinds", asked)
         return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; more than MOST_TURNS when they are not whole."""
+        """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
         rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
         return [
             Turn(
@@ -361,7 +361,7 @@ class SqliteStore(Filed):
         return [(n, name, json.loads(raw)) for n, name, raw in self._rows("setting_list", {"namespace": namespace})]
 
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
-        """Set and unset search settings of one namespace, all or none; every recall that begins later has them."""
+        """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
         def work(connection: Any) -> None:
             connection.executemany(_SQL["setting_unset"], [{"namespace": namespace, "name": n} for n in sorted(unset)])

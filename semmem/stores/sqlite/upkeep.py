@@ -46,7 +46,7 @@ class Sweep(NamedTuple):
 
 
 def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of the oldest changes away, and mark up to which; who has not read these must export anew."""
+    """Remove some of the oldest changes and record up to which; readers that missed them need a new export."""
     where = {**parameters, "namespace": namespace}
     gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where).fetchall()]
     if gone:
@@ -57,14 +57,14 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 
 
 def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what has vanished away for good, with its versions; an earlier life of its id stays."""
+    """Remove some expired memories and their versions; an earlier memory under the same id stays in the history."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
     return forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
 
 
 def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take some of what was forgotten softly away for good, with all that is kept of it."""
+    """Remove some softly forgotten memories for good, with everything kept of them."""
     where = {**parameters, "namespace": namespace}
     gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
     which = {"namespace": namespace, "ids": json.dumps(sorted(set(gone)))}
@@ -73,7 +73,7 @@ def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mappi
 
 
 def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Take away the row of a namespace that has been empty for long, and what is left of its changes."""
+    """Remove the row of a namespace that has long been empty, and the rest of its changes."""
     where = {**parameters, "namespace": namespace}
     if connection.execute(_SQL["namespace_prune"], where).rowcount:
         connection.execute(_SQL["change_prune"], where)
@@ -81,7 +81,7 @@ def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping
 
 
 def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
-    """Forget some memories that their namespace keeps no longer, with their versions."""
+    """Forget some memories whose time in their namespace is over (keep_days), with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
     return forget(connection, namespace, ids, Filters(), dry_run=False, earlier=False) if ids else 0
@@ -96,7 +96,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
-"""Everything that maintain takes away, in this order. A new kind of thing that goes in time is one more entry."""
+"""What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
 
 
 def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
@@ -113,13 +113,13 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
 
 
 def _report(store: SqliteStore) -> dict[str, int]:
-    """Return what is for somebody to look at, where there is any: see Semmem.maintain."""
+    """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
     found = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
     return {name: count for name, count in found.items() if count}
 
 
 def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
-    """Take away what is due of one kind, in every namespace; return how much."""
+    """Remove the due rows of one kind, in every namespace; return how many."""
 
     def step(connection: sqlite3.Connection, namespace: str) -> int:
         if callable(sweep.step):

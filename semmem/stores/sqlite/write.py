@@ -55,7 +55,7 @@ _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "
 
 
 def memory_of(row: Any) -> Memory:
-    """Return the memory of a row of ``memory``, its ord last; a part has the id ``{id}#{part}``."""
+    """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
     created_at, updated_at, version, sensitive, *bounds, pinned, seen_count, last_seen, _ = rest
     valid_from, valid_to, expires_at = (None if at is None else at_microsecond(at) for at in bounds)
@@ -91,7 +91,7 @@ def token(number: int, key: int) -> str:
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
-    """Return the parameters of the filter clauses; None means no restriction."""
+    """Return the parameters of the filter clauses; None restricts nothing."""
     return {
         "sessions": json.dumps(filters.sessions) if filters.sessions else None,
         "authors": json.dumps(filters.authors) if filters.authors else None,
@@ -221,7 +221,7 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
 
 
 def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | None, *, forgotten: bool) -> None:
-    """Put a memory into the history as it is, before it is changed or forgotten softly."""
+    """Copy a memory into the history before it is changed or softly forgotten."""
     at = microsecond(datetime.now(UTC))
     which = {"namespace": namespace, "id": id, "by": by, "at": at, "forgotten": forgotten}
     connection.execute(_SQL["history_keep"], which)
@@ -230,7 +230,7 @@ def _keep(connection: sqlite3.Connection, namespace: str, id: str, by: str | Non
 
 
 def _take_back(connection: sqlite3.Connection, row: Row) -> None:
-    """Take out of the history what ``row`` brings back. Raises Conflict where somebody was faster."""
+    """Remove the restored memory from the history. Raises Conflict where another process was faster."""
     namespace, id = row.name
     which = {"namespace": namespace, "id": id, "version": row.memory.version}
     taken = connection.execute(_SQL["history_take"], which).fetchall()
@@ -259,10 +259,10 @@ def forget(
     by: str | None = None,
     earlier: bool = True,
 ) -> int:
-    """Remove memories and all that was derived from them; return how many whole memories. ``id`` may be several.
+    """Remove memories and all data derived from them; return how many whole memories. ``id`` may be a collection.
 
-    ``soft`` keeps them in the history, as forgotten ``by`` somebody; else what was kept of them goes too, and, with
-    ``earlier``, what was forgotten softly before and matches.
+    ``soft`` keeps them in the history, as forgotten ``by`` somebody. Otherwise everything kept of them is removed too,
+    and with ``earlier`` also the matching memories that were softly forgotten before.
     """
     which = None if id is None else json.dumps([id] if isinstance(id, str) else sorted(id))
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
@@ -286,9 +286,9 @@ def forget(
 def purge(
     connection: sqlite3.Connection, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, int]] = ()
 ) -> None:
-    """Remove what is kept of memories that are gone: versions, links, judgements, what became of them.
+    """Remove everything kept of removed memories: versions, links, judgements, access counts.
 
-    ``earlier`` are lives that go too, by id and when they were forgotten. What others of an id need stays.
+    ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that other memories need stay.
     """
     ids = sorted({*gone, *(id for id, _ in earlier)})
     named = {"ids": ids, "gone": sorted(gone), "earlier": list(earlier)}
@@ -325,7 +325,7 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
 def reindex(
     connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
 ) -> int:
-    """Let memories match what was found in them anew; return how many were changed. Forgotten ones are left out."""
+    """Store new extractions of memories; return how many changed. Forgotten memories are left out."""
     changed = longer = 0
     held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
     if held is not None and language is not None:
@@ -389,7 +389,7 @@ def _tokens(number: int, found: Extraction) -> str:
 def count_change(
     connection: sqlite3.Connection, namespace: str, memories: int, length: int, fates: Mapping[str, str]
 ) -> None:
-    """Give a change of a namespace its number, and write it down: what became of each id."""
+    """Number a change of a namespace, and record what happened to each id."""
     at = microsecond(datetime.now(UTC))
     parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length, "at": at}
     connection.execute(_SQL["namespace_count"], parameters)

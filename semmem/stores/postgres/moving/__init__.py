@@ -1,1 +1,1 @@
-"""Moving a whole store on PostgreSQL: to another one, into a file, and out of it again."""
+"""Move a whole PostgreSQL store: into another store, into a file, and out of it again."""

@@ -1,8 +1,8 @@
-"""Backups of a PostgreSQL store: one file, taken in one snapshot, and proved before anything is written back.
+"""Back up and restore a PostgreSQL store: one file, taken in one snapshot and checked before anything is restored.
 
-The file is a ZIP archive: ``semmem-backup`` (a mark to know it by), one member a table in COPY's binary format, and
-``manifest.json`` with the number of the schema, the columns, counts and hashes, written last. It is made over the
-connection that semmem has anyway; pg_dump would have to be installed beside it, in the version of the server.
+The file is a ZIP archive: ``semmem-backup`` (a mark that identifies it), one member per table in COPY's binary format,
+and ``manifest.json``, written last, with the number of the schema, the columns, counts and hashes. It is made over
+semmem's own connection, because pg_dump would have to be installed in the version of the server.
 """
 
 from __future__ import annotations
@@ -35,14 +35,22 @@ from semmem.stores.sql_files import migrations, statements, too_old
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
 
 KEPT = 3
-"""Backups before a migration that are kept of one store."""
+"""The number of backups before a migration that are kept for one store."""
 _FORMAT = 1
 _MARK = "semmem-backup"
 _BLOCK = 1 << 18
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, TypeError, ValueError,
-    OverflowError, OSError,
-)  # fmt: skip  # what zipfile and json raise on bytes that they did not write
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    OSError,
+)  # raised by zipfile and json for bytes that they did not write
 _SQL = statements("postgres")
 Progress = Callable[[int], None] | None
 
@@ -54,10 +62,10 @@ def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress
 
 
 def write_backup(connection: Any, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
-    """Write the store of an open connection into ``file``, closed to other users, and return what is in it.
+    """Write the store of an open connection into ``file``, closed to other users; return what it holds.
 
-    The file appears when it is whole and on the disk. ``progress`` is called with the number of rows done. Raises
-    InvalidInput when ``file`` is there and not ``force``, OSError when it cannot be written.
+    The file appears when it is complete and on disk. ``progress`` is called with the number of rows done. Raises
+    InvalidInput when ``file`` exists and ``force`` is false, OSError when it cannot be written.
     """
     started = time.monotonic()
     with (
@@ -89,7 +97,7 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
         done += seen.rows
         if progress is not None:
             progress(done)
-    newest = schema == migrations("postgres")[-1][0]  # the hashes know the tables of this schema alone
+    newest = schema == migrations("postgres")[-1][0]  # the hashes read the tables of the newest schema
     found = postgres_tables.hashes(connection) if newest else {}
     return {
         "format": _FORMAT,
@@ -104,7 +112,7 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
 
 
 def _said(manifest: dict[str, Any]) -> str:
-    """Return the manifest as text; without the hashes of the namespaces where these are too many to be read again."""
+    """Return the manifest as text, without the hashes of the namespaces where these are too long to be read again."""
     text = json.dumps(manifest, ensure_ascii=False, indent=1)
     if len(text.encode()) > backup_manifest.LONGEST:
         text = json.dumps({**manifest, "namespaces": {}}, ensure_ascii=False, indent=1)
@@ -131,16 +139,15 @@ def _report(file: Path, manifest: Mapping[str, Any], started: float) -> BackupRe
 
 
 def check(file: Path) -> None:
-    """Read the whole file, and raise what ``restore`` would: so that no server is started for one that is refused."""
+    """Read the whole file and raise the errors of ``restore``, so that no server is started for a bad file."""
     _checked(file)
 
 
 def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupReport:
-    """Fill ``store``, which must be empty, with what is in ``file``, in one transaction; return what that is.
+    """Restore ``file`` into ``store``, which must be empty, in one transaction; return what the file holds.
 
-    The whole file is checked first. One of an older schema is brought up to date as a store would be. Raises
-    InvalidInput for a file that is no whole backup or a store that is not empty, SchemaTooNew or SchemaTooOld for
-    another schema.
+    The whole file is checked first. A backup of an older schema is migrated like a store. Raises InvalidInput for a
+    file that is no complete backup or a store that is not empty, SchemaTooNew or SchemaTooOld for an unknown schema.
     """
     started = time.monotonic()
     manifest = _checked(file)
@@ -177,7 +184,7 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
 
 
 def _note(connection: Any) -> None:
-    """Note that the store is what a backup held: changes that were made behind it have numbers that come again."""
+    """Record the restore: the numbers of changes made after the backup will be used again."""
     found = connection.execute(_SQL["meta_get"], {"key": "restored"}).fetchone()
     numbers = dict(connection.execute(_SQL["move_numbers"]).fetchall())
     told = {"life": time.time_ns() // 1_000, "before": found[0]["life"] if found else None, "numbers": numbers}
@@ -186,7 +193,7 @@ def _note(connection: Any) -> None:
 
 @contextlib.contextmanager
 def _fitting(file: Path) -> Iterator[None]:
-    """Tell in one sentence that the rows of a backup are none that a store could have."""
+    """Raise one sentence where a store refuses the rows of a backup."""
     import psycopg
 
     sentence = f"{file} holds what no store can hold, so nothing was restored; use another backup."
@@ -203,7 +210,7 @@ def _fitting(file: Path) -> Iterator[None]:
 def _load(
     connection: Any, archive: zipfile.ZipFile, manifest: Mapping[str, Any], tables: list[Table], progress: Progress
 ) -> None:
-    """Write every table, and read it again to prove that it is what the backup holds."""
+    """Write every table, then read it back and compare it with the backup."""
     if {t.name: sorted(t.columns) for t in tables} != {n: sorted(h["columns"]) for n, h in manifest["tables"].items()}:
         raise InvalidInput(f"The tables of this backup are not those of schema {manifest['schema']}; it was changed.")
     postgres_tables.clear(connection, tables)
@@ -221,7 +228,7 @@ def _load(
 
 
 def _rows(raw: Any) -> Generator[bytes, None, None]:
-    """Yield a member without COPY's header and end. Raises ValueError where they are missing."""
+    """Yield a member without COPY's header and end. Raises ValueError where these are missing."""
     if raw.read(len(HEADER)) != HEADER:
         raise ValueError("no header")
     held = raw.read(_BLOCK)
@@ -279,9 +286,10 @@ def _checked(file: Path) -> dict[str, Any]:
 
 
 def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:
-    """Return what ``migrate`` calls before it changes a store: it backs up one that holds memories, into ``folder``.
+    """Return the function that ``migrate`` calls before it changes a store: it backs up a store with memories.
 
-    Unless ``folder`` is of ``one_store``, each database gets a folder of its own in it. The last few are kept.
+    Each database gets a folder of its own in ``folder``, unless ``folder`` belongs to ``one_store``. The last few
+    backups are kept.
     """
 
     def take(connection: Any, number: int, newest: int) -> None:

@@ -1,9 +1,9 @@
-"""Copying a PostgreSQL store into another one: bit for bit, resumable, and proved by counts and hashes.
+"""Copy a PostgreSQL store into another one: bit for bit, resumable, and checked by counts and hashes.
 
-The source is read in one snapshot, table by table, in ranges of the primary key; COPY streams each range from one
-server to the other, in one transaction of the target with the note of how far it got. A run that finds such a note
-compares the ranges that are there with the source as it is now, and sends only those that differ, as rsync does with
-the blocks of a file; so it goes on where an earlier one stopped, and a finished copy is brought up to date too.
+The source is read in one snapshot, table by table, in ranges of the primary key. COPY streams each range from one
+server to the other, in one transaction of the target that also records the progress. A later run that finds such a
+record compares the ranges in the target with the source as it is now and sends only those that differ, as rsync does
+with the blocks of a file. So it continues where an earlier one stopped, and also brings a finished copy up to date.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from semmem.stores.sql_files import statements
 __all__ = ["BATCH", "alone", "copy"]
 
 BATCH = 10_000
-"""Rows of one range, which is one transaction of the target."""
+"""Rows per range; each range is one transaction of the target."""
 _PATIENCE_S = 5.0
-"""A killed copy's session may outlive it for a moment."""
+"""The session of a killed copy may live on for a moment."""
 _ACCESSES = "access"
-"""The table in which recalls are counted: a copy from which somebody has recalled has not changed."""
+"""Recalls count accesses in this table, so it is not compared: a copy that was recalled from has not changed."""
 _SQL = statements("postgres")
 
 
 def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | None = None) -> CopyReport:
-    """Copy all of ``source`` into ``target``, which must be empty or a copy of the same source that nobody has changed.
+    """Copy all of ``source`` into ``target``, which must be empty or an unchanged copy of the same source.
 
     Both stay open. ``progress`` is called after each range with the number of rows done. Raises InvalidInput for a
-    target that cannot be taken, StoreUnavailable when a server goes away (the next run goes on), and StoreError when
-    what arrived differs from what was sent.
+    target that cannot be used, StoreUnavailable when a server fails (the next run continues), and StoreError when the
+    copy differs from its source.
     """
     started = time.monotonic()
     with _going_on(), source.lasting() as one, target.lasting() as two:
@@ -72,7 +72,7 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
 
 @contextmanager
 def _going_on() -> Iterator[None]:
-    """Say of a server that went away that nothing is lost."""
+    """Say, where a server fails, that the next run continues."""
     try:
         yield
     except StoreUnavailable as error:
@@ -81,7 +81,7 @@ def _going_on() -> Iterator[None]:
 
 @contextmanager
 def alone(connection: Any) -> Iterator[None]:
-    """Be the only one who copies or restores into this store. Raises StoreError when somebody else does."""
+    """Lock out other copies and restores into this store. Raises StoreError while another one runs."""
     end = time.monotonic() + _PATIENCE_S
     while not connection.execute(_SQL["move_alone"]).fetchone()[0]:
         if time.monotonic() > end:
@@ -108,7 +108,7 @@ def _ords(connection: Any) -> Any:
 
 
 class _Copy:
-    """One run: ``sent`` are the digests of the source's tables, ``found`` rows were there already."""
+    """One run: ``sent`` are the digests of the source's tables, ``found`` counts the rows that were there already."""
 
     def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
         self._one, self._two = one, two
@@ -121,7 +121,7 @@ class _Copy:
         self.indexed = False
 
     def run(self) -> None:
-        """Copy, then prove."""
+        """Copy, then check the copy."""
         tables = postgres_tables.tables(self._one)
         there = postgres_tables.tables(self._two)
         if tables != there:  # another semmem migrated one of them meanwhile
@@ -137,7 +137,7 @@ class _Copy:
         self._write_note()
 
     def _take(self, tables: list[Table]) -> None:
-        """Decide how the target is filled, and note whose copy it is from now on."""
+        """Decide how to fill the target, and record in it which source it is a copy of."""
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
         memories = self._two.execute(_SQL["move_size"]).fetchone()[0]
@@ -176,7 +176,7 @@ class _Copy:
             after = upto
 
     def _range(self, table: Table, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> None:
-        """Send one range; the last one has no end, so what the target has beyond it goes."""
+        """Send one range; the last one has no upper bound, so that surplus rows of the target are removed."""
         sent = [self.sent[table.name]]
         there = self._again and postgres_tables.holds(self._two, table, after, upto)
         if there:
@@ -199,7 +199,7 @@ class _Copy:
                 postgres_tables.index_vectors(self._two)
 
     def _prove(self, tables: list[Table]) -> None:
-        """Read everything that arrived, and compare it. Raises StoreError, in one sentence."""
+        """Read the whole copy and compare it with the source. Raises StoreError where they differ."""
         for table in tables:
             sent, arrived = self.sent[table.name], postgres_tables.digest(self._two, table)
             if sent.told() != arrived.told():

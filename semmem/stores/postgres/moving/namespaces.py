@@ -1,9 +1,9 @@
-"""A namespace under another name, or once more: every table that it leads, in one transaction.
+"""Rename or copy a namespace: every table keyed by it, in one transaction.
 
-Readers see all of it under one name or under the other, and what was interrupted has not happened. Its writers wait at
-its row. The rows are written anew and not changed, for where tables are spread over nodes a row stays with its
-namespace; the numbers of memories stay, so that nothing packed is rewritten. Vectors are scanned until ``maintain``
-takes them into the index.
+Readers see all of it under one name or the other, and an interrupted move changes nothing. Writers of the namespace
+wait for its row. Rows are written anew instead of updated, because a row stays on the node of its namespace where
+tables are distributed. Ords stay the same, so packed data is not rewritten. Copied vectors are scanned exactly until
+``maintain`` indexes them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ __all__ = ["move"]
 
 _SQL = statements("postgres")
 _OWN = ("namespace", "change")
-"""What is not carried over row by row: counts, and changes, which are told anew."""
+"""Tables that are not copied row by row: counts, and changes, which are recorded anew."""
 
 
 def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
-    """Give the namespace ``old`` the name ``new``, or, ``stay``, copy it there; return how many memories it has.
+    """Rename the namespace ``old`` to ``new``, or copy it where ``stay`` is true; return how many memories it has.
 
-    Raises NotFound where it has none, Conflict where ``new`` holds anything, or one of both is being dropped,
+    Raises NotFound where it has no memories, Conflict where ``new`` is not empty or one of both is being dropped,
     NamespaceFull where ``new`` may not hold so much.
     """
     both = {"old": old, "new": new}
     connection.execute(_SQL["namespace_make"], {"namespace": new})
-    if not stay:  # as everybody locks: memories first, then the rows of namespaces
+    if not stay:  # the common order of locks: memories first, then the rows of namespaces
         connection.execute(_SQL["moved_lock"], both)
     rows = [connection.execute(_SQL["moved_own"], {"namespace": name}).fetchone() for name in sorted((old, new))]
     if any(row is not None and row[0] is not None for row in rows):
@@ -63,7 +63,7 @@ def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
 
 
 def _tables(connection: Any) -> dict[str, list[str]]:
-    """Return the columns of every table that the namespace leads, but for itself."""
+    """Return the columns of every table keyed by the namespace, except the namespace itself."""
     found: dict[str, list[str]] = {}
     for table, column, *_ in connection.execute(_SQL["move_columns"]):
         found.setdefault(table, []).append(column)
@@ -72,7 +72,7 @@ def _tables(connection: Any) -> dict[str, list[str]]:
 
 
 def _filled(name: str, table: str, columns: list[str] | None = None) -> sql.Composed:
-    """Return a statement about one table; a vector that comes is not in the index."""
+    """Return a statement about one table; a copied vector is not in the index."""
     values = [sql.SQL("false") if c == "indexed" else sql.Identifier(c) for c in columns or ()]
     return sql.SQL(_SQL[name]).format(
         table=sql.Identifier("semmem", table),

@@ -1,8 +1,8 @@
-"""Whole tables as streams of bytes: what copying, backing up and restoring a PostgreSQL store share.
+"""Read and write whole tables as streams of bytes, for copying, backing up and restoring a PostgreSQL store.
 
-The tables are those of the catalogue, so that one that a later schema adds is carried over without a word here. Values
-travel in COPY's binary format and are never read by Python: a vector arrives bit for bit. A digest is the sha256 of the
-rows in the order of the primary key; ords are kept, so the digests of a table and of its copy are the same.
+The tables are read from the catalogue, so a table that a later schema adds needs no change here. Values travel in
+COPY's binary format and are never parsed by Python, so a vector stays the same bit for bit. A digest is the sha256 of
+the rows in the order of the primary key; ords are kept, so a table and its copy have the same digest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 END = struct.pack("!h", -1)
 NOTE = "copy"
-"""The key of ``meta`` under which a store notes whose copy it is; it is no part of what is copied."""
+"""The key of ``meta`` under which a store records its source; it is not copied."""
 _SCHEMA = "semmem"
 _VECTORS = "embedding"
 _BLOCK = 1 << 18
@@ -57,7 +57,7 @@ Key = Sequence[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the columns that are carried over, what ranges of it are cut by, and those of its columns with text.
+    """A table: the columns to copy, the key that cuts it into ranges, and its text columns.
 
     ``key`` is the primary key (``unique``), or (namespace, ord) where there is none; () makes the table one range.
     """
@@ -70,12 +70,12 @@ class Table:
 
     @property
     def place(self) -> sql.Identifier:
-        """The table with its schema, as SQL."""
+        """Return the table with its schema, as SQL."""
         return sql.Identifier(_SCHEMA, self.name)
 
     @property
     def order(self) -> sql.Composed:
-        """What makes the order of the rows one and the same everywhere, as SQL."""
+        """Return, as SQL, the ORDER BY that is the same on every server."""
         rest = () if self.unique else (c for c in self.columns if c not in self.key)
         return self._list((*self.key, *rest))
 
@@ -99,18 +99,18 @@ class Table:
 
 @dataclass(slots=True)
 class Digest:
-    """How many rows went by, and the sha256 of their bytes."""
+    """The number of rows read and the sha256 of their bytes."""
 
     rows: int = 0
     sha: Any = field(default_factory=hashlib.sha256)
 
     def told(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return the digest as JSON values."""
         return {"rows": self.rows, "sha256": self.sha.hexdigest()}
 
 
 def tables(connection: Any) -> list[Table]:
-    """Return every table of the schema but the record of migrations, ``memory`` last: what is half there shows none."""
+    """Return every table except the record of migrations; ``memory`` is last, so that half a copy shows none."""
     found: dict[str, list[tuple[str, bool, int | None]]] = {}
     for name, *column in connection.execute(_SQL["move_columns"]):
         found.setdefault(name, []).append((column[0], column[1], column[2]))
@@ -127,7 +127,7 @@ def tables(connection: Any) -> list[Table]:
 
 @contextmanager
 def snapshot(connection: Any) -> Iterator[None]:
-    """Show one moment of the store until the end, reading only."""
+    """Read one snapshot of the store inside the block, without writing."""
     old = connection.info.server_version < _HAS_TRANSACTION_TIMEOUT
     with connection.transaction():
         connection.execute(_SQL["move_snapshot_old" if old else "move_snapshot"])
@@ -147,7 +147,7 @@ def _places(all: Iterable[Table]) -> sql.Composed:
 
 
 def end_of_range(connection: Any, table: Table, after: Key, size: int) -> tuple[str, ...] | None:
-    """Return the key with which ``size`` rows after ``after`` end, as text; None where no more rows follow."""
+    """Return the key of the row that is ``size`` rows after ``after``, as text; None where the table ends before."""
     if not table.key:
         return None
     keys = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c)) for c in table.key)
@@ -174,7 +174,7 @@ def read(
         more = True
         while more:
             more = connection.wait(_gather(connection.pgconn, buffer))
-            block = bytes(buffer[start : -len(END)])  # the last two bytes are the end, or may be it
+            block = bytes(buffer[start : -len(END)])  # the last two bytes may be the end
             del buffer[: -len(END)]
             start = 0
             for one in digests:
@@ -187,10 +187,10 @@ def read(
 
 
 def _gather(pgconn: Any, buffer: bytearray) -> Generator[Wait, int, bool]:
-    """Add to ``buffer`` until it is a block, and return whether more may follow.
+    """Read into ``buffer`` until it holds a block; return whether more may follow.
 
-    Every row is a message of its own, and psycopg's ``read`` waits for each by itself, which takes ten times as long as
-    all the rest.
+    Every row is a message of its own, and psycopg's ``read`` waits for each separately, which takes ten times as long
+    as all the rest.
     """
     while len(buffer) < _BLOCK:
         size, piece = pgconn.get_copy_data(1)
@@ -206,7 +206,7 @@ def _gather(pgconn: Any, buffer: bytearray) -> Generator[Wait, int, bool]:
 
 
 def _finish(pgconn: Any) -> int:
-    """Take what ends a COPY from the server, and return how many rows it was."""
+    """Read the end of a COPY from the server; return its number of rows."""
     first = result = pgconn.get_result()
     while result is not None:
         result = pgconn.get_result()
@@ -218,7 +218,7 @@ def _finish(pgconn: Any) -> int:
 
 
 def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *also: Digest) -> Digest:
-    """Return the digest of a range; ``also`` are digests that go on with it."""
+    """Return the digest of a range; ``also`` are digests that are continued with it."""
     found = Digest()
     for _ in read(connection, table, after, upto, digests=(found, *also)):
         pass
@@ -226,7 +226,7 @@ def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *
 
 
 def load(connection: Any, table: Table, blocks: Generator[bytes, None, None]) -> int:
-    """Write rows that ``read`` gave, and return how many."""
+    """Write the rows that ``read`` yielded; return how many."""
     cursor = connection.cursor()
     statement = _composed("move_write", table=table.place, columns=_names(table.columns))
     with closing(blocks), cursor.copy(statement) as copy:
@@ -250,25 +250,25 @@ def delete(connection: Any, table: Table, after: Key, upto: Key) -> None:
 
 
 def clear(connection: Any, all: Sequence[Table]) -> None:
-    """Take what is left in an empty store away, its vector index too."""
+    """Remove what is left in an empty store, its vector index too."""
     for table in (_VECTORS, _VECTORS + "_next"):
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
     connection.execute(_composed("move_clear", tables=_places(all)))
 
 
 def analyze(connection: Any, all: Sequence[Table]) -> None:
-    """Let the planner know how large the tables are."""
+    """Update the planner's statistics of the tables."""
     connection.execute(_composed("move_analyze", tables=_places(all)))
 
 
 def indexed(connection: Any) -> bool:
-    """Return whether there is a vector index that is whole."""
+    """Return whether a complete vector index exists."""
     row = connection.execute(_SQL["embedding_index_ready"].format(table=_VECTORS)).fetchone()
     return bool(row and row[0])
 
 
 def index_vectors(connection: Any) -> bool:
-    """Build the vector index over what is marked as indexed, inside a transaction; False where vectors are unknown."""
+    """Build the vector index over the rows marked as indexed, in a transaction; False where there are no vectors."""
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     if row is None:
         return False
