@@ -75,37 +75,36 @@ class Lexical:
         postings = self._store.postings([namespace], counts)[namespace]
         ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
         most = _most(postings, counts)
-        complete = ords[matched == len(counts)]
+        full = matched == len(counts)
         degraded: dict[str, str] = {}
         read: dict[int, Turn] = {}
         if question.talk is not None and recipe.conversation is not None and len(ords):
-            head = ords[np.lexsort((ords, -scores))[: conversation.HEARD]]
+            head = ords[_best(ords, scores, conversation.HEARD)]
             rows = self._store.session_turns([namespace], head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:
                 turns, read = conversation.Turns.of(rows), {row.ord: row for row in rows}
+                complete = ords[full]
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
-        full = np.isin(ords, complete)
+                full = np.isin(ords, complete)
         inside = scope.admits(ords)
         ords, scores, full = ords[inside], scores[inside], full[inside]
         if settings.match == "all" or (settings.match == "auto" and full.sum() >= ENOUGH):
             ords, scores, full = ords[full], scores[full], full[full]
-        order = np.lexsort((ords, -scores))
         if question.phrases:
-            order = self._with_phrases(question.phrases, scope, ords, order)
-        best = order[: _with_ties(scores[order], recipe.depths.get(self.name, 100))]
-        trace = Trace(most, np.sort(ords[order]), frozenset(ords[best][full[best]].tolist()))
+            holds = self._with_phrases(question.phrases, scope, ords)
+            ords, scores, full = ords[holds], scores[holds], full[holds]
+        best = _best(ords, scores, recipe.depths.get(self.name, 100), _TIES)
+        trace = Trace(most, ords, frozenset(ords[best][full[best]].tolist()))
         kept = ords[best].tolist(), scores[best].tolist()
-        return Ranking(tuple(kept[0]), tuple(kept[1]), len(order), trace=trace, degraded=degraded, turns=read)
+        return Ranking(tuple(kept[0]), tuple(kept[1]), len(ords), trace=trace, degraded=degraded, turns=read)
 
-    def _with_phrases(
-        self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64], order: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the memories that hold every phrase; only texts that hold all of its terms are read."""
+    def _with_phrases(self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the memories hold every phrase; only texts that hold all of its terms are read."""
         import numpy as np
 
-        candidates = set(ords[order].tolist())
+        candidates = set(ords.tolist())
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
             complete: set[int] = set()
@@ -120,7 +119,7 @@ class Lexical:
             pieces = [(normalise(piece), _sequence(piece, self._language)) for piece in whole.split("\n", 1)]
             if all(any(words in its if words else raw in text for text, its in pieces) for raw, words in wanted):
                 holds.add(ord)
-        return order[np.isin(ords[order], sorted(holds))] if holds else order[:0]
+        return np.isin(ords, sorted(holds))
 
 
 def _sequence(text: str, language: str) -> str:
@@ -132,14 +131,21 @@ def _sequence(text: str, language: str) -> str:
     return "\x1f" + "\x1f".join(folded) + "\x1f" if folded else ""
 
 
-def _with_ties(scores: NDArray[np.float64], depth: int) -> int:
-    """Return how many of the falling ``scores`` are at least as good as the last one within ``depth``."""
+def _best(ords: NDArray[np.int64], scores: NDArray[np.float64], depth: int, ties: int = 0) -> NDArray[np.int64]:
+    """Return the places of the ``depth`` best, best first and of one score by ord.
+
+    Up to ``ties`` more follow that are as good as the last of these. Only what may be among them is sorted.
+    """
     import numpy as np
 
-    if len(scores) <= depth or depth < 1:
-        return depth
-    last = scores[depth - 1] * (1 - 1e-9)
-    return min(depth + _TIES, int(np.searchsorted(-scores, -last, side="right")))
+    among = np.arange(len(scores))
+    most = depth
+    if 0 < depth < len(scores):
+        last = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+        among = np.flatnonzero(scores >= last * (1 - 1e-9))
+        most += ties
+    order: NDArray[np.int64] = among[np.lexsort((ords[among], -scores[among]))][:most]
+    return order
 
 
 def _most(postings: Postings, counts: Mapping[int, int]) -> float:
@@ -173,27 +179,27 @@ def bm25(
     """
     import numpy as np
 
-    found = [(key, entries[entries["count"] > 0]) for key, entries in postings.items()]
-    found = [(key, entries) for key, entries in found if len(entries)]
-    if not found:
-        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64)
+    tf = postings.entries["count"].astype(np.float64)
+    ords, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
+    dfs = postings.sizes
+    if not (held := tf > 0).all():  # a memory may be about a key that it does not count
+        dfs = np.bincount(np.repeat(np.arange(len(dfs)), dfs)[held], minlength=len(dfs))
+        tf, ords, length = tf[held], ords[held], length[held]
+    if not len(ords):
+        return ords, np.zeros(0), np.zeros(0, dtype=np.int64)
     average = postings.length / max(postings.memories, 1) or 1.0
-    ords = np.concatenate([entries["ord"] for _, entries in found]).astype(np.int64)
+    asked = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
+    weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in asked])
+    share = tf / (tf + k1 * (1 - b + b * length / average))
+    share *= np.repeat(weights, dfs)
     low, high = int(ords.min()), int(ords.max())
     if high - low < _DENSE_RANGE * len(ords) + 1024:
-        slots, slot = np.arange(low, high + 1), ords - low
+        slot = ords - low
+        at = np.flatnonzero(np.bincount(slot))
+        slots: NDArray[np.int64] = at + low
     else:
         slots, slot = np.unique(ords, return_inverse=True)
-    scores, matched = np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
-    at = 0
-    for key, entries in found:
-        df = len(entries)
-        idf = _idf(postings.memories, df)
-        tf = entries["count"].astype(np.float64)
-        share = tf / (tf + k1 * (1 - b + b * entries["length"] / average))
-        where = slot[at : at + df]
-        scores[where] += counts[key] * idf * share
-        matched[where] += 1
-        at += df
-    hit = matched > 0
-    return slots[hit], scores[hit], matched[hit]
+        at = np.arange(len(slots))
+    scores: NDArray[np.float64] = np.bincount(slot, weights=share)[at].astype(np.float64, copy=False)
+    matched: NDArray[np.int64] = np.bincount(slot)[at]
+    return slots, scores, matched

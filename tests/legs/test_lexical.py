@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.legs.lexical import _most, bm25
+from semmem.legs.lexical import _best, _most, bm25
 from semmem.model.exchange import Postings
 from semmem.stores.packed_postings import POSTING
 from semmem.text.passages import terms
@@ -87,6 +87,50 @@ def test_no_match_costs_anything_while_a_drop_has_counted_less_than_postings_hol
     # as if three were counted: log(1 + .5 / 3.5) = .1335, times 1 / (1 + .9)
     assert (ords.tolist(), matched.tolist()) == ([1, 2, 3], [1, 1, 1])
     assert scores.tolist() == pytest.approx([0.0703] * 3, abs=1e-4)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.5, 1.0, 1.0 + 1e-12, 2.0, 3.0]), st.integers(0, 99)), unique_by=lambda p: p[1]
+    ),
+    st.integers(0, 30),
+    st.integers(0, 5),
+)
+def test_the_best_are_those_of_the_whole_order_with_as_many_ties_as_are_wanted(
+    rows: list[tuple[float, int]], depth: int, ties: int
+) -> None:
+    scores, ords = np.array([score for score, _ in rows]), np.array([ord for _, ord in rows], dtype=np.int64)
+    whole = sorted(range(len(rows)), key=lambda at: (-scores[at], ords[at]))
+    upto = depth
+    while depth and upto < len(rows) and upto < depth + ties and scores[whole[upto]] > scores[whole[depth - 1]] - 1e-9:
+        upto += 1
+    assert _best(ords, scores, depth, ties).tolist() == whole[:upto]
+
+
+@given(st.data())
+def test_scores_are_added_in_the_order_of_the_keys(data: st.DataObject) -> None:
+    held = [
+        sorted(
+            data.draw(st.dictionaries(st.sampled_from([0, 1, 2, 3, 10**6, 4 * 10**9]), st.integers(0, 9), min_size=1))
+        )
+        for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    entries = np.zeros(sum(map(len, held)), dtype=POSTING)
+    entries["ord"] = [ord for ords in held for ord in ords]
+    entries["count"] = [data.draw(st.integers(0, 3)) for _ in entries]
+    entries["length"] = [data.draw(st.integers(1, 200)) for _ in entries]
+    sizes = np.array([len(ords) for ords in held])
+    postings = Postings(9, 700, np.arange(len(held)), sizes, entries)
+    expected: dict[int, tuple[float, int]] = {}
+    for _, own in postings.items():
+        own = own[own["count"] > 0]
+        for ord, tf, length in own[["ord", "count", "length"]].tolist():
+            share = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / (700 / 9)))
+            before, matched = expected.get(ord, (0.0, 0))
+            expected[ord] = before + 2 * float(np.log(1 + (9 - len(own) + 0.5) / (len(own) + 0.5))) * share, matched + 1
+    found = bm25(postings, dict.fromkeys(range(len(held)), 2), 1.2, 0.75)
+    assert {o: (s, m) for o, s, m in zip(*(a.tolist() for a in found), strict=True)} == expected  # to the last digit
+    assert found[0].tolist() == sorted(expected)
 
 
 def test_the_most_a_memory_could_score_counts_terms_that_none_has_as_well() -> None:
