@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import MOST_TURNS, Question, Ranking, Scope, Trace
+from semmem.model.exchange import MOST_TURNS, Ords, Question, Ranking, Scope, Trace
 from semmem.model.question import Talk
 from semmem.model.recipe import ConversationSettings, Recipe
 from semmem.model.store import VectorStore
 
-__all__ = ["Dense"]
+__all__ = ["BY_RANK", "Dense", "products"]
+
+BY_RANK = ("rrf", "rank-scaled")
+"""Fusions that read the order of a list alone."""
 
 _HEADROOM = 50
 """Memories returned beyond the depth, so that ids break ties at the cut, such as copies of one text."""
+
+
+def products(vectors: VectorStore, namespaces: Sequence[str], ords: Ords, vector: Any) -> dict[int, float]:
+    """Return the inner product of each stored vector with another, in double precision.
+
+    pgvector adds up in single precision. What is off by 1e-7 there would be seen in a score that is made of scores, and
+    depend on where the vectors are read from.
+    """
+    import numpy as np
+
+    held, rows = vectors.vectors_of(namespaces, np.sort(np.asarray(ords, dtype=np.int64)), vector)
+    if not len(held):
+        return {}
+    found = (rows.astype(np.float64) * np.asarray(vector, dtype=np.float64)).sum(axis=1)
+    return dict(zip(held.tolist(), found.tolist(), strict=True))
 
 
 class Dense:
@@ -42,8 +61,16 @@ class Dense:
             raise question.no_vector or LegFailed("The question has no vector.")
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         if question.talk is None or recipe.conversation is None:
-            return self._vectors.nearest(scope, vector, depth)
+            near = self._vectors.nearest(scope, vector, depth)
+            return near if recipe.fusion in BY_RANK else self._in_double(near, scope, vector)
         return self._heard(question.talk, vector, scope, recipe.conversation, depth)
+
+    def _in_double(self, near: Ranking, scope: Scope, vector: Any) -> Ranking:
+        """Return ``near`` by its products in double precision; an earlier version, which has none, keeps its score."""
+        exact = dict(zip(near.ords, near.scores, strict=True))
+        exact |= products(self._vectors, scope.namespaces, near.ords, vector)
+        order = sorted(near.ords, key=lambda ord: (-exact[ord], ord))
+        return replace(near, ords=tuple(order), scores=tuple(exact[ord] for ord in order))
 
     def _heard(self, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int) -> Ranking:
         """Rerank by the turns around each turn, its author and its month; turns around the nearest ones may join."""

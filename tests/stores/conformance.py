@@ -112,6 +112,22 @@ class StoreConformance:
         excluded = store.scope(("one",), ANY, ("a",)).excluded
         assert np.asarray(excluded).tolist() == [ord_of(store, "a", "one")]
 
+    def test_whether_a_namespace_has_sessions_and_authors_is_said_of_itself_alone(self, store: Store) -> None:
+        write(store, {"id": "a"}, namespace="plain")
+        write(store, {"id": "a", "author": "Ada", "session": "s"}, namespace="talk")
+        facts = store.conversation_facts(("plain", "talk"), ("ada",))
+        assert [(one.sessions, one.authors, sorted(one.named)) for one in (facts["plain"], facts["talk"])] == [
+            (False, False, []),
+            (True, True, ["Ada"]),
+        ]
+
+    @pytest.mark.needs("graph")
+    def test_what_somebody_wrote_is_looked_for_in_one_namespace(self, store: Store) -> None:
+        write(store, {"id": "a", "author": "Ada"}, {"id": "b", "author": "Tom"}, namespace="one")
+        write(store, {"id": "a", "author": "Tom"}, {"id": "b", "author": "Ada"}, namespace="two")
+        ords = [ord_of(store, id, "one") for id in "ab"]
+        assert graph_of(store).by_author(["one"], ords, "Ada").tolist() == ords[:1]
+
     def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
         assert ids(store.get("n", ["c", "nobody", "a"])) == ["c", "a"]

@@ -264,6 +264,15 @@ class _Vectors(_Behind):
             found = self._behind.nearest_with_turns(scope, vector, depth)
         return found
 
+    def vectors_of(
+        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        if like is not None and (model := self._fits(namespaces, like)) is not None:
+            return model.vectors_of(ords)
+        found: tuple[NDArray[np.int64], NDArray[np.float32]] = self._behind.vectors_of(namespaces, ords, like)
+        return found
+
     def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``."""
         if (model := self._fits(namespaces, vector)) is not None:

@@ -151,6 +151,41 @@ def test_what_is_in_memory_answers_as_the_database_does(trio: Trio, steps: list[
             assert answer(trio.kept, QUESTIONS[at % 4], namespace=space) == expected, step
 
 
+WORDS = sorted({word for one in (*PEOPLE, *THINGS, *QUESTIONS) for word in one.strip("?").split()})
+
+
+@pytest.fixture(scope="module")
+def unsigned(trio: Trio) -> str:
+    """Fill a namespace whose memories have no author, so that no question is about one."""
+    trio.writer.remember_many(
+        [{**item(n, random.Random(n)), "author": None} for n in range(70)], namespace="unsigned", on_error="skip"
+    )
+    trio.warm("unsigned")
+    return "unsigned"
+
+
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.sampled_from(["convex", "tm2c2", "scored"]),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=6, unique=True),
+)
+def test_a_score_made_of_cosines_is_the_same_number_from_memory_and_from_the_database(
+    trio: Trio, unsigned: str, fusion: Any, words: list[str]
+) -> None:
+    recipe = semmem.recipe("default", fusion=fusion)
+
+    def asked(mem: Semmem) -> Any:
+        found = mem.recall(" ".join(words), limit=20, namespace=unsigned, recipe=recipe)
+        assert not found.degraded
+        return found
+
+    told = [
+        [(hit.memory.id, hit.part, hit.score, hit.components) for hit in asked(mem)] for mem in (trio.plain, trio.kept)
+    ]
+    assert told[0] == told[1]
+    assert told[0]
+
+
 def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) -> None:
     change(trio.writer, space, ("many", 0))
     trio.warm(space)
