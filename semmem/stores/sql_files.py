@@ -1,4 +1,9 @@
-"""Load SQL as named text: each statement in a file begins with ``-- name --`` and a line that says its purpose."""
+"""Load SQL as named text: each statement in a file begins with ``-- name --`` and a line that says its purpose.
+
+Text that several statements share is a fragment: it begins with ``-- <name> --`` and replaces ``<name>`` in statements
+and other fragments of the same backend. It is text and no view or function, so that the planner sees one whole
+statement, also where the tables lie on several nodes.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +24,16 @@ __all__ = ["check_limits", "check_number", "cursor_after", "migrations", "read_c
 _MOST_NAMESPACES = (1 << 23) - 1
 """In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the ord."""
 
-_NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
+_NAME = re.compile(r"^-- (\w+|<\w+>) --$", re.MULTILINE)
+_FRAGMENT = re.compile(r"<\w+>")
 
 
 @cache
 def statements(backend: str) -> Mapping[str, str]:
-    """Return every statement of ``sql/{backend}/*.sql`` by name. Raises ValueError when a name is used twice."""
+    """Return every statement of ``sql/{backend}/*.sql`` by name, with the fragments that it is made of.
+
+    Raises ValueError when a name is used twice, or a fragment is not there.
+    """
     found: dict[str, str] = {}
     folder = files("semmem.stores") / "sql" / backend
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
@@ -35,7 +44,19 @@ def statements(backend: str) -> Mapping[str, str]:
             if name in found:
                 raise ValueError(f"The statement {name} is defined twice for {backend}.")
             found[name] = body.strip().rstrip(";")
-    return MappingProxyType(found)
+    return MappingProxyType({name: _composed(body, found) for name, body in found.items() if name[0] != "<"})
+
+
+def _composed(body: str, found: Mapping[str, str]) -> str:
+    """Put the fragments in, without the lines that say why they exist."""
+
+    def fragment(match: re.Match[str]) -> str:
+        if match[0] not in found:
+            raise ValueError(f"There is no fragment {match[0]}.")
+        lines = found[match[0]].splitlines()
+        return _composed("\n".join(line for line in lines if not line.startswith("--")), found)
+
+    return _FRAGMENT.sub(fragment, body)
 
 
 @cache

@@ -12,7 +12,7 @@ from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres.postings import LONE_FULL
 
-__all__ = ["check", "contents", "lone", "sql"]
+__all__ = ["alike", "check", "contents", "lone", "sql"]
 
 _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
@@ -45,6 +45,31 @@ def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
         pieces = [entries[at : at + POSTING.itemsize] for at in range(0, len(entries), POSTING.itemsize)]
         found |= {(namespace, k): rest for k, *rest in zip(keys, kinds, names, pieces, strict=True)}  # type: ignore[misc]
     return found
+
+
+def alike(mem: Semmem | str) -> tuple[Counter[tuple[str, int, int]], Counter[tuple[str, int, int]]]:
+    """Return the (namespace, key, ord) that have rows of their own, and those that are packed, each proven to be right.
+
+    A packed key stands in the row of its upper bits, ascending; both are the keys of the memories, each once.
+    """
+    apart = Counter(sql(mem, "SELECT namespace, key, ord FROM likeness_key"))
+    packed: Counter[Any] = Counter()
+    shifts = defaultdict(set)
+    for namespace, shift, bits, keys, ords in sql(
+        mem, "SELECT namespace, shift, bits, keys, ords FROM packed_likeness"
+    ):
+        pairs = list(zip(keys, map(int, ords), strict=True))
+        assert pairs == sorted(set(pairs))
+        assert {key >> shift for key in keys} == {bits}
+        shifts[namespace].add(shift)
+        packed.update((namespace, key, ord) for key, ord in pairs)
+    assert all(len(some) <= 2 for some in shifts.values())
+    held = Counter(
+        (n, key, ord) for n, ord, keys in sql(mem, "SELECT namespace, ord, keys FROM likeness") for key in keys
+    )
+    assert apart + packed == held
+    assert set(held.values()) <= {1}
+    return apart, packed
 
 
 def contents(mem: Semmem | str) -> dict[str, Any]:
@@ -116,6 +141,7 @@ def check(mem: Semmem | str) -> None:
     assert found["tally"] == sorted((n, sizes[n], lengths[n]) for n in sizes)
     alone = sql(mem, "SELECT namespace, key FROM posting WHERE lone")
     assert all(len(wanted[namespace, key]) == 1 for namespace, key in alone)
+    alike(mem)
     _check_numbers(mem)
 
 

@@ -18,12 +18,13 @@ INSERT INTO embedding_next SELECT * FROM embedding ORDER BY namespace, ord LIMIT
 INSERT INTO namespace_setting (namespace, name, value) VALUES ('one', 'weights.graph', '0.25');
 INSERT INTO history (namespace, id, version, text, importance, created_at, updated_at, valid_from)
 VALUES ('one', 'm1', 1, 'As it was.', .5, now(), now(), now());
-INSERT INTO likeness SELECT namespace, 7, ord FROM memory WHERE parts = 0 ORDER BY 1, 3 LIMIT 2;
+INSERT INTO likeness SELECT namespace, ord, '{-5,7}' FROM memory WHERE id = 'm1';
+INSERT INTO likeness_key SELECT namespace, 7, ord FROM likeness WHERE keys = '{-5,7}';
+INSERT INTO packed_likeness SELECT namespace, 31, -1, '{-5}', ARRAY[ord::oid] FROM likeness WHERE keys = '{-5,7}';
 INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
 INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
 INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);
 INSERT INTO access (namespace, id, count, last_at) VALUES ('one', 'm1', 3, now());
-INSERT INTO likeness SELECT namespace, 5, ord FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 2;
 """
 COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
 FROM information_schema.columns WHERE table_schema = 'semmem' GROUP BY table_name"""

@@ -46,9 +46,9 @@ def test_many_memories_are_forgotten_some_at_a_time_and_leave_no_trace(
     held: list[int] = []
     some = forget.delete_rows
 
-    def counted(connection: Any, which: Any, *kept: Any) -> Any:
+    def counted(connection: Any, which: Any, *kept: Any, **last: Any) -> Any:
         held.append(len(which["ords"]))
-        return some(connection, which, *kept)
+        return some(connection, which, *kept, **last)
 
     monkeypatch.setattr(forget, "delete_rows", counted)
     mem.remember_many(people(90, random.Random(1)), batch_size=30)

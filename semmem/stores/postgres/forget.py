@@ -41,6 +41,7 @@ __all__ = [
 
 FORGET_AT_ONCE = 5_000
 """The number of memories whose entries the client holds at a time while it removes them from the postings."""
+_KEYS = ("namespace_own", "likeness_forget")
 _OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "access", "change")
 _PURGES = (
     "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change",
@@ -91,9 +92,8 @@ def forget(
     for start in range(0, len(ords), FORGET_AT_ONCE):
         some = ords[start : start + FORGET_AT_ONCE]
         kept = life.kept_by(ids, by) if soft else None
-        forwards, folded = delete_rows(connection, {**where, "ords": some}, kept)
+        forwards, folded = delete_rows(connection, {**where, "ords": some}, kept, last=_KEYS)
         if folded:
-            connection.execute(_SQL["namespace_own"], where)
             clear_postings(connection, namespace, folded)
         entries = np.frombuffer(b"".join(raw for _, _, raw in forwards), dtype=FORWARD)
         about.append(np.unique(entries["key"][entries["subject"] > 0]))
@@ -200,6 +200,7 @@ def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
     """Remove some rows of the other tables; False when there are none."""
     bounded = {"namespace": namespace, "limit": FORGET_AT_ONCE}
     with pipelined(connection):
+        connection.execute(_SQL["namespace_own"], {"namespace": namespace})
         sent = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
     return any(cursor.rowcount > 0 for cursor in sent)
 
@@ -237,13 +238,13 @@ def _clear_empty(connection: Any, namespace: str) -> None:
 
 
 def delete_rows(
-    connection: Any, which: Mapping[str, Any], kept: Mapping[str, Any] | None = None
+    connection: Any, which: Mapping[str, Any], kept: Mapping[str, Any] | None = None, *, last: Collection[str] = ()
 ) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
     """Delete the rows of some ords; return (ord, length, entries) of the indexed ones, and by ord their keys.
 
     The keys are those that stand in postings, to be removed there under the lock of the namespace's row. That lock is
     taken here, after the rows of memories and the rows that a fold may hold. ``kept`` are the parameters by which the
-    history keeps the memories, or None.
+    history keeps the memories, or None; ``last`` are statements that are sent after all others.
     """
     with pipelined(connection):
         if kept is not None:
@@ -252,7 +253,7 @@ def delete_rows(
         waiting = connection.execute(_SQL["forget_pending"], which)
         found = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
-            "forget_embedding", "forget_shadow", "likeness_forget", "forget_memory", "relationship_forget",
+            "forget_embedding", "forget_shadow", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     pending = {ord for (ord,) in waiting.fetchall()}

@@ -25,12 +25,40 @@ from semmem.stores.postgres.postings import count_change
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from semmem.stores.postgres.connection import Pooled
 
-__all__ = ["PostgresLinks", "ask_similar", "check_merged", "corroborate", "firsts", "link", "similar", "similar_of"]
+__all__ = [
+    "FIRST_KEY",
+    "FULL",
+    "LAST_KEY",
+    "PostgresLinks",
+    "ask_similar",
+    "check_merged",
+    "corroborate",
+    "firsts",
+    "link",
+    "pack",
+    "pack_steps",
+    "similar",
+    "similar_of",
+]
 
 _SQL = statements("postgres")
 _NOTHING = {"memories": 0, "length": 0}
+
+_BITS = 32
+FIRST_KEY, LAST_KEY = -(1 << (_BITS - 1)), (1 << (_BITS - 1)) - 1
+"""What the keys of likeness are between: of those that are given the lower bits."""
+FULL = 32
+"""Keys of a row of packed_likeness, on the average at most: so few that it is read fast."""
+_MOST_PACKED = 16
+"""Memories of a key that is packed: so that it is in one row, and a look-up reads few it does not want."""
+_AT_ONCE = 50_000
+"""Keys that one step of ``pack`` writes."""
+_SHARE = 8
+"""Keys are packed when those with rows of their own are at least one in so many of the packed."""
 
 
 def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
@@ -110,8 +138,7 @@ class PostgresLinks:
 
     def compare_again(self, namespace: str, ords: Collection[int]) -> None:
         """Remove the keys of memories, so that they are compared again."""
-        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
-        self._pool.transaction(lambda c: c.execute(_SQL["likeness_forget"], which))
+        self._pool.transaction(lambda c: forget_keys(c, namespace, np.fromiter(ords, np.int64, len(ords))))
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by ord; return the memories that share keys with each."""
@@ -166,10 +193,9 @@ def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> fr
 
 def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
     """Store the keys of memories, by ord; return the memories that share keys with each; see LifeStore."""
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    which = {"namespace": namespace, "ords": np.fromiter(keys, np.int64, len(keys))}
-    there = [ord for ord, _ in connection.execute(_SQL["memory_titles"], which)]
-    connection.execute(_SQL["likeness_forget"], which)
+    ords = np.fromiter(keys, np.int64, len(keys))
+    forget_keys(connection, namespace, ords)
+    there = [ord for ord, _ in connection.execute(_SQL["memory_titles"], {"namespace": namespace, "ords": ords})]
     asked = ask_similar(connection, {namespace: {ord: keys[ord] for ord in there}}, upto=2**62) if there else ()
     return {ord: rows for _, found in asked for ord, rows in similar_of(found).items()}
 
@@ -184,15 +210,47 @@ def ask_similar(
     sent = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
-        held = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes))
+        held = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
         ords = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
         order = np.lexsort((ords, held))  # in the order of the index
-        columns = {"namespace": namespace, "keys": held[order], "ords": ords[order]}
+        held, ords = held[order].astype(np.int64), ords[order]
+        once = np.ones(len(held), dtype=bool)  # two keys of a memory may have their lower four bytes in common
+        once[1:] = (held[1:] != held[:-1]) | (ords[1:] != ords[:-1])
+        columns = {"namespace": namespace, "keys": held[once], "ords": ords[once]}
         connection.execute(_SQL["likeness_add"], columns)
         sent.append(
             (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
         )
     return sent
+
+
+def forget_keys(connection: Any, namespace: str, ords: NDArray[np.int64]) -> None:
+    """Send that the keys of memories go, under the lock of the namespace, which is taken now."""
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords})
+
+
+def pack_steps(connection: Any, namespace: str) -> int:
+    """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
+    asked = {"namespace": namespace, "most": _MOST_PACKED}
+    apart, packed, shift = connection.execute(_SQL["likeness_count"], asked).fetchone()
+    if not apart or apart * _SHARE < packed:
+        return 0
+    steps: int = 1 << ((apart + packed) // _AT_ONCE).bit_length()
+    return steps if shift is None else min(steps, 1 << int(_BITS - shift))  # none ends within a row
+
+
+def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
+    """Pack the keys of memories from the key ``since`` on; see packed_likeness.
+
+    Returns the key to go on at, and how many rows of keys went.
+    """
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
+    widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
+    asked = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
+    (went,) = connection.execute(_SQL["likeness_pack"], {**asked, "full": FULL, "most": _MOST_PACKED}).fetchone()
+    return after, went
 
 
 def similar_of(cursor: Any) -> dict[int, list[Similar]]:

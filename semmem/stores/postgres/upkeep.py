@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from psycopg import Error
 from psycopg.errors import LockNotAvailable
@@ -18,7 +18,7 @@ from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
-from semmem.stores.postgres import forget, nearest, postings
+from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace, session_setting
 from semmem.stores.sql_files import statements
 
@@ -31,12 +31,29 @@ _SQL = statements("postgres")
 
 AT_ONCE = 5_000
 """The most rows that one step removes."""
-_TABLES = ("memory", "posting", "lone_posting", "embedding", "forward")
+_TABLES = ("memory", "posting", "lone_posting", "embedding", "forward", "likeness", "likeness_key", "packed_likeness")
+_EMPTIED = ("pending", "history", "change", "link", "access")
+"""More tables that ``maintain`` vacuums: other work empties them again."""
 _MANY = 10_000
 """The number of packed posting rows from which on it is worth rewriting the table."""
 
 HUB = GraphSettings().max_df
 """The number of mentions up to which a concept carries weight in the graph leg, by the default recipe."""
+
+
+class Packs(Protocol):
+    """A module that packs keys of a namespace into rows of many, by ranges of the keys."""
+
+    FIRST_KEY: int
+    LAST_KEY: int
+
+    def pack_steps(self, connection: Any, namespace: str) -> int:
+        """Return in how many steps it is to be done now, 0 for not at all."""
+        ...
+
+    def pack(self, connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
+        """Pack the keys of one step; return the key to go on at, and how many rows went."""
+        ...
 
 
 class Sweep(NamedTuple):
@@ -117,7 +134,7 @@ SWEEPS: tuple[Sweep, ...] = (
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     """Finish drops, sweep, fold every pending memory and join small segments; return the count of each."""
-    folded = joined = packed = 0
+    folded = joined = packed = alike = 0
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
     swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}) for sweep in SWEEPS}
@@ -126,40 +143,43 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
             folded += count
     for (namespace,) in store.rows("namespace_names", {}):
         joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
-        packed += _packed(store, namespace)
+        packed += _packed(store, namespace, postings)
+        alike += _packed(store, namespace, links)
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
-        _shrunk(store, packed)
-    store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(_TABLES)}"))
+        _shrunk(store, "posting", packed)
+        _shrunk(store, "likeness_key", alike)
+    tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
+    store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
     done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder(), embedded)}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
     return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
 
 
-def _packed(store: PostgresStore, namespace: str) -> int:
-    """Pack the keys that only one memory has, a range at a time; return how many posting rows were removed."""
-    steps = store.run(partial(postings.pack_steps, namespace=namespace))
-    since, packed = postings.FIRST_KEY if steps else postings.LAST_KEY + 1, 0
-    while since <= postings.LAST_KEY:
-        since, went = store.transaction(partial(postings.pack, namespace=namespace, since=since, steps=steps))
+def _packed(store: PostgresStore, namespace: str, what: Packs) -> int:
+    """Pack keys, a range at a time; return how many rows were removed by it."""
+    steps = store.run(partial(what.pack_steps, namespace=namespace))
+    since, packed = what.FIRST_KEY if steps else what.LAST_KEY + 1, 0
+    while since <= what.LAST_KEY:
+        since, went = store.transaction(partial(what.pack, namespace=namespace, since=since, steps=steps))
         packed += went
     return packed
 
 
-def _shrunk(store: PostgresStore, packed: int) -> None:
-    """Rewrite the table of postings where most of its rows have just been packed, so that its files shrink.
+def _shrunk(store: PostgresStore, table: str, packed: int) -> None:
+    """Rewrite a table where most of its rows have just been packed, so that its files shrink.
 
     The table cannot be read meanwhile, but little is left of it. It stays as it is while others keep using it.
     """
-    if packed < _MANY or packed < store.rows("posting_rows", {})[0][0]:
+    if packed < _MANY or packed < store.rows(f"{table}_rows", {})[0][0]:
         return
     with (
         store.lasting() as connection,
         suppress(LockNotAvailable),
         session_setting(connection, "lock_timeout", forget.PATIENCE),
     ):
-        connection.execute("VACUUM (FULL) posting")
+        connection.execute(f"VACUUM (FULL) {table}")
 
 
 def _report(store: PostgresStore) -> dict[str, int]:

@@ -252,6 +252,7 @@ def _take_place(
     numbers.lock()
     removed, went = {}, {}
     for namespace, (forwards, folded) in gone.items():
+        connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords[namespace]})
         clear_postings(connection, namespace, folded)
         went[namespace] = len(forwards), sum(n for _, n, _ in forwards)
         removed[namespace] = [raw for _, _, raw in forwards]

@@ -92,9 +92,13 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id, type, to_id) IN (
 
 -- drop_likeness --
 -- What was alike in memories that are not there any more.
-DELETE FROM likeness WHERE namespace = %(namespace)s AND (key, ord) IN (
-    SELECT l.key, l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND NOT EXISTS (
-        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = l.ord) LIMIT %(limit)s);
+WITH gone AS (
+    DELETE FROM likeness WHERE namespace = %(namespace)s AND ord IN (
+        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND NOT EXISTS (
+            SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = l.ord) LIMIT %(limit)s)
+    RETURNING ord, keys
+), <likeness_gone>
+SELECT FROM gone;
 
 -- drop_judgement --
 -- What was said of memories that are not there any more.

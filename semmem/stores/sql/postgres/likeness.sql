@@ -15,23 +15,50 @@ FROM unnest(%(ids)s::text[], %(times)s::int[]) AS r(id, times)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0
 RETURNING m.id;
 
+-- <likeness_shifts> --
+-- By how much keys are shifted to the numbers of packed rows: one number, or two while rows are made narrower.
+(SELECT shift FROM packed_likeness WHERE namespace = %(namespace)s ORDER BY shift LIMIT 1)
+UNION (SELECT shift FROM packed_likeness WHERE namespace = %(namespace)s ORDER BY shift DESC LIMIT 1)
+
+-- <packed_likeness_of_key> --
+-- The row of packed_likeness that the key of k is in, if it is in one.
+CROSS JOIN (<likeness_shifts>) AS s
+JOIN packed_likeness l ON l.namespace = %(namespace)s AND l.shift = s.shift AND l.bits = k.key >> s.shift AND k.key = ANY(l.keys)
+
 -- likeness_add --
 -- The keys of some memories that have none, each once, in the order of the index.
-INSERT INTO likeness (namespace, key, ord)
-SELECT %(namespace)s, r.key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord);
+WITH given AS MATERIALIZED (
+    SELECT r.key::integer AS key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
+), whole AS (
+    INSERT INTO likeness (namespace, ord, keys) SELECT %(namespace)s, ord, array_agg(key) FROM given GROUP BY ord
+)
+INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FROM given;
 
 -- likeness_find --
--- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and of these those with most
--- keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
-SELECT q.ord, m.id, m.ord, m.text, m.title, m.author, m.created_at
-FROM (
-    SELECT k.ord, c.ord AS other, row_number() OVER (PARTITION BY k.ord ORDER BY count(*) DESC, c.ord DESC) AS place
-    FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS k(key, ord)
+-- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and of
+-- these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
+WITH k AS (
+    SELECT r.key::integer AS key, r.ord, greatest(r.ord, %(upto)s::bigint) AS bound
+    FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
+), common AS (
+    SELECT k.ord, k.key, l.ord AS other FROM k
     CROSS JOIN LATERAL (
-        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord < greatest(k.ord, %(upto)s::bigint)
-          AND l.ord <> k.ord
-        ORDER BY l.ord DESC LIMIT %(newest)s) AS c
-    GROUP BY k.ord, c.ord) AS q
+        SELECT l.ord FROM likeness_key l
+        WHERE l.namespace = %(namespace)s AND l.key = k.key AND l.ord < k.bound AND l.ord <> k.ord
+        ORDER BY l.ord DESC LIMIT %(newest)s) AS l
+    UNION ALL
+    SELECT k.ord, k.key, l.ords[p.at]::bigint FROM k
+    <packed_likeness_of_key>
+    CROSS JOIN LATERAL unnest(array_positions(l.keys, k.key)) AS p(at)
+    WHERE l.ords[p.at]::bigint < k.bound AND l.ords[p.at]::bigint <> k.ord
+), newest AS (
+    SELECT ord, other, row_number() OVER (PARTITION BY ord, key ORDER BY other DESC) AS age FROM common
+), best AS (
+    SELECT ord, other, row_number() OVER (PARTITION BY ord ORDER BY count(*) DESC, other DESC) AS place
+    FROM newest WHERE age <= %(newest)s GROUP BY ord, other
+)
+SELECT q.ord, m.id, m.ord, m.text, m.title, m.author, m.created_at
+FROM best q
 CROSS JOIN LATERAL (  -- by its number, never by reading the namespace
     SELECT * FROM memory WHERE namespace = %(namespace)s AND ord = q.other LIMIT 1) AS m
 WHERE q.place <= %(newest)s AND NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
@@ -47,6 +74,76 @@ WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensiti
   AND NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
 ORDER BY ord LIMIT %(limit)s;
 
+-- <likeness_gone> --
+-- The keys of what is gone (ord, keys) go out of the rows of keys, packed ones too; one that holds nothing more goes.
+pair AS MATERIALIZED (
+    SELECT u.key, g.ord FROM gone g CROSS JOIN LATERAL unnest(g.keys) AS u(key)
+), apart AS (
+    DELETE FROM likeness_key l USING pair p WHERE l.namespace = %(namespace)s AND l.key = p.key AND l.ord = p.ord
+), touched AS MATERIALIZED (
+    SELECT DISTINCT l.shift, l.bits FROM (SELECT DISTINCT key FROM pair) AS k
+    <packed_likeness_of_key>
+), taken AS (
+    DELETE FROM packed_likeness l USING touched t
+    WHERE l.namespace = %(namespace)s AND l.shift = t.shift AND l.bits = t.bits
+    RETURNING l.shift, l.bits, l.keys, l.ords
+), stays AS (
+    INSERT INTO packed_likeness (namespace, shift, bits, keys, ords)
+    SELECT %(namespace)s, t.shift, t.bits, array_agg(u.key ORDER BY u.at), array_agg(u.ord ORDER BY u.at)
+    FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.ords) WITH ORDINALITY AS u(key, ord, at)
+    WHERE NOT EXISTS (SELECT FROM pair p WHERE p.key = u.key AND p.ord = u.ord::bigint) GROUP BY t.shift, t.bits
+)
+
 -- likeness_forget --
--- Those of memories that go.
-DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+-- Those of memories that go; under the lock of the namespace, as all who write packed rows.
+WITH gone AS (
+    DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, keys
+), <likeness_gone>
+SELECT FROM gone;
+
+-- likeness_count --
+-- How many rows of keys can be packed, how many keys are packed, each counted for each of its memories, and by how much
+-- they are shifted at most.
+SELECT (SELECT coalesce(sum(n), 0)::bigint FROM (
+            SELECT count(*) AS n FROM likeness_key WHERE namespace = %(namespace)s
+            GROUP BY key HAVING count(*) <= %(most)s) AS few),
+       (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM packed_likeness WHERE namespace = %(namespace)s),
+       (SELECT max(shift) FROM packed_likeness WHERE namespace = %(namespace)s);
+
+-- likeness_pack --
+-- All keys in a range that few memories have are written into packed rows anew. A key that has come to have more memories
+-- has rows of its own from then on. Rows get narrower as keys get more, and while some are, the others get as narrow.
+-- Returns how many rows went.
+WITH s AS MATERIALIZED (<likeness_shifts>), before AS (
+    DELETE FROM packed_likeness l USING s
+    WHERE l.namespace = %(namespace)s AND l.shift = s.shift
+      AND l.bits BETWEEN %(since)s::integer >> s.shift AND %(upto)s::integer >> s.shift
+    RETURNING l.keys, l.ords
+), held AS (
+    SELECT l.key, l.ord, true AS apart FROM likeness_key l
+    WHERE l.namespace = %(namespace)s AND l.key BETWEEN %(since)s::integer AND %(upto)s::integer
+    UNION ALL
+    SELECT u.key, u.ord::bigint, false FROM before t CROSS JOIN LATERAL unnest(t.keys, t.ords) AS u(key, ord)
+), counted AS MATERIALIZED (
+    SELECT key, ord, apart, count(*) OVER (PARTITION BY key) <= %(most)s AS few FROM held
+), wanted AS (
+    SELECT CASE WHEN (SELECT count(*) FROM s) = 2 THEN (SELECT min(shift) FROM s) ELSE least((SELECT min(shift) FROM s),
+        %(widest)s::integer - ceil(log(2, greatest(count(*), %(full)s)::numeric / %(full)s))::integer) END AS shift
+    FROM counted WHERE few
+), made AS (
+    INSERT INTO packed_likeness (namespace, shift, bits, keys, ords)
+    SELECT %(namespace)s, w.shift, c.key >> w.shift, array_agg(c.key ORDER BY c.key, c.ord),
+           array_agg(c.ord::oid ORDER BY c.key, c.ord)
+    FROM counted c CROSS JOIN wanted w WHERE c.few GROUP BY w.shift, c.key >> w.shift
+), many AS (
+    INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FROM counted WHERE NOT few AND NOT apart
+), went AS (
+    DELETE FROM likeness_key l USING counted c
+    WHERE l.namespace = %(namespace)s AND l.key = c.key AND l.ord = c.ord AND c.few AND c.apart
+    RETURNING 1
+)
+SELECT count(*) FROM went;
+
+-- likeness_key_rows --
+-- What is left where many have been packed.
+SELECT count(*) FROM likeness_key;

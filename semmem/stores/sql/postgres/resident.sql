@@ -11,16 +11,15 @@ FROM namespace n WHERE n.namespace = %(namespace)s;
 -- How much it would be, and whether all of it is of the kind that a revision tells of: times pass without one.
 SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
        EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s
-               AND (expires_at IS NOT NULL OR forgotten_at IS NOT NULL OR valid_from IS NOT NULL OR valid_to IS NOT NULL
-                    OR sensitive)),
+               AND (expires_at IS NOT NULL OR valid_from IS NOT NULL OR valid_to IS NOT NULL OR sensitive)),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
 -- resident_passing --
 -- The same of what changed behind a number, whole memories included.
 SELECT EXISTS (SELECT FROM memory m JOIN change c USING (namespace, id)
                WHERE m.namespace = %(namespace)s AND c.number > %(since)s
-                 AND (m.expires_at IS NOT NULL OR m.forgotten_at IS NOT NULL OR m.valid_from IS NOT NULL
-                      OR m.valid_to IS NOT NULL OR m.sensitive));
+                 AND (m.expires_at IS NOT NULL OR m.valid_from IS NOT NULL OR m.valid_to IS NOT NULL
+                      OR m.sensitive));
 
 -- resident_memories --
 -- What memory_turns has of each indexed memory, its title, and what its session is in order by; of those that changed

@@ -1,0 +1,152 @@
+"""What memories are compared by is packed by maintain; nobody who writes, compares or forgets can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.stores.postgres import links, migrate
+from semmem.stores.sql_files import migrations
+from tests.stores.audit import alike, check, sql
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2, resident_mb=0) as mem:
+        yield mem
+
+
+def items(first: int, last: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"m{n}", "text": f"Zebra{n} lives in room {n} of the house of Ada{n // 2} and eats gnu{n} soup."}
+        for n in range(first, last)
+    ]
+
+
+def count(mem: Semmem) -> tuple[int, int]:
+    """Return how many keys have rows of their own, and how many are packed, each for each of its memories."""
+    apart, packed = alike(mem)
+    return apart.total(), packed.total()
+
+
+def like(mem: Semmem, keys: Sequence[int], upto: int = 1_000_000) -> list[tuple[int, int]]:
+    """Return (ord, how many of the keys it has) of the memories before a number, as they are ranked."""
+    asked = {"namespace": "default", "keys": list(keys), "ords": [upto] * len(keys), "newest": 20, "upto": 0}
+    found = mem.store.run(lambda c: links.similar_of(c.execute(links._SQL["likeness_find"], asked)))
+    held = alike(mem)[0] + alike(mem)[1]
+    return [(one.ord, sum(held["default", key, one.ord] for key in keys)) for one in found.get(upto, ())]
+
+
+def pack(mem: Semmem, steps: int) -> int:
+    """Pack all keys in so many steps; return how many rows went."""
+    since, packed = links.FIRST_KEY, 0
+    while since <= links.LAST_KEY:
+        since, went = mem.store.transaction(partial(links.pack, namespace="default", since=since, steps=steps))
+        packed += went
+        check(mem)
+    return packed
+
+
+def test_what_is_packed_is_compared_and_forgotten_as_before(mem: Semmem) -> None:
+    mem.remember_many(items(0, 80), batch_size=80)
+    apart, none = count(mem)
+    assert (apart > 500, none) == (True, 0)
+    some = sorted({key for _, key, _ in alike(mem)[0]})[::3]
+    before = [like(mem, some), like(mem, some, upto=40)]
+    assert len(before[0]) == 20
+    mem.maintain()
+    left, packed = count(mem)
+    assert left + packed == apart
+    common = sql(mem, "SELECT key FROM likeness_key GROUP BY key HAVING count(*) > 16")
+    assert left == sql(mem, "SELECT count(*) FROM likeness_key WHERE key = ANY(%s)", [key for (key,) in common])[0][0]
+    assert [like(mem, some), like(mem, some, upto=40)] == before
+    ids = [f"m{number}" for number in range(0, 80, 3)]
+    gone = {ord for (ord,) in sql(mem, "SELECT ord FROM memory WHERE id = ANY(%s)", [*ids, "m1"])}
+    assert not gone.isdisjoint(ord for ord, _ in like(mem, some))
+    for number in range(0, 80, 3):
+        mem.forget(f"m{number}", hard=number % 2 == 0)
+    mem.update("m1", text="Nothing of what it said.")
+    check(mem)
+    assert {ord for ord, _ in like(mem, some)}.isdisjoint(gone)
+    mem.restore_memory("m3")
+    mem.drop_namespace("default")
+    mem.maintain()
+    assert [sql(mem, f"SELECT count(*) FROM {table}")[0][0] for table in ("likeness", "likeness_key")] == [0, 0]
+    assert count(mem) == (0, 0)
+
+
+def test_a_text_that_contradicts_or_repeats_a_packed_one_is_linked_to_it(mem: Semmem) -> None:
+    mem.remember("The staging server listens on port 8080.", id="old")
+    mem.remember("A long note of how the red kettle was mended with solder, wire and much patience.", id="kettle")
+    mem.maintain()
+    assert count(mem)[0] == 0
+    mem.remember("The staging server listens on port 9090.", id="new")
+    mem.remember("A long note of how the red kettle was mended with solder, wire and some patience.", id="again")
+    made = {(link.from_id, link.type, link.to_id) for id in ("old", "kettle") for link in mem.links(id)}
+    assert made == {("new", "contradicts", "old"), ("again", "see-also", "kettle")}
+
+
+def test_keys_that_more_than_sixteen_memories_have_get_rows_of_their_own_again(mem: Semmem) -> None:
+    text = "The owl of house {} hoots at noon."
+    mem.remember_many([{"id": f"o{n}", "text": text.format(n)} for n in range(16)], batch_size=16)
+    mem.maintain()
+    assert count(mem)[0] == 0
+    mem.remember_many([{"id": f"o{n}", "text": text.format(n)} for n in range(16, 30)], batch_size=14)
+    mem.maintain()
+    apart, _ = alike(mem)
+    common = {key for _, key, _ in apart}
+    assert common
+    assert all(sum(1 for _, one, _ in apart if one == key) == 30 for key in common)
+    before = count(mem)
+    mem.maintain()
+    assert count(mem) == before
+    check(mem)
+
+
+def test_rows_get_narrower_as_keys_get_more_and_a_step_that_was_left_out_is_made_up_for(mem: Semmem) -> None:
+    mem.remember_many(items(0, 40), batch_size=40)
+    assert pack(mem, 1) > 0
+    first = count(mem)[1]
+    wide = {shift for (shift,) in sql(mem, "SELECT DISTINCT shift FROM packed_likeness")}
+    mem.remember_many(items(40, 400), batch_size=400)
+    some = sorted({key for _, key, _ in alike(mem)[0]})[::50]
+    before = like(mem, some)
+    half, _ = mem.store.transaction(partial(links.pack, namespace="default", since=links.FIRST_KEY, steps=2))
+    assert half == 0
+    assert like(mem, some) == before
+    narrow = {shift for (shift,) in sql(mem, "SELECT DISTINCT shift FROM packed_likeness")}
+    assert (len(narrow), min(narrow) < min(wide)) == (2, True)
+    check(mem)
+    assert pack(mem, 1) > 0
+    assert like(mem, some) == before
+    assert sql(mem, "SELECT DISTINCT shift FROM packed_likeness") == [(min(narrow),)]
+    assert count(mem)[1] > 4 * first
+
+
+def test_two_keys_of_a_memory_with_the_same_lower_bits_are_one(mem: Semmem) -> None:
+    mem.remember("Nobody says this twice today.", id="a")
+    ((ord,),) = sql(mem, "SELECT ord FROM memory")
+    mem.store.life.similar("default", {ord: [5, 5 + (1 << 32), -7]})
+    assert alike(mem)[0] == {("default", 5, ord): 1, ("default", -7, ord): 1}
+
+
+def test_keys_of_an_older_schema_come_over(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [step for step in migrations("postgres") if step[0] <= 10]
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA semmem CASCADE")
+        monkeypatch.setattr(migrate, "migrations", lambda backend: known)
+        assert migrate.migrate(store_url) == 10
+        monkeypatch.undo()
+        rows = "('one', 5, 1), ('one', 4294967301, 1), ('one', -7, 1), ('one', -7, 2), ('two', 8589934591, 1)"
+        connection.execute(f"INSERT INTO semmem.likeness (namespace, key, ord) VALUES {rows}")
+    migrate.migrate(store_url)
+    assert sql(store_url, "SELECT namespace, ord, keys FROM likeness ORDER BY 1, 2") == [
+        ("one", 1, [-7, 5]), ("one", 2, [-7]), ("two", 1, [-1]),
+    ]  # fmt: skip
+    assert alike(store_url)[0].total() == 4
