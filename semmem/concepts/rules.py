@@ -155,22 +155,30 @@ def extract(
     return out.extraction()
 
 
-def _name(text: str, found: Sequence[Token], first: int, past: int, span: bool) -> Name:
-    run = [found[i][0] for i in range(first, past)]
-    capitalised = any(w.capital and not w.stop for w in run) and all(
-        w.capital or w.stop or w.kind == _TERM for w in run
-    )
-    parts = tuple(w.folded for w in run)
-    start, end = found[first][1], found[past - 1][2]
-    shown = label(text, found, first, past)
-    edge_stops = run[0].stop or run[-1].stop
-    return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
+class _Runs:
+    """The runs of tokens of a question as names; what is asked of each token of a run is found once."""
 
+    def __init__(self, text: str, found: Sequence[Token]) -> None:
+        self._text, self._found = text, found
+        words = [token[0] for token in found]
+        self._folded = [w.folded for w in words]
+        self._stop = [w.stop for w in words]
+        self._capital = [w.capital for w in words]
+        self._content = [w.capital and not w.stop for w in words]
+        self._fitting = [w.capital or w.stop or w.kind == _TERM for w in words]
 
-def _may_name(found: Sequence[Token], first: int, past: int) -> bool:
-    """Return whether a run is more than stop words, or is two capitals or more inside the question ("by The Who")."""
-    run = [found[i][0] for i in range(first, past)]
-    return not all(w.stop for w in run) or (first > 0 and len(run) > 1 and all(w.capital for w in run))
+    def name(self, first: int, past: int, span: bool) -> Name:
+        """Return the run from ``first`` to before ``past`` as a name."""
+        capitalised = any(self._content[first:past]) and all(self._fitting[first:past])
+        parts = tuple(self._folded[first:past])
+        start, end = self._found[first][1], self._found[past - 1][2]
+        shown = label(self._text, self._found, first, past)
+        edge_stops = self._stop[first] or self._stop[past - 1]
+        return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
+
+    def may_name(self, first: int, past: int) -> bool:
+        """Return whether a run is more than stop words, or two capitals or more inside the question ("by The Who")."""
+        return not all(self._stop[first:past]) or (first > 0 and past - first > 1 and all(self._capital[first:past]))
 
 
 def question(text: str, language: str = "english") -> QuestionConcepts:
@@ -179,16 +187,17 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
     out = _Concepts()
     out.add_words([token[0] for token in found], 1)
     bounds = list(capitalised_spans(found, gaps))
-    spans = tuple(_name(text, found, first, past, True) for first, past in bounds)
+    runs = _Runs(text, found)
+    spans = tuple(runs.name(first, past, True) for first, past in bounds)
     for span in spans:
         out.add_name(span.key, span.label, NAME_WEIGHT, 0.0)
     count = min(len(found), _MOST_QUESTION_WORDS)
     whole = set(bounds)
     names = [
-        _name(text, found, first, past, (first, past) in whole)
+        runs.name(first, past, (first, past) in whole)
         for first in range(count)
         for past in range(first + 1, min(first + MAX_NAME, count) + 1)
-        if _may_name(found, first, past)
+        if runs.may_name(first, past)
     ]
     names.sort(key=lambda n: (-n.size, n.first))
     all_found = out.extraction()

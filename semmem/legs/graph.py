@@ -20,6 +20,7 @@ from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_walk import (
     Edges,
     Mass,
+    among,
     combine,
     edges,
     gate,
@@ -229,10 +230,11 @@ class Graph:
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[
                 namespace
             ]
-            walked.leading |= _sharing_a_name(forwards, postings)
+            shared = among(forwards, postings)
+            walked.leading |= _sharing_a_name(shared, postings)
             walked.edges.append(
                 edges(
-                    forwards,
+                    shared,
                     postings,
                     about=settings.about,
                     co_mention=settings.co_mention,

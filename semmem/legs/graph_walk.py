@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Edges",
     "Mass",
+    "among",
     "combine",
     "edges",
     "gate",
@@ -124,6 +125,21 @@ def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
     factors = np.repeat([factor for _, _, factor in present], [len(p) for p in pieces])
     values = np.concatenate(pieces)
     return gather(ords, values), gather(ords, values * factors)
+
+
+def among(forwards: Forwards, postings: Postings) -> Forwards:
+    """Return ``forwards`` with the keys of ``postings`` alone: a tenth of them, and no edge goes over another one."""
+    import numpy as np
+
+    from semmem.model.exchange import Forwards
+
+    keys, held = postings.keys, forwards.entries["key"]
+    if not len(keys):
+        return Forwards(forwards.ords, np.zeros_like(forwards.sizes), forwards.entries[:0])
+    there = keys[np.minimum(np.searchsorted(keys, held), len(keys) - 1)] == held
+    counted = np.concatenate([[0], np.cumsum(there)])
+    ends = np.cumsum(forwards.sizes)
+    return Forwards(forwards.ords, counted[ends] - counted[ends - forwards.sizes], forwards.entries[there])
 
 
 def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:

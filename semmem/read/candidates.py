@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as
@@ -70,6 +71,9 @@ RECENCY = "recency"
 """The component by which age lowered a score; never above 0."""
 
 _DAY_S = 86_400.0
+
+_APART = 2e-11
+"""Scores that differ by more, relative to the larger, differ in 12 significant digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,28 +170,29 @@ class Candidates:
         recipe = self.recipe
         priors = self.priors({**self.heads, **(heads or {})})
         lists = {**self.rankings, **(rankings or {})}
-        return tuple(
-            priors.apart(fused)
-            for fused in rank_as(
-                recipe.fusion,
-                lists,
-                self._scores(lists),
-                weights=recipe.weights_in(self.regime) | dict(weights or {}),
-                rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
-                planned=recipe.legs,
-                most=self.most,
-                importance=priors.weighed,
-                prior_floor=priors.floor,
-                exact=self.exact,
-                exact_bonus=recipe.exact_bonus,
-                reserve=recipe.reserve,
-            )
+        ranked = rank_as(
+            recipe.fusion,
+            lists,
+            self._scores(lists),
+            weights=recipe.weights_in(self.regime) | dict(weights or {}),
+            rank_constants={**recipe.constants(self.regime), **(rank_constants or {})},
+            planned=recipe.legs,
+            most=self.most,
+            importance=priors.weighed,
+            prior_floor=priors.floor,
+            exact=self.exact,
+            exact_bonus=recipe.exact_bonus,
+            reserve=recipe.reserve,
         )
+        return tuple(priors.apart(fused) for fused in ranked) if priors.recency else tuple(ranked)
 
     def priors(self, heads: Mapping[Key, Head] | None = None) -> Priors[Key]:
         """Return the priors of ``heads``, by default of all candidates."""
-        at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
-        return Priors.of(self.recipe, self.regime, self.heads if heads is None else heads, max(at, default=0.0))
+        newest = 0.0
+        if self.recipe.recency_half_life is not None:
+            at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
+            newest = max(at, default=0.0)
+        return Priors.of(self.recipe, self.regime, self.heads if heads is None else heads, newest)
 
     @property
     def most(self) -> dict[str, float]:
@@ -214,9 +219,16 @@ class Cut:
 def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
     """Order ties by id, drop forgotten memories and cut to the depth, so that insertion order does not matter."""
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
-    rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
+    if not _is_falling(rows):
+        rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
     rows = rows[:depth]
     return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows), turns={})
+
+
+def _is_falling(rows: Sequence[tuple[int, float]]) -> bool:
+    """Return whether scores fall by so much that no two are equal in 12 significant digits: then no id is looked at."""
+    scores = [score for _, score in rows]
+    return all(one - other > _APART * max(abs(one), abs(other)) for one, other in pairwise(scores))
 
 
 def alone(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -15,7 +15,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head, Kind
 from semmem.model.store import Store
 from semmem.model.types import Memory, Passage
-from semmem.text.tokens import is_number, key, tokens, vocabulary
+from semmem.text.tokens import is_number, key, places, vocabulary
 
 __all__ = [
     "content_key",
@@ -87,17 +87,15 @@ _ABBREVIATION = re.compile(
 )
 
 
-def _spans(text: str, first: int, last: int) -> list[tuple[int, int]]:
-    out = []
+def _spans(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     start = first
     for match in _BOUNDARY.finditer(text, first, last):
         end = match.end()
         if match.group("stop") == "." and _ABBREVIATION.search(text[max(start, end - 12) : end]):
             continue
-        out.append((start, end))
+        yield start, end
         start = end
-    out.append((start, last))
-    return out
+    yield start, last
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -106,14 +104,16 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     A sentence ends at . ! ? before white space, at the full stop of Chinese and Japanese, and at the end of a line;
     not after an initial or a common abbreviation.
     """
-    out = []
+    return list(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
     for start, end in _spans(text, 0, len(text)):
         piece = text[start:end]
         left = start + len(piece) - len(piece.lstrip())
         right = start + len(piece.rstrip())
         if left < right:
-            out.append((left, right))
-    return out
+            yield left, right
 
 
 def sentences(text: str) -> list[str]:
@@ -129,9 +129,11 @@ def snippet(
     Of equal sentences the first is returned. A sentence of more than ``max_chars`` is cut around its first match.
     """
     wanted = frozenset(query_terms)
-    hits = [(w.stem, s, e) for w, s, e in tokens(text, language) if not w.stop and w.stem in wanted]
+    hits = places(text, wanted, language)
     best, best_found, at = (0, 0), -1, 0
-    for start, end in sentence_spans(text):
+    for start, end in _sentences(text):
+        if at == len(hits) and best_found >= 0:
+            break  # what follows has none
         while at < len(hits) and hits[at][1] < start:
             at += 1
         found = set()
@@ -167,7 +169,7 @@ def _cut(text: str, start: int, limit: int) -> int:
     paragraphs = [m.end() for m in _PARAGRAPH.finditer(text, start, stop)]
     if paragraphs and paragraphs[-1] - start >= limit // 2:
         return paragraphs[-1]
-    ends = [end for _, end in _spans(text, start, stop)[:-1]]
+    ends = [end for _, end in [*_spans(text, start, stop)][:-1]]
     if ends and ends[-1] - start >= limit // 3:
         return ends[-1]
     if text[stop].isspace():

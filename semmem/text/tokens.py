@@ -17,7 +17,7 @@ import re
 import struct
 import threading
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,6 +41,7 @@ __all__ = [
     "hashed",
     "is_number",
     "key",
+    "places",
     "stem",
     "tokens",
     "unfinished",
@@ -272,6 +273,19 @@ def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
             pair = surface[at : at + 2]
             out.append((known(pair) or _learn(pair, language), start + at, start + at + len(pair)))
     return [t for t in out if t[0].folded]
+
+
+def places(text: str, stems: Collection[str], language: str = "english") -> list[tuple[str, int, int]]:
+    """Return (stem, start, end) of the tokens with one of ``stems`` that are no stop words, in order."""
+    if not text.isascii():
+        return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
+    known = _lexicon(language).get
+    asked: dict[str, str] = {}
+    for surface in set(_ASCII_TOKEN.findall(text)):
+        word = known(surface) or _learn(surface, language)
+        if not word.stop and word.stem in stems:
+            asked[surface] = word.stem
+    return [(asked[m[0]], *m.span()) for m in _ASCII_TOKEN.finditer(text) if m[0] in asked] if asked else []
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from semmem.legs.graph_walk import (
     Edges,
     Mass,
+    among,
     combine,
     edges,
     gate,
@@ -212,6 +213,17 @@ def test_keys_that_one_memory_alone_has_change_no_edge(held: Held, fan: int) -> 
     less = edges(forwards(held), postings(shared, len(held)), about=1.0, co_mention=2.0, fan=fan, max_df=30)
     for name in ("source", "key", "target", "weight"):
         assert getattr(whole, name).tolist() == getattr(less, name).tolist()
+
+
+@given(graphs, st.integers(-5, 5), st.integers(1, 4))
+def test_entries_whose_key_no_posting_has_change_no_edge(held: Held, most: int, fan: int) -> None:
+    known = postings({m: {k: v for k, v in entries.items() if k <= most} for m, entries in held.items()}, len(held))
+    whole = edges(forwards(held), known, about=1.0, co_mention=2.0, fan=fan, max_df=30)
+    fewer = among(forwards(held), known)
+    less = edges(fewer, known, about=1.0, co_mention=2.0, fan=fan, max_df=30)
+    for name in ("source", "key", "target", "weight"):
+        assert getattr(whole, name).tolist() == getattr(less, name).tolist()
+    assert fewer.sizes.tolist() == [sum(key in known.keys for key in held[m]) for m in sorted(held)]
 
 
 # ---------------------------------------------------------------------- PageRank

@@ -167,6 +167,17 @@ def test_the_snippet_is_the_sentence_with_most_distinct_query_terms() -> None:
     assert t.snippet(written, t.terms("red hen")) == ("The red hen sat.", ((4, 7), (8, 11)))
 
 
+@given(st.lists(st.sampled_from(["hens", "Hen", "the", "red", "na\u00efve", "sat", "."]), max_size=12))
+def test_the_places_of_stems_are_those_of_the_tokens_that_have_them(words: list[str]) -> None:
+    text, wanted = " ".join(words), {"hen", "naiv", "the"}
+    whole = [(w.stem, start, end) for w, start, end in tokens.tokens(text) if not w.stop and w.stem in wanted]
+    assert tokens.places(text, wanted) == whole
+
+
+def test_a_sentence_behind_the_last_match_is_not_the_snippet() -> None:
+    assert t.snippet("None here. A red hen. Nothing more. At all.", ["hen"]) == ("A red hen.", ((6, 9),))
+
+
 def test_without_a_match_the_snippet_is_the_first_sentence() -> None:
     assert t.snippet("One. Two.", ["zebra"]) == ("One.", ())
 

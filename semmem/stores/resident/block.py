@@ -109,6 +109,8 @@ class Block:
         self.keys: NDArray[np.int64] = keys[first].astype(np.int64)
         self.kinds: NDArray[np.uint8] = rows.entries["kind"][order][first]
         self.firsts = np.append(first, len(keys)).astype(np.int64)  # where each key's entries begin in ``entries``
+        self.shared = np.flatnonzero(np.diff(self.firsts) > 1)  # the keys of several memories, as positions
+        self.shared_keys = self.keys[self.shared]
         counted = np.concatenate([[0], np.cumsum(mentions(packed))])
         self.mentioned = counted[self.firsts[1:]] - counted[self.firsts[:-1]]
         codes = np.empty(len(order), dtype=np.uint32)
@@ -122,7 +124,8 @@ class Block:
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
         arrays = (self.entries, self.own, self.keys, self.firsts, self.mentioned, self.kinds, self.vectors)
-        return sum(array.nbytes for array in arrays) + PER_MEMORY * len(self.ords)
+        shared = self.shared.nbytes + self.shared_keys.nbytes
+        return sum(array.nbytes for array in arrays) + shared + PER_MEMORY * len(self.ords)
 
     @property
     def rows(self) -> Rows:
@@ -195,6 +198,13 @@ class Block:
             return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return self.keys[at] == keys, at
+
+    def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
+        if not len(self.shared):
+            return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.shared_keys, keys), len(self.shared) - 1)
+        return self.shared_keys[at] == keys, self.shared[at]
 
     def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of entries of the keys at some positions."""

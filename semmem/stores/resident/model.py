@@ -120,7 +120,8 @@ class Model:
     def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out keys that only one memory has."""
         wanted = ascending(keys)
-        found = [block.find(wanted) for block in self._blocks]
+        alone = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
+        found = [block.find_shared(wanted) if alone else block.find(wanted) for block in self._blocks]
         sizes = np.zeros(len(wanted), dtype=np.int64)
         mentioned = np.zeros(len(wanted), dtype=np.int64)
         for block, (here, at) in zip(self._blocks, found, strict=True):

@@ -1,0 +1,30 @@
+"""The list of a leg as fusion takes it: best first, ties by id, whatever order the memories were written in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from semmem.model.exchange import Head, Ranking
+from semmem.read.candidates import settle
+
+scores = st.one_of(st.sampled_from([0.0, 1.0, 1.0 + 1e-13, 1.0 - 1e-11, 1.0 - 3e-11, -0.5, 2.5]), st.floats(-1, 30))
+
+
+def head(ord: int) -> Head:
+    return Head(ord, "n", f"m{97 - ord:02}", 0, 0.5, b"", 0.0, 0.0)
+
+
+@given(st.lists(scores, max_size=12))
+def test_scores_that_are_equal_to_12_digits_stand_by_id_and_all_others_by_score(given_: list[float]) -> None:
+    falling = sorted(given_, reverse=True)
+    heads = {ord: head(ord) for ord in range(len(falling))}
+    rows = sorted(enumerate(falling), key=lambda row: (-float(f"{row[1]:.12g}"), heads[row[0]].id))
+    found = settle(Ranking(tuple(range(len(falling))), tuple(falling), len(falling)), heads, 100)
+    assert list(zip(found.ords, found.scores, strict=True)) == rows
+
+
+def test_a_tie_is_broken_by_id_and_a_difference_in_the_11th_digit_is_no_tie() -> None:
+    heads = {ord: head(ord) for ord in range(3)}
+    assert settle(Ranking((0, 1, 2), (2.0, 1.0, 1.0 - 1e-13), 3), heads, 3).ords == (0, 2, 1)
+    assert settle(Ranking((0, 1, 2), (2.0, 1.0, 1.0 - 1e-10), 3), heads, 2).ords == (0, 1)
