@@ -9,18 +9,19 @@ works and never where memories are, whom a text or a key is sent to, or which mo
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticKnownError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
@@ -28,12 +29,12 @@ from semmem.model.errors import InvalidInput
 __all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file", "users_file", "wrong"]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What can be set from outside, in rising order: ``semmem.toml``, the environment (``SEMMEM_`` + the name), an
     argument of connect. ``files`` are those that were read, the last one wins; see semmem.config.
     """
 
-    model_config = SettingsConfigDict(env_prefix="SEMMEM_", extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     url: str | None = Field(None, description="The store to open; none: your own embedded server.")
     home: Path | None = Field(
@@ -152,17 +153,8 @@ class Settings(BaseSettings):
             raise PydanticKnownError("int_type")
         return value
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the files below the environment, and that below the arguments."""
-        return init_settings, _Outside(settings_cls, env_settings)
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**_outside(given), **given})
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -182,10 +174,6 @@ class Settings(BaseSettings):
             if name not in given and (name in environment or name in in_file):
                 where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
             raise InvalidInput(f"The setting {name}{where} {wrong(name, first)}.") from None
-        except ValueError:  # pydantic-settings' own, for a variable that is no JSON
-            raise InvalidInput(
-                "The setting recipe (SEMMEM_RECIPE) is neither a recipe's name nor a JSON object."
-            ) from None
         found._files = files
         found._sources = {
             name: "argument" if name in given else "environment" if name in environment else str(in_file[name].path)
@@ -210,28 +198,30 @@ class Settings(BaseSettings):
         return self._sources.get(name, "default")
 
 
-class _Outside(PydanticBaseSettingsSource):
-    """What files and environment say, each setting whole: a recipe in a file is not mixed with one of a variable."""
+def _outside(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what files and environment say and no argument does; each setting whole, so no two recipes are mixed."""
+    environment = _environment()
+    config = given.get("config", environment.get("config"))
+    found: dict[str, Any] = {}
+    for file in _files(config, list(Settings.model_fields)):
+        found |= file.values
+    found |= environment
+    if "config" in found:
+        found["config"] = found["config"] or None
+    return {name: value for name, value in found.items() if name not in given}
 
-    def __init__(self, settings_cls: type[BaseSettings], environment: PydanticBaseSettingsSource) -> None:
-        super().__init__(settings_cls)
-        self._environment = environment
 
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """Not used: all values are found at once."""
-        return None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        """Return what is set outside and not given as an argument."""
-        given = self.current_state
-        environment = self._environment()
-        found: dict[str, Any] = {}
-        for file in _files(given.get("config", environment.get("config")), list(self.settings_cls.model_fields)):
-            found |= file.values
-        found |= environment
-        return {name: value for name, value in found.items() if name not in given and name != "config"} | {
-            name: value or None for name, value in found.items() if name == "config" and name not in given
-        }
+def _environment() -> dict[str, Any]:
+    """Return the settings of the environment, in any case; a recipe may be JSON."""
+    variables = {name.upper(): value for name, value in os.environ.items()}
+    found: dict[str, Any] = {
+        name: variables[f"SEMMEM_{name.upper()}"]
+        for name in Settings.model_fields
+        if f"SEMMEM_{name.upper()}" in variables
+    }
+    with suppress(KeyError, ValueError):  # a name of a recipe is no JSON
+        found["recipe"] = json.loads(found["recipe"])
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:

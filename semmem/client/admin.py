@@ -31,12 +31,12 @@ from semmem.read.overrides import changed, dotted, fitted
 from semmem.read.tracing import observed
 from semmem.text.tokens import check_language
 from semmem.write.items import check_namespace
-from semmem.write.relink import Upkeep
 
 if TYPE_CHECKING:  # what a recall does not need is imported by the methods that do
     import networkx
 
     from semmem.client.probe.stages import Probe
+    from semmem.write.relink import Upkeep
     from semmem.write.sync import BroughtIn
 
 __all__ = ["Concepts", "Keeping"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping
+from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from semmem.config import Settings
 from semmem.embedders.binding import Encoder
@@ -24,8 +25,10 @@ from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
 from semmem.stores.resident.store import resident
 from semmem.write.access import AccessCounter
-from semmem.write.ingest import Ingest
-from semmem.write.relink import Upkeep
+
+if TYPE_CHECKING:
+    from semmem.write.ingest import Ingest
+    from semmem.write.relink import Upkeep
 
 __all__ = ["Connection", "extractor_of", "legs_at", "legs_of", "warm_up"]
 
@@ -50,11 +53,10 @@ class Connection:
         language = settings.language
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
         usual = settings.extractor if store.graph is not None else "rules"
-        chosen = extractor_of(extractor or usual, settings)
-        self._upkeep = Upkeep(store, chosen, language)
+        self._extractor = extractor_of(extractor or usual, settings)
+        self._making = Lock()
+        self._made: tuple[Ingest, Upkeep] | None = None
         of = self._encoder
-        policies = settings.credentials, settings.on_contradiction
-        self._ingest = Ingest(store, chosen, of.found, of.renewed, of.filled, language, *policies)
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
@@ -65,6 +67,30 @@ class Connection:
             except SemmemError:
                 self._recaller.close()
                 raise
+
+    @property
+    def _writing(self) -> tuple[Ingest, Upkeep]:
+        """What writes memories, and what keeps them in order: made when something is written first."""
+        with self._making:
+            if self._made is None:
+                from semmem.write.ingest import Ingest
+                from semmem.write.relink import Upkeep
+
+                of, settings = self._encoder, self.settings
+                language, policies = settings.language, (settings.credentials, settings.on_contradiction)
+                self._made = (
+                    Ingest(self.store, self._extractor, of.found, of.renewed, of.filled, language, *policies),
+                    Upkeep(self.store, self._extractor, language),
+                )
+            return self._made
+
+    @property
+    def _ingest(self) -> Ingest:
+        return self._writing[0]
+
+    @property
+    def _upkeep(self) -> Upkeep:
+        return self._writing[1]
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""

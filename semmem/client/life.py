@@ -17,7 +17,6 @@ from semmem.model.types import Memory, masked
 from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
-from semmem.write.versions import restored
 
 __all__ = ["Life"]
 
@@ -73,6 +72,8 @@ class Life(Connection):
             raise NotFound(
                 f"Nothing is kept of a memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
             )
+        from semmem.write.versions import restored
+
         embedder = None if self.store.vectors is None else self.store.vectors.embedder()
         return masked(self._ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
 

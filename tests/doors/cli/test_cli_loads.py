@@ -17,6 +17,10 @@ from semmem.doors.cli.app import COMMANDS, GROUPS, program, run
 MODELS = {"onnxruntime", "tokenizers", "torch", "sentence_transformers", "transformers", "spacy"}
 NEVER = {"torch", "sentence_transformers", "transformers", "spacy", "onnx", "safetensors", "sympy", "scipy", "sklearn"}
 SHOWS = {"rich.markdown", "rich.traceback", "markdown_it", "pygments", "typer.rich_utils"}
+WRITES = {
+    *("semmem.write.ingest", "semmem.write.plan", "semmem.write.likeness", "semmem.write.relink"),
+    *("semmem.write.screening", "semmem.write.versions", "semmem.concepts.claims", "semmem.concepts.likeness"),
+}
 OTHERS = {
     *("semmem.doors.cli.demo", "semmem.doors.cli.commands.doctor", "semmem.doors.cli.commands.import_export"),
     "semmem.doors.cli.commands.write",
@@ -61,7 +65,8 @@ def test_the_help_loads_no_store_no_settings_and_no_model() -> None:
 def test_a_recall_loads_the_runtime_of_the_model_and_nothing_of_other_commands(filled: str) -> None:
     found = loaded(("--url", filled, "recall", "which logger do we have?"))
     assert {"onnxruntime", "tokenizers", "semmem.embedders.onnx_runtime"} <= found
-    assert found & (NEVER | SHOWS | OTHERS | {"networkx"}) == set()
+    assert found & (NEVER | SHOWS | OTHERS | WRITES | {"networkx"}) == set()
+    assert found & {"pydantic_settings", "dotenv", "argparse"} == set()
 
 
 def test_what_needs_no_vector_loads_no_model(filled: str) -> None:
