@@ -187,7 +187,7 @@ def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Co
     """
 
     def register(function: Command) -> Command:
-        app.command(name, help=inspect.getdoc(function))(_opened(function, common))
+        app.command(name, help=_paragraphs(function))(_opened(function, common))
         return function
 
     return register
@@ -197,10 +197,15 @@ def alone(app: typer.Typer, *common: str) -> Callable[[Command], Command]:
     """Register a function as a group's own command, used when no command of the group follows; else as ``command``."""
 
     def register(function: Command) -> Command:
-        app.callback(invoke_without_command=True, help=inspect.getdoc(function))(_opened(function, common))
+        app.callback(invoke_without_command=True, help=_paragraphs(function))(_opened(function, common))
         return function
 
     return register
+
+
+def _paragraphs(function: Callable[..., None]) -> str:
+    """Return a docstring as help: each paragraph one line, which the terminal breaks where it is narrow."""
+    return "\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(function) or "").split("\n\n"))
 
 
 def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[..., None]:

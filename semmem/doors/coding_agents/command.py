@@ -75,7 +75,8 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
             write(change)
     files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in found]
     told = {"client": name, "dry_run": dry_run, "removed": remove, "files": files}
-    door.give(told, lambda: _show(door, needed, dry_run, client.then))
+    then = "Start the client anew; memories stay." if remove else client.then
+    door.give(told, lambda: _show(door, needed, dry_run, then))
 
 
 def _need_extra() -> None:

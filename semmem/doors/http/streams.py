@@ -109,10 +109,15 @@ class Items:
             if read > self._limits.stream_bytes:
                 raise TooLarge(f"The stream has more than {self._limits.stream_bytes:,} bytes; send it in two.")
             *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
-            if len(rest) > self._limits.body_bytes:
-                raise TooLarge(f"A line has more than {self._limits.body_bytes:,} bytes; send shorter items.")
+            yield from map(self._bounded, lines)
+            self._bounded(rest)
         yield rest
+
+    def _bounded(self, line: bytes) -> bytes:
+        """Return a line, whole or so far. Raises TooLarge for one that is too long."""
+        if len(line) > self._limits.body_bytes:
+            raise TooLarge(f"A line has more than {self._limits.body_bytes:,} bytes; send shorter items.")
+        return line
 
     def _next(self) -> bytes | None:
         async def piece() -> bytes | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.doors.cli import context, show
-from semmem.doors.cli.app import run
+from semmem.doors.cli.app import app, run
 from semmem.doors.cli.commands.write import items
 from semmem.doors.cli.demo import data
 from semmem.doors.cli.progress import line
@@ -94,6 +96,17 @@ def test_wrong_input_is_one_sentence_on_standard_error(
     assert sentence in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_paragraph_of_a_help_is_one_line_for_terminals_of_any_width() -> None:
+    def helps(one: Any) -> Iterator[str]:
+        yield one.help or ""
+        for each in getattr(one, "commands", {}).values():
+            yield from helps(each)
+
+    found = list(helps(typer.main.get_command(app)))
+    assert len(found) > 40
+    assert [text for text in found if "\n" in text.replace("\n\n", "")] == []
 
 
 def test_debug_shows_where_an_error_came_from(capfd: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,9 @@ def test_a_body_or_a_line_that_is_too_large_is_refused(mem: Semmem) -> None:
         long = json.dumps({"text": "a" * 2_000})
         whole = httpx.post(f"{url}/v1/memories", content=long, headers={"content-type": "application/json"})
         assert problem(whole) == (413, "InvalidInput")
-        assert problem(httpx.post(f"{url}/v1/memories", content=long, headers=LINES)) == (413, "InvalidInput")
+        for line in (long, f"{long}\n", f'{{"text": "a"}}\n{long}\n{{"text": "b"}}\n'):
+            assert problem(httpx.post(f"{url}/v1/memories", content=line, headers=LINES)) == (413, "InvalidInput")
+        assert mem.stats().memories == 0
         many = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(1_000))
         assert problem(httpx.post(f"{url}/v1/memories", content=many, headers=LINES)) == (413, "InvalidInput")
         few = "".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(100))
