@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -58,9 +59,12 @@ class SemmemStore(BaseStore):
 
     ``index`` is its configuration of an index: ``fields`` (or ``text_fields``), the paths whose texts are searched, by
     default the whole value; ``embed`` with ``dims``, an embedder of yours, for ``from_conn_string`` alone: an open
-    Semmem has its own. ``search`` with a
-    query asks three legs by ``recipe``, and the score is the fused one; with the recipe ``dense`` it is the cosine.
-    Without a query it lists, newest first. ``ttl`` is LangGraph's configuration of expiry, in minutes.
+    Semmem has its own.
+
+    ``search`` with a query asks three legs by ``recipe``, and the score is the fused one. With the recipe ``dense`` it
+    is the cosine, and where fewer than ``limit`` items have one, items of which nothing is searched (``index=False``)
+    follow without a score, as in LangGraph's InMemoryStore. Without a query, ``search`` lists, newest first. ``ttl`` is
+    LangGraph's configuration of expiry, in minutes.
     """
 
     supports_ttl = True
@@ -193,23 +197,19 @@ class SemmemStore(BaseStore):
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         wanted = op.offset + op.limit
-        if op.query:
-            found = self._recalled(op, wanted)
-        else:
-            listed = self._records(self._filters(op, RECORD))
-            found = []
-            for record in listed:
-                if len(found) >= wanted:
-                    break
-                if self._meets(record, op):
-                    found.append((record, None))
+        found = self._recalled(op, wanted) if op.query else self._listed(op, wanted)
         page = found[op.offset : wanted]
         if op.refresh_ttl:
             self._refresh([record for record, _ in page])
         return [searched_item(record, score) for record, score in page]
 
-    def _filters(self, op: SearchOp, kind: str) -> dict[str, Any]:
-        return within(kind, tuple(op.namespace_prefix), contained(op.filter or {}, sign="$"))
+    def _listed(self, op: SearchOp, wanted: int, **more: Any) -> list[tuple[Memory, float | None]]:
+        """Return records that an operation asks for, newest first, without a score."""
+        met = (record for record in self._records(self._filters(op, RECORD, **more)) if self._meets(record, op))
+        return [(record, None) for record in islice(met, wanted)]
+
+    def _filters(self, op: SearchOp, kind: str, **more: Any) -> dict[str, Any]:
+        return within(kind, tuple(op.namespace_prefix), contained(op.filter or {}, sign="$"), **more)
 
     def _meets(self, record: Memory, op: SearchOp) -> bool:
         return not self._omitted(record) and holds(op.filter or {}, record.metadata["value"], sign="$")
@@ -232,11 +232,13 @@ class SemmemStore(BaseStore):
                 for id in (hit.memory.id, *hit.duplicates):  # texts that are equal are folded into one hit
                     best.setdefault(id.rpartition("/")[0], raw)
             records = self._by_id(list(best))
-            found = [
+            found: list[tuple[Memory, float | None]] = [
                 (records[id], score) for id, score in best.items() if id in records and self._meets(records[id], op)
             ]
             if len(found) >= wanted or len(hits) < limit or limit == _MOST:
-                return list(found)
+                if hits.recipe.name == "dense" and len(found) < wanted:  # which ranks every text
+                    found += self._listed(op, wanted - len(found), texts=0)
+                return found
             limit = min(_MOST, 2 * limit)
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Memory]:

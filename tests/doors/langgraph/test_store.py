@@ -157,6 +157,12 @@ def test_the_score_of_the_dense_recipe_is_the_cosine_of_the_callers_vectors(stor
         found = {item.key: item.score for item in items.search(("v",), query="a")}
         assert found["aab"] == pytest.approx(2 / np.sqrt(5), abs=1e-3)  # (2, 1, 0) by (1, 0, 0)
         assert found["c"] == pytest.approx(0, abs=1e-3)
+        items.put(("v",), "unread", {"text": "aaa"}, index=False)
+        items.put(("w",), "elsewhere", {"text": "aaa"}, index=False)
+        assert [item.score is None for item in items.search(("v",), query="a")] == [False, False, True]
+        assert keys(items.search(("v",), query="a", limit=2)) == ["aab", "c"]
+        assert keys(items.search(("v",), query="a", limit=2, offset=2)) == ["unread"]
+        assert keys(items.search(("v",), query="a", filter={"text": "aaa"})) == ["unread"]
     with pytest.raises(semmem.InvalidInput, match="index needs dims"):
         SemmemStore.from_conn_string(store_url, index={"embed": Known()}).__enter__()
     with pytest.raises(semmem.InvalidInput, match="distance_type must be 'cosine'"):
