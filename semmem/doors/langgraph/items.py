@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
+from langgraph.store.base import InvalidNamespaceError, Item, PutOp, SearchItem, get_text_at_path
 
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
@@ -56,12 +56,20 @@ def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
 
 
 def check(op: Any) -> None:
-    """Raise InvalidInput for an operation with a number that means nothing: a time to live, a limit, an offset."""
+    """Raise InvalidInput for an operation with a number that means nothing: a time to live, a limit, an offset.
+
+    Raises InvalidNamespaceError for a label that LangGraph's own stores refuse.
+    """
     for name in ("limit", "offset", "max_depth"):
         value = getattr(op, name, None)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidInput(f"{name} must be a whole number from 0, not {value!r}.")
     check_ttl("ttl", getattr(op, "ttl", None))
+    labels = [*getattr(op, "namespace", ()), *getattr(op, "namespace_prefix", ())]
+    labels += [label for one in getattr(op, "match_conditions", None) or () for label in one.path]
+    for label in labels:
+        if not isinstance(label, str) or not label or "." in label or "\0" in label:
+            raise InvalidNamespaceError(f"A label of a namespace is a string without a dot or a NUL, not {label!r}.")
 
 
 def check_ttl(name: str, value: Any) -> None:
@@ -71,9 +79,9 @@ def check_ttl(name: str, value: Any) -> None:
     raise InvalidInput(f"{name} must be a number of minutes above 0, or None for an item that stays, not {value!r}.")
 
 
-def memories_of(op: PutOp, fields: Sequence[str], ttl: float | None, now: datetime) -> list[dict[str, Any]]:
+def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[str, Any]]:
     """Return the items of ``remember_many`` that one item becomes, the record first. Raises InvalidInput."""
-    path, value = tuple(op.namespace), op.value
+    path, value, ttl = tuple(op.namespace), op.value, op.ttl
     if not isinstance(value, Mapping):
         raise InvalidInput(f"The value of {op.key!r} must be a mapping, not {type(value).__name__}.")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -37,6 +38,7 @@ from semmem.doors.langgraph.items import (
     searched_item,
     within,
 )  # fmt: skip
+from semmem.doors.langgraph.sweeper import Sweeper
 from semmem.doors.metadata_filters import contained, holds
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.recipe import Recipe
@@ -94,6 +96,7 @@ class SemmemStore(BaseStore):
         self.index_config = dict(index) if index is not None else None
         self.embeddings: Any = None
         given = (index or {}).get("fields") or (index or {}).get("text_fields") or ["$"]
+        self._sweeper = Sweeper(self.sweep_ttl)
         self._fields: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
 
     @classmethod
@@ -119,7 +122,10 @@ class SemmemStore(BaseStore):
             opened = cls(memory, namespace=namespace, index=mine, recipe=recipe, ttl=ttl)
             opened.index_config = None if index is None else dict(index)
             opened.embeddings = None if callers is None else callers.embeddings
-            yield opened
+            try:
+                yield opened
+            finally:
+                opened.stop_ttl_sweeper()
 
     @classmethod
     @asynccontextmanager
@@ -165,6 +171,25 @@ class SemmemStore(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer operations in their order, in a thread; see batch."""
         return await asyncio.to_thread(self.batch, list(ops))
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Sweep what has expired from time to time, in a thread: every 5 minutes, unless said here or in ``ttl``.
+
+        Return a future that is done when the thread has ended; cancelled, it ends the thread. Without a configuration
+        of expiry nothing is started. Raises InvalidInput.
+        """
+        given = self.ttl_config or {}
+        minutes = sweep_interval_minutes or given.get("sweep_interval_minutes") or 5
+        check_ttl("sweep_interval_minutes", minutes)
+        if not given:
+            idle: Future[None] = Future()
+            idle.set_result(None)
+            return idle
+        return self._sweeper.start(minutes)
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End the thread of start_ttl_sweeper; return whether it has ended within ``timeout`` seconds."""
+        return self._sweeper.stop(timeout)
 
     def sweep_ttl(self) -> int:
         """Delete the items whose time is over and return how many."""
@@ -263,7 +288,6 @@ class SemmemStore(BaseStore):
 
     def _put(self, ops: Sequence[PutOp]) -> None:
         now = datetime.now(UTC)
-        default = (self.ttl_config or {}).get("default_ttl")
         items: list[dict[str, Any]] = []
         fewer: list[tuple[str, int]] = []
         gone: list[str] = []
@@ -273,7 +297,7 @@ class SemmemStore(BaseStore):
             if op.value is None:
                 gone.append(id)
                 continue
-            made = memories_of(op, self._fields, op.ttl if op.ttl is not None else default, now)
+            made = memories_of(op, self._fields, now)
             items += made
             if id in kept and kept[id].metadata["texts"] > len(made) - 1:
                 fewer += [(id, number) for number in range(len(made) - 1, kept[id].metadata["texts"])]
@@ -316,7 +340,8 @@ class SemmemStore(BaseStore):
     def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         prefix = next((list(one.path) for one in op.match_conditions or () if one.match_type == "prefix"), [])
         whole = prefix[: prefix.index("*")] if "*" in prefix else prefix
-        paths = {tuple(record.metadata["path"]) for record in self._records(within(RECORD, tuple(whole)))}
+        there = (one for one in self._records(within(RECORD, tuple(whole))) if not self._omitted(one))
+        paths = {tuple(record.metadata["path"]) for record in there}
         met = (path for path in paths if all(_matches(one, path) for one in op.match_conditions or ()))
         cut = {path[: op.max_depth] if op.max_depth is not None else path for path in met}
         return sorted(cut)[op.offset : op.offset + op.limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -205,9 +206,37 @@ def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch
     Clock.at = start
     with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10, "omit_expired": True}) as items:
         items.put(("t",), "k", {"x": 1})
+        items.put(("stays",), "k", {"x": 1}, ttl=None)
         Clock.at = start + timedelta(minutes=11)
         assert items.get(("t",), "k") is None
         assert items.search(("t",)) == []
+        assert items.list_namespaces() == [("stays",)]
+        Clock.at = start + timedelta(days=400)
+        assert items.get(("stays",), "k") is not None
+
+
+def test_a_thread_sweeps_until_it_is_stopped_or_the_store_is_closed() -> None:
+    with SemmemStore.from_conn_string("sqlite::memory:") as items:
+        assert items.start_ttl_sweeper().done()  # nothing expires here
+        assert items.stop_ttl_sweeper()
+    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 0.001}) as items:
+        with pytest.raises(semmem.InvalidInput, match="sweep_interval_minutes must be a number of minutes above 0"):
+            items.start_ttl_sweeper(-1)
+        items.put(("t",), "k", {"x": 1})
+        ended = items.start_ttl_sweeper(0.0005)
+        assert items.start_ttl_sweeper(0.0005) is ended
+        for _ in range(600):
+            if items.get(("t",), "k", refresh_ttl=False) is None:
+                break
+            time.sleep(0.05)
+        assert items.memory.list(namespace="langgraph").memories == ()
+        assert items.stop_ttl_sweeper(timeout=30)
+        assert ended.done()
+        again = items.start_ttl_sweeper(0.0005)
+        again.cancel()
+        assert items.stop_ttl_sweeper(timeout=30)
+        last = items.start_ttl_sweeper(60)
+    assert last.done()  # closing the store ended it
 
 
 def test_the_same_calls_can_be_awaited() -> None:
@@ -234,6 +263,18 @@ def test_what_cannot_be_stored_is_refused_and_the_batch_with_it(items: SemmemSto
     with pytest.raises(semmem.InvalidInput, match="not str"):
         items.batch(["x"])  # type: ignore[list-item]
     assert items.search(()) == []
+
+
+@pytest.mark.parametrize("path", [("a.b",), ("a", ""), ("a", 1), ("a\0",)])
+def test_a_label_that_langgraph_refuses_is_refused_in_a_batch_too(items: SemmemStore, path: Any) -> None:
+    ops: list[Op] = [
+        GetOp(path, "k"), PutOp(path, "k", {"x": 1}), PutOp(path, "k", None), SearchOp(path),
+        ListNamespacesOp((MatchCondition("suffix", path),)),
+    ]  # fmt: skip
+    for op in ops:
+        with pytest.raises(InvalidNamespaceError, match="A label of a namespace is a string without a dot or a NUL"):
+            items.batch([PutOp(("good",), "k", {"x": 1}), op])
+    assert items.list_namespaces() == []
 
 
 @pytest.mark.parametrize("ttl", [-1, 0, float("nan"), float("inf"), True, "10", 10**12])
