@@ -28,8 +28,7 @@ DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
 
 -- memory_list_sorted --
 -- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, key
+SELECT <memory_columns>, key
 FROM (
     SELECT *, CASE %(sort_by)s
         WHEN 'importance' THEN importance
@@ -38,14 +37,7 @@ FROM (
                        WHERE a.namespace = %(namespace)s AND a.id = memory.id), '-Infinity') END AS key
     FROM memory
     WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
-      AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-      AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-      AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-      AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-      AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-      AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-      AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-      AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)) AS m
+      AND <memory_filters>) AS m
 WHERE %(cursor_at)s::timestamptz IS NULL
    OR (key, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C")
 ORDER BY key DESC, created_at DESC, id DESC

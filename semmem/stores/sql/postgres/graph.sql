@@ -84,8 +84,7 @@ ORDER BY one, other LIMIT %(limit)s;
 
 -- indexed_after --
 -- All that is indexed, in order, a few thousand at a time.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0
 ORDER BY ord LIMIT %(limit)s;
 

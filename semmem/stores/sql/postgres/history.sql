@@ -5,8 +5,7 @@ SELECT namespace, id, 0 AS part, text, title, author, session, position, source,
        0::bigint AS ord, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s
 UNION ALL
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
+SELECT <memory_columns>, NULL, NULL, NULL
 FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
 ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
@@ -82,27 +81,13 @@ WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND fo
 SELECT count(*) FROM (
 SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+  AND <memory_filters>
 UNION
 SELECT id FROM history h WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
                   AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)) AS gone;
+  AND <memory_filters>) AS gone;
 
 -- purge_select --
 -- The lives that were forgotten softly, by what they were at their ends; a memory may have one of the ids now.
@@ -111,14 +96,7 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
                   AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+  AND <memory_filters>
 ORDER BY id;
 
 -- purge_history --

@@ -66,8 +66,7 @@ ORDER BY q.ord, q.place;
 
 -- likeness_missing --
 -- What has no keys, and may have some.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory m
 WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL)
   AND (expires_at IS NULL OR expires_at > now())

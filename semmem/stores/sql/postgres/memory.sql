@@ -1,3 +1,19 @@
+-- <memory_columns> --
+-- What a memory is read from, in this order.
+namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+
+-- <memory_filters> --
+-- What a call is narrowed to, of memories or their versions; filters that are NULL do not restrict.
+(%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
+  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
+  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
+  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
+  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+
 -- memory_insert --
 -- Of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order. Without a number
 -- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
@@ -59,8 +75,7 @@ ORDER BY id, part FOR UPDATE;
 
 -- memory_get --
 -- By the caller's ids, whole memories.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
   AND (expires_at IS NULL OR expires_at > now());
 
@@ -75,8 +90,7 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 
 -- memory_by_ords --
 -- What is indexed, for the hits.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
@@ -100,18 +114,10 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory
 WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND <memory_filters>
   AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;
@@ -127,14 +133,7 @@ SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), '':
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
 FROM memory
 WHERE namespace = %(namespace)s AND parts = 0
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
+  AND <memory_filters>;
 
 -- memory_excluded --
 -- Ids to leave out, as ords; a memory's id covers its parts.
@@ -286,28 +285,14 @@ ORDER BY namespace NULLS FIRST, place;
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
 WHERE namespace = %(namespace)s
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s);
+  AND <memory_filters>;
 
 -- forget_select --
 -- Which memories go, locked in one order so that two forgets do not deadlock.
 SELECT id, part, ord FROM memory
 WHERE namespace = %(namespace)s
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
-  AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
-  AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND <memory_filters>
 ORDER BY id, part FOR UPDATE;
 
 -- forget_memory --

@@ -1,3 +1,14 @@
+-- <lone_row_of_key> --
+-- The row of lone_posting that has the key of k, if one has it: the last that begins at it or before.
+SELECT l.* FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key ORDER BY l.first DESC LIMIT 1
+
+-- <lone_entry_of_key> --
+-- Of keys k those that stand packed and have no rows of their own, with what such a row would hold.
+CROSS JOIN LATERAL (<lone_row_of_key>) AS l
+CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
+CROSS JOIN LATERAL (SELECT (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int AS n) AS c
+WHERE e.entry IS NOT NULL AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
+
 -- postings --
 -- Totals, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
 -- Thousands of segments arrive as two long values. What too many mention comes without entries. A key that stands in
@@ -14,14 +25,8 @@ SELECT 2, 0, 0,
 FROM (
     SELECT key, n, entries FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
-    SELECT k.key, (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, e.entry
-    FROM unnest(%(keys)s::bigint[]) AS k(key)
-    CROSS JOIN LATERAL (
-        SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-        ORDER BY l.first DESC LIMIT 1) AS l
-    CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
-    WHERE e.entry IS NOT NULL AND NOT EXISTS (
-        SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)) AS held;
+    SELECT k.key, c.n, e.entry FROM unnest(%(keys)s::bigint[]) AS k(key)
+    <lone_entry_of_key>) AS held;
 
 -- postings_shared --
 -- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys. But with
@@ -39,14 +44,8 @@ FROM (
     SELECT key, n, entries FROM posting
     WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND (NOT lone OR key = ANY(%(pending)s))
     UNION ALL
-    SELECT k.key, (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, e.entry
-    FROM unnest(%(pending)s::bigint[]) AS k(key)
-    CROSS JOIN LATERAL (
-        SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-        ORDER BY l.first DESC LIMIT 1) AS l
-    CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
-    WHERE e.entry IS NOT NULL AND NOT EXISTS (
-        SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)) AS held;
+    SELECT k.key, c.n, e.entry FROM unnest(%(pending)s::bigint[]) AS k(key)
+    <lone_entry_of_key>) AS held;
 
 -- forwards --
 -- What each of a few memories holds, as two long values.
@@ -64,9 +63,7 @@ SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
 SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
-CROSS JOIN LATERAL (
-    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-    ORDER BY l.first DESC LIMIT 1) AS l
+CROSS JOIN LATERAL (<lone_row_of_key>) AS l
 WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
 UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
@@ -77,9 +74,7 @@ SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
 SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
-CROSS JOIN LATERAL (
-    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-    ORDER BY l.first DESC LIMIT 1) AS l
+CROSS JOIN LATERAL (<lone_row_of_key>) AS l
 WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
 UNION ALL
 SELECT DISTINCT p.key, NULL::bytea FROM correction c JOIN posting p ON p.namespace = c.namespace AND p.key = c.into_key
@@ -88,9 +83,7 @@ UNION ALL
 SELECT k.key, NULL FROM (
     SELECT c.into_key AS key FROM correction c
     WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND c.into_key IS NOT NULL) AS k
-CROSS JOIN LATERAL (
-    SELECT l.keys, l.entries FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-    ORDER BY l.first DESC LIMIT 1) AS l
+CROSS JOIN LATERAL (<lone_row_of_key>) AS l
 WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
 UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
@@ -101,18 +94,15 @@ SELECT DISTINCT ON (key) key, name FROM (
     SELECT key, segment, name FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
     SELECT k.key, 0, l.names[array_position(l.keys, k.key)] FROM unnest(%(keys)s::bigint[]) AS k(key)
-    CROSS JOIN LATERAL (
-        SELECT l.keys, l.names FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-        ORDER BY l.first DESC LIMIT 1) AS l
+    CROSS JOIN LATERAL (<lone_row_of_key>) AS l
     WHERE k.key = ANY(l.keys)) AS held
 ORDER BY key, segment;
 
 -- subject_names --
 -- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
-SELECT a.ord, a.key, a.subject, coalesce((
-    SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = a.key ORDER BY p.segment LIMIT 1), (
-    SELECT l.names[array_position(l.keys, a.key)] FROM lone_posting l
-    WHERE l.namespace = %(namespace)s AND l.first <= a.key ORDER BY l.first DESC LIMIT 1))
+SELECT k.ord, k.key, k.subject, coalesce((
+    SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key ORDER BY p.segment LIMIT 1), (
+    SELECT l.names[array_position(l.keys, k.key)] FROM (<lone_row_of_key>) AS l))
 FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
              get_byte(f.entries, o)::bigint | (get_byte(f.entries, o + 1)::bigint << 8)
              | (get_byte(f.entries, o + 2)::bigint << 16) | (get_byte(f.entries, o + 3)::bigint << 24)
@@ -120,8 +110,8 @@ FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
              | (get_byte(f.entries, o + 6)::bigint << 48) | (get_byte(f.entries, o + 7)::bigint << 56) AS key
       FROM forward f CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
       WHERE f.namespace = %(namespace)s AND f.ord = ANY(%(ords)s)
-        AND get_byte(f.entries, o + 11) > 0 AND get_byte(f.entries, o + 12) = %(kind)s) AS a
-ORDER BY a.ord, a.key;
+        AND get_byte(f.entries, o + 11) > 0 AND get_byte(f.entries, o + 12) = %(kind)s) AS k
+ORDER BY k.ord, k.key;
 
 -- names_pending --
 -- The same, of memories that are not folded yet.
@@ -237,9 +227,7 @@ SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
        (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
        e.ord, e.ord, l.names[a.at], e.entry, false
 FROM (SELECT DISTINCT unnest(%(keys)s::bigint[]) AS key) AS k
-CROSS JOIN LATERAL (
-    SELECT l.keys, l.kinds, l.entries, l.names FROM lone_posting l
-    WHERE l.namespace = %(namespace)s AND l.first <= k.key ORDER BY l.first DESC LIMIT 1) AS l
+CROSS JOIN LATERAL (<lone_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT array_position(l.keys, k.key) AS at) AS a
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * a.at - 11, 12) AS entry) AS f
 CROSS JOIN LATERAL (
@@ -254,9 +242,7 @@ WITH gone AS MATERIALIZED (
     SELECT DISTINCT key, ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS g(key, ord)
 ), touched AS MATERIALIZED (
     SELECT DISTINCT l.first FROM (SELECT DISTINCT key FROM gone) AS k
-    CROSS JOIN LATERAL (
-        SELECT l.first, l.keys FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key
-        ORDER BY l.first DESC LIMIT 1) AS l
+    CROSS JOIN LATERAL (<lone_row_of_key>) AS l
     WHERE k.key = ANY(l.keys)
 ), taken AS (
     DELETE FROM lone_posting l USING touched t WHERE l.namespace = %(namespace)s AND l.first = t.first

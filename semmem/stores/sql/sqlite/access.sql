@@ -20,8 +20,7 @@ DELETE FROM access WHERE namespace = :namespace AND id NOT IN (SELECT id FROM me
 
 -- memory_list_sorted --
 -- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, key
+SELECT <memory_columns>, key
 FROM (
     SELECT *, CASE :sort_by
         WHEN 'importance' THEN importance
@@ -30,15 +29,7 @@ FROM (
                        WHERE a.namespace = :namespace AND a.id = m.id), -9e999) END AS key
     FROM memory AS m
     WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-      AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-      AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
-      AND (:tags IS NULL OR NOT EXISTS (
-          SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
-      AND (:metadata IS NULL OR contains(metadata, :metadata))
-      AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-      AND (:sensitive IS NULL OR sensitive = :sensitive)
-      AND (:after IS NULL OR created_at >= :after)
-      AND (:before IS NULL OR created_at < :before)) AS s
+      AND <memory_filters>) AS s
 WHERE :cursor_at IS NULL OR (key, created_at, id) < (:cursor_key, :cursor_at, :cursor_id)
 ORDER BY key DESC, created_at DESC, id DESC
 LIMIT :limit;

@@ -4,8 +4,7 @@ SELECT namespace, id, 0, text, title, author, session, position, source, tags, m
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = :namespace AND id = :id
 UNION ALL
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord, NULL, NULL, NULL
+SELECT <memory_columns>, NULL, NULL, NULL
 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version LIMIT :limit OFFSET :offset;
 
@@ -59,15 +58,7 @@ SELECT id, forgotten_at FROM history AS h WHERE namespace = :namespace AND forgo
   AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = h.namespace AND l.id = h.id
                   AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
-  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
-  AND (:tags IS NULL OR NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(h.tags))))
-  AND (:metadata IS NULL OR contains(metadata, :metadata))
-  AND (:after IS NULL OR created_at >= :after)
-  AND (:before IS NULL OR created_at < :before)
-  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-  AND (:sensitive IS NULL OR sensitive = :sensitive)
+  AND <memory_filters>
 ORDER BY id;
 
 -- purge_history --

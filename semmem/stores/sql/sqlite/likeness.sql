@@ -32,8 +32,7 @@ WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace)
 
 -- likeness_missing --
 -- What has no keys, and may have some.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory AS m
 WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40

@@ -1,3 +1,20 @@
+-- <memory_columns> --
+-- What a memory is read from, in this order.
+namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
+updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+
+-- <memory_filters> --
+-- What a call is narrowed to, of memories or their versions; filters that are NULL do not restrict.
+(:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
+  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+  AND (:tags IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(tags))))
+  AND (:metadata IS NULL OR contains(metadata, :metadata))
+  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
+  AND (:sensitive IS NULL OR sensitive = :sensitive)
+  AND (:after IS NULL OR created_at >= :after)
+  AND (:before IS NULL OR created_at < :before)
+
 -- memory_insert --
 -- An id that is there already stays as it is, and changes no row. Where an id was forgotten softly, the versions count on.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
@@ -31,8 +48,7 @@ SELECT version, payload, created_at, part, parts, row, length FROM memory WHERE 
 
 -- memory_get --
 -- By the caller's ids, whole memories.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0
   AND (expires_at IS NULL OR expires_at > :now);
 
@@ -48,8 +64,7 @@ FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND 
 
 -- memory_by_ords --
 -- What is indexed, for the hits: a row is the number of its namespace and its ord.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
@@ -71,19 +86,10 @@ WHERE row IN (
 
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory AS m
 WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
-  AND (:tags IS NULL OR NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
-  AND (:metadata IS NULL OR contains(metadata, :metadata))
-  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-  AND (:sensitive IS NULL OR sensitive = :sensitive)
-  AND (:after IS NULL OR created_at >= :after)
-  AND (:before IS NULL OR created_at < :before)
+  AND <memory_filters>
   AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
 ORDER BY created_at DESC, id DESC
 LIMIT :limit;
@@ -92,15 +98,7 @@ LIMIT :limit;
 -- The indexed memories that a set of filters lets through.
 SELECT ord FROM memory AS m
 WHERE namespace = :namespace AND parts = 0
-  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
-  AND (:tags IS NULL OR NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
-  AND (:metadata IS NULL OR contains(metadata, :metadata))
-  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-  AND (:sensitive IS NULL OR sensitive = :sensitive)
-  AND (:after IS NULL OR created_at >= :after)
-  AND (:before IS NULL OR created_at < :before)
+  AND <memory_filters>
 ORDER BY ord;
 
 -- memory_excluded --
@@ -165,15 +163,7 @@ ORDER BY session, coalesce(position, 9223372036854775807), created_at, id, part 
 SELECT id, part, parts, row, length FROM memory AS m
 WHERE namespace = :namespace
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
-  AND (:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
-  AND (:tags IS NULL OR NOT EXISTS (
-      SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(m.tags))))
-  AND (:metadata IS NULL OR contains(metadata, :metadata))
-  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-  AND (:sensitive IS NULL OR sensitive = :sensitive)
-  AND (:after IS NULL OR created_at >= :after)
-  AND (:before IS NULL OR created_at < :before);
+  AND <memory_filters>;
 
 -- forget_memory --
 -- The text itself.
@@ -189,8 +179,7 @@ UPDATE memory SET length = :length WHERE row = :row;
 
 -- indexed_after --
 -- Everything that is indexed, a batch at a time.
-SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, ord
+SELECT <memory_columns>
 FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
 ORDER BY row LIMIT :limit;
