@@ -1,12 +1,12 @@
 """Mutants: small changes of the code that some test must notice, one after the other, in a copy of the checkout.
 
-    python -m eval.mutants [--only PART] [--jobs N] [--list]
+    python -m eval.mutants [--only PART] [--jobs N] [--list] [--record]
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
 reason, it is known to survive. What was found is kept in ``eval/runs/mutants.jsonl`` by the contents of file and
 tests, so that an interrupted run goes on and an unchanged mutant is not run again. Nothing of the checkout is
-changed.
+changed, but ``eval/mutants.json`` by ``--record``: how many died, which survived, and at which commit that was.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 from threading import Lock
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from eval.experiments.evidence.provenance import COMMIT
 
 __all__ = ["Mutant", "Outcome", "main", "mutants", "outcome", "run_all"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("mutants.toml")
 KEPT = Path(__file__).with_name("runs") / "mutants.jsonl"
+RECORD = Path(__file__).with_name("mutants.json")
 SHARE = 0.92
 """Of those that no reason is given for, so many must die."""
 _SECONDS = 900
@@ -204,12 +207,28 @@ def summary(found: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
     return "\n".join(lines), share >= SHARE and not stale
 
 
+def record(found: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:
+    """Write what became of the mutants of each file, and at which commit; what the record has of others stays."""
+    files: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for file in {mutant.file for mutant in found}:
+        ours = {m: o for m, o in found.items() if m.file == file}
+        files[file] = {
+            "commit": commit,
+            "mutants": len(ours),
+            "dead": sum(outcome_ == "dead" for outcome_ in ours.values()),
+            "survived, for a reason": sum(o == "survived" and m.reason is not None for m, o in ours.items()),
+            "survived": [m.name for m, o in ours.items() if o != "dead" and m.reason is None],
+        }
+    path.write_text(json.dumps(dict(sorted(files.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def main(argv: Iterable[str] | None = None) -> int:
     """Run the mutants and print what became of them; return 0 where enough died and the list is of this code."""
     parser = argparse.ArgumentParser(prog="python -m eval.mutants", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="a part of a file's name")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--list", action="store_true", help="only say which there are, and which are out of date")
+    parser.add_argument("--record", action="store_true", help="write what became of them to eval/mutants.json")
     given = parser.parse_args(None if argv is None else list(argv))
     chosen = [m for m in mutants() if given.only in m.file]
     if not chosen:
@@ -219,7 +238,10 @@ def main(argv: Iterable[str] | None = None) -> int:
         for mutant in chosen:
             print("out of date " if mutant.applied(ROOT) is None else "            ", mutant.name)
         return 0
-    report, good = summary(run_all(chosen, ROOT, KEPT, jobs=given.jobs))
+    found = run_all(chosen, ROOT, KEPT, jobs=given.jobs)
+    report, good = summary(found)
+    if given.record:
+        record(found, RECORD, COMMIT)
     print(report)
     return 0 if good else 1
 

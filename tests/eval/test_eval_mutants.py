@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from eval import mutants as runner
-from eval.mutants import LIST, Mutant, Outcome, mutants, run_all, summary
+from eval.mutants import LIST, Mutant, Outcome, mutants, record, run_all, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORT = "from semmem.one import larger\n\n\n"
@@ -68,6 +69,25 @@ def test_the_share_leaves_out_what_a_reason_is_given_for_and_a_stale_list_is_not
     assert "survived: semmem/one.py: a > b → 2 (equal)" in report
     assert not summary({dead: "dead", lives: "survived"})[1]
     assert not summary({dead: "dead", known: "out of date"})[1]
+
+
+def test_the_record_says_of_each_file_what_died_and_at_which_commit(tmp_path: Path) -> None:
+    dead, known, lives = mutant("1"), mutant("2", reason="equal"), mutant("3")
+    path = tmp_path / "mutants.json"
+    record({Mutant("semmem/two.py", "a", "b", ()): "dead"}, path, "aaaaaaaaaaaa")
+    record({dead: "dead", known: "survived", lives: "survived"}, path, "bbbbbbbbbbbb")
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "semmem/one.py": {
+            "commit": "bbbbbbbbbbbb",
+            "mutants": 3,
+            "dead": 1,
+            "survived, for a reason": 1,
+            "survived": ["semmem/one.py: a > b → 3"],
+        },
+        "semmem/two.py": {
+            "commit": "aaaaaaaaaaaa", "mutants": 1, "dead": 1, "survived, for a reason": 0, "survived": [],
+        },
+    }  # fmt: skip
 
 
 def test_the_committed_list_names_files_and_tests_that_are_here() -> None:

@@ -573,6 +573,29 @@ class StoreConformance:
         assert store.postings(["n"], [tea, gin], max_df=1)["n"].keys.tolist() == [gin]
         assert tea in store.postings(["n"], [tea, gin], shared=True)["n"].keys.tolist()
 
+    def test_folded_postings_are_those_of_one_namespace_however_they_are_asked_for(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea"}, {"id": "b", "text": "tea gin"}, namespace="one")
+        write(store, {"id": "x", "text": "rum"}, *({"id": f"c{n}", "text": "tea"} for n in range(5)), namespace="two")
+        store.maintain()
+        tea = term_key("tea")
+        ords = sorted(ord_of(store, id, "one") for id in "ab")
+        for how in ({}, {"shared": True}, {"max_df": 9}, {"shared": True, "pending": [tea]}):
+            found = store.postings(["one"], [tea], **how)["one"]  # type: ignore[arg-type]
+            assert {at: entries["ord"].tolist() for at, entries in found.items()} == {tea: ords}, how
+
+    @pytest.mark.needs("graph")
+    def test_pending_keys_are_those_of_one_namespace(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea"}, namespace="one")
+        store.maintain()
+        write(store, {"id": "x", "text": "rum"}, namespace="two")
+        graph = graph_of(store)
+
+        def pending(namespace: str, id: str) -> list[int]:
+            ords = [ord_of(store, id, namespace)]
+            return graph.forwards_and_neighbours(namespace, ords, neighbours=False)[2].tolist()
+
+        assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], True)
+
     def test_postings_that_are_asked_for_together_are_those_of_each_question(self, store: Store) -> None:
         write(store, {"id": "a", "text": "tea gin"}, {"id": "b", "text": "tea rum"})
         store.maintain()
