@@ -596,6 +596,14 @@ class StoreConformance:
 
         assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], True)
 
+    @pytest.mark.needs("graph")
+    def test_a_name_is_spelt_as_its_own_namespace_spells_it(self, store: Store) -> None:
+        for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
+            write(store, {"id": "a", "title": title}, namespace=namespace)
+        store.maintain()
+        for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
+            assert list(graph_of(store).names([namespace], [key(Kind.NAME, ("blue", "ferry"))]).values()) == [title]
+
     def test_postings_that_are_asked_for_together_are_those_of_each_question(self, store: Store) -> None:
         write(store, {"id": "a", "text": "tea gin"}, {"id": "b", "text": "tea rum"})
         store.maintain()
