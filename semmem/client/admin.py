@@ -1,9 +1,8 @@
-"""Keeping: what a person does with a store on the second day. It wires and holds no logic.
+"""Keeping: the verbs of the person who runs a store: graph, names, rebuild, probe, export, backup and settings.
 
-The names a namespace knows, listed, and corrected by hand: two names that are one, one that stands apart.
-
-A correction is stored beside the memories and applied whenever a memory or a question is read, so it outlives a
-rebuild.
+It wires the parts and holds no logic, but for the names of concepts: they are listed, and corrected by hand, where two
+names are one, or one stands apart. A correction is stored beside the memories and applied whenever a memory or a
+question is read, so it outlives a rebuild.
 """
 
 from __future__ import annotations

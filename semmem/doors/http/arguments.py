@@ -177,7 +177,7 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
     given = _from_query(route, request)
     if route.form == "json":
         if wrong := [name for name in given if name != "namespace"]:
-            raise InvalidInput(f"{wrong[0]!r} belongs into the JSON body of {route.name}, not into its URL.")
+            raise InvalidInput(f"{wrong[0]!r} belongs in the JSON body of {route.name}, not in its URL.")
         body = await read_body(request, limits)
         content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if body and content != "application/json" and not content.endswith("+json"):

@@ -34,7 +34,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8765,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name that this server has, as clients write it; repeatable.")
+        list[str] | None, typer.Option(help="A name that clients may call this server by (Host); repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org; repeatable.")
@@ -43,7 +43,7 @@ def serve(
     max_body: Annotated[int, typer.Option(help="Most bytes of a request, or of one item of a stream.")] = 16 * 2**20,
     rate: Annotated[float, typer.Option(help="Most requests a second of one key or address; 0: any number.")] = 200.0,
     timeout: Annotated[float, typer.Option(help="Most seconds that an answer may take.")] = 60.0,
-    threads: Annotated[int, typer.Option(help="Most verbs at work at once.")] = 8,
+    threads: Annotated[int, typer.Option(help="Most calls at work at once; others wait.")] = 8,
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
 
@@ -85,7 +85,9 @@ def add(
     namespaces: Annotated[
         list[str] | None, typer.Option("--namespace", "-n", help="Only for this namespace; repeatable.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write/--read", help="It may also change memories and settings.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write/--read", help="Let it change memories and settings, or only read them.")
+    ] = False,
     keys: KeyFile = None,
 ) -> None:
     """Make a key and show it, once: only its hash is stored.

@@ -61,8 +61,10 @@ def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -
         raise AccessDenied(f"The key {key.name} may only read; make one with `semmem serve key add NAME --write`.")
     mine = ", ".join(key.namespaces or ())
     if namespaces is None:
-        raise AccessDenied(f"The key {key.name} is for the namespaces {mine}, and this asks about the whole store.")
-    raise AccessDenied(f"The key {key.name} is for the namespaces {mine}, and for no other; name one of them.")
+        raise AccessDenied(
+            f"The key {key.name} works only in these namespaces: {mine}; this call is about the whole store."
+        )
+    raise AccessDenied(f"The key {key.name} works only in these namespaces: {mine}; give one of them as namespace.")
 
 
 def keys_file() -> Path:
@@ -119,7 +121,7 @@ class Keys:
     def find(self, authorization: str | None, *, wants_key: bool = False) -> Key | None:
         """Return the key in the header ``Authorization: Bearer …``; None where there are no keys at all.
 
-        Raises KeyRequired where there are and this is none of them, with ``wants_key`` also where there are none.
+        Raises KeyRequired where there are keys and this is none of them; with ``wants_key`` also where there are none.
         """
         known = self._known()
         if not known and not wants_key:

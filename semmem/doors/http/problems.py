@@ -25,7 +25,8 @@ def status_of(error: BaseException) -> int:
 def problem(error: BaseException) -> dict[str, Any]:
     """Return the members of a problem: ``class`` is the name in ``semmem.errors``, ``detail`` what ``error`` says.
 
-    BadItem adds ``position`` and ``id``, Conflict ``names``. What is no error of semmem says nothing of the server.
+    BadItem adds ``position`` and ``id``, Conflict ``names``. The words of an error that is none of semmem's are left
+    out: they may tell something of the server.
     """
     known = isinstance(error, errors.SemmemError)
     kind = next((one.__name__ for one in type(error).__mro__ if one.__name__ in errors.__all__), "SemmemError")

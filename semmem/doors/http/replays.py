@@ -53,7 +53,7 @@ class Replays:
     async def once(
         self, client: str, key: str, request: bytes, work: Callable[[], Coroutine[Any, Any, Response]], seconds: float
     ) -> Response:
-        """Return what ``work`` answered, now or the first time, or answers while this waits for it.
+        """Return the answer of ``work``: a new one, the one that was kept, or that of the same request still at work.
 
         The work goes on when the client has gone away or has waited for ``seconds``, so that the request, sent again,
         gets its answer and is not done a second time. Errors are not kept: what failed may be tried again.

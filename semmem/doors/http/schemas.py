@@ -213,7 +213,9 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
                 each = {n: _in_query(n, schema, about, False) for n, (schema, about) in FILTERS.items()}
                 found |= {n: one for n, one in each.items() if n not in arguments_of(route)}
             elif name == "namespace":
-                found[name] = _in_query(name, {"type": "string"}, "The namespace; in the body will do too.", False)
+                found[name] = _in_query(
+                    name, {"type": "string"}, "The namespace; it may stand in the body instead.", False
+                )
     if any(route.name == "update" for route in routes):
         found["If-Match"] = _header("If-Match", 'Change it only with this ETag, or at this version, as "3".')
     if any(route.name == "get" for route in routes):

@@ -34,25 +34,26 @@ def mcp(
     host: Annotated[str, typer.Option(help="With --http: address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="With --http: port to listen at; 0 takes a free one.")] = 8766,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="With --http: a name of this server, as clients write it; repeatable.")
+        list[str] | None, typer.Option(help="With --http: a name that clients may call it by (Host); repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="With --http: a web page that may use it; repeatable.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="With --http: file of keys, as for `semmem serve`.")] = None,
     only_namespace: Annotated[
-        bool, typer.Option("--only-namespace", help="Let agents name no other namespace, and look in none.")
+        bool, typer.Option("--only-namespace", help="Agents work in this namespace alone and cannot name another.")
     ] = False,
     reveal: Annotated[
         bool,
         typer.Option("--reveal", help="Show agents the texts of sensitive memories too; on standard input alone."),
     ] = False,
     compat: Annotated[
-        Compatible | None, typer.Option(help="Offer the tools of another server instead, with what they do there.")
+        Compatible | None,
+        typer.Option(help="Offer the tools of this other server instead; they do what they do there."),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--import", help="With --compat: that server's file, brought in where there is no graph yet."),
+        typer.Option("--import", help="With --compat: that server's file, imported where there is no graph yet."),
     ] = None,
 ) -> None:
     """Serve MCP on standard input and output, for the client that started it; with --http, at an address.

@@ -35,7 +35,7 @@ __all__ = ["PREFIX", "TOOLS", "memory_at"]
 
 PREFIX = "semmem://memory/"
 
-OFFSET = integer("How many hits to pass over first.", minimum=0, default=0)
+OFFSET = integer("How many of the first hits to skip.", minimum=0, default=0)
 EXCLUDE = array({"type": "string"}, "Ids to leave out.")
 SORT_BY: Schema = {"type": "string", "enum": list(ORDERS)}
 LEAST = number("Return no hit where the confidence is below this.", minimum=0, maximum=1)
@@ -241,8 +241,8 @@ TOOLS = (
             "total": integer("How many memories a leg matched."),
             "total_is_exact": {"type": "boolean"},
             "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("Hits not returned, for the confidence is below min_confidence."),
-            "left_out": array({"type": "object"}, "Hits that had no place in token_budget; memory_get has them."),
+            "withheld": integer("How many hits were not returned, because the confidence is below min_confidence."),
+            "left_out": array({"type": "object"}, "Hits that did not fit into token_budget; memory_get has them."),
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "regime": {"type": "string"},
             "recipe": {"type": "string"},
@@ -265,7 +265,7 @@ TOOLS = (
             "token_budget": integer("About how many tokens the block may have.", minimum=1, default=2000),
             "limit": {**LIMIT, "default": 20},
             "filters": FILTERS,
-            "exclude": array({"type": "string"}, "Ids to leave out, of pinned memories too."),
+            "exclude": array({"type": "string"}, "Ids to leave out, pinned or not."),
             "recipe": RECIPE,
             "min_confidence": number("Show no hit where the confidence is below this.", minimum=0, maximum=1),
             "as_of": string("A time (ISO 8601): show the versions that were valid then."),
@@ -274,11 +274,11 @@ TOOLS = (
         {
             "text": string("The block; empty where nothing is shown."),
             "shown": array(structure(_SHOWN, tuple(_SHOWN)), "The memories in the block, in its order."),
-            "left_out": array({"type": "object"}, "What had no place in token_budget; memory_get has it."),
+            "left_out": array({"type": "object"}, "What did not fit into token_budget; memory_get has it."),
             "tokens": integer("About how many tokens the block has."),
             "token_budget": {"type": "integer"},
             "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("Hits not shown, for the confidence is below min_confidence."),
+            "withheld": integer("How many hits are not shown, because the confidence is below min_confidence."),
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "recall_id": {
                 "type": ["string", "null"],
@@ -306,7 +306,7 @@ TOOLS = (
             "id": ID,
             "namespace": NAMESPACE,
             "limit": integer("How many versions at most; without it all.", minimum=1, maximum=10_000),
-            "offset": integer("How many of the oldest to pass over.", minimum=0, default=0),
+            "offset": integer("How many of the oldest to skip.", minimum=0, default=0),
         },
         ("id",),
         {"versions": array({"type": "object"}, "Each with its fields, its memory, and a diff to the one before.")},

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
-from semmem.doors.coding_agents.error_log import error_log, log_file, logged_errors
 from semmem.doors.coding_agents.hook import BUDGET, quick
 from semmem.doors.coding_agents.transcript import turns
 from semmem.doors.http import announcement
@@ -375,36 +373,6 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_turns_behind_it_are_stor
     transcript.write_bytes(transcript.read_bytes() + b"y" * (2 << 20))  # still being written
     client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
     assert client.said == ""
-
-
-def test_what_goes_wrong_behind_the_client_is_logged_and_the_doctor_says_so(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert logged_errors() == []
-    given = json.dumps({"session_id": "s1", "transcript_path": str(tmp_path / "none.jsonl"), "cwd": str(tmp_path)})
-    command = [sys.executable, "-m", "semmem", "hook", "stop", "--detach"]
-    surroundings = environment(url) | {"XDG_STATE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
-    done = subprocess.run(command, cwd=tmp_path, env=surroundings, input=given, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    until = time.monotonic() + 60
-    while not logged_errors() and time.monotonic() < until:
-        time.sleep(0.05)
-    (line,) = logged_errors()
-    assert line.partition(" ")[2].startswith("semmem: There is no transcript ")
-    assert log_file().stat().st_mode & 0o777 == 0o600
-    assert run(["doctor", "--no-connect", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    (finding,) = [one for one in told["findings"] if one["what"] == "hooks"]
-    assert (finding["state"], finding["mend"]) == ("bad", f"rm {log_file()}")
-    assert finding["detail"].startswith(f"1 error in {log_file()}; the last one: 20")
-
-
-def test_a_log_that_is_large_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    error_log().write("old " * (1 << 19))
-    error_log().write("new\n")
-    assert [line.partition(" ")[2] for line in logged_errors()] == ["new"]
 
 
 @pytest.mark.slow

@@ -56,9 +56,7 @@ def context(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="An id to leave out, of a pinned memory too; repeatable.")
-    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out, pinned or not; repeatable.")] = None,
     min_confidence: Annotated[
         float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
     ] = 0.0,
