@@ -59,6 +59,8 @@ class OnnxRuntime:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         options.enable_mem_pattern = False  # it would keep a plan for every length
+        # the levels above are for convolutions, of which there are none, and looking for them is a third of the loading
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         # a thread that waits for work in a loop takes it from the store and from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:

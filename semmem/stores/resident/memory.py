@@ -20,6 +20,8 @@ _LONGEST = 256
 """The most recalls of a namespace that pass before a dropped model is loaded again."""
 _AT_ONCE = 10_000
 """Up to this many memories a recall waits while its namespace is loaded, about a quarter of a second."""
+_AT_ONCE_AGAIN = 500
+"""The same where a model was dropped before: one that is dropped again and again is not waited for each time."""
 _MOST_ASKED = 10_000
 """The number of namespaces whose recalls are counted."""
 
@@ -28,11 +30,15 @@ _reading: ContextVar[tuple[int, Mapping[str, ReferenceType[Model]]] | None] = Co
 
 @dataclass(slots=True)
 class _Asked:
-    """How often a namespace was asked without a model, how often it must be before loading, and recalls served."""
+    """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
+
+    ``dropped``: its model was dropped before, such as where others write what no model can follow.
+    """
 
     times: int = 0
     wait: int = 2
     served: int = 0
+    dropped: bool = False
 
 
 class Models:
@@ -144,9 +150,10 @@ class Models:
             if asked.times < asked.wait or namespace in self._coming:
                 return None
             asked.times = asked.served = 0
-            if memories > _AT_ONCE:
+            at_once = memories <= (_AT_ONCE_AGAIN if asked.dropped else _AT_ONCE)
+            if not at_once:
                 self._coming.add(namespace)
-        if memories <= _AT_ONCE:
+        if at_once:
             return self._brought(namespace, asked)
         threading.Thread(target=self._brought, args=(namespace, asked), name="semmem-resident", daemon=True).start()
         return None
@@ -179,4 +186,4 @@ class Models:
             if self._models.pop(namespace, None) is not None:
                 asked = self._asked.setdefault(namespace, _Asked())
                 asked.wait = min(_LONGEST, 2 * asked.wait) if asked.served < _OFTEN else 2
-                asked.times = 0
+                asked.times, asked.dropped = 0, True

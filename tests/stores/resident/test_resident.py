@@ -409,6 +409,35 @@ def test_nobody_waits_for_a_large_namespace() -> None:
     assert models.namespaces == ()
 
 
+def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:
+    here, loaders = threading.get_ident(), []
+    before, after = STATE._replace(memories=5_000), STATE._replace(memories=5_000, revision=STATE.revision + 9)
+
+    class Sized:
+        namespace, size = "n", 1
+
+        def __init__(self, state: State) -> None:
+            self.state = state
+
+    def load(namespace: str, most: int) -> Any:
+        loaders.append(threading.get_ident())
+        return Sized(before if len(loaders) == 1 else after)
+
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(2):
+        models.bind({"n": before})
+    assert models.bound("n") is not None
+    models.bind({"n": after})
+    assert models.bound("n") is None
+    for _ in range(3000):
+        models.bind({"n": after})
+        if models.bound("n") is not None:
+            break
+        threading.Event().wait(0.01)
+    assert models.bound("n") is not None
+    assert [loader == here for loader in loaders] == [True, False]
+
+
 def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
     made: list[str] = []
 
