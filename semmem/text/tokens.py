@@ -275,13 +275,21 @@ def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
     return [t for t in out if t[0].folded]
 
 
+_SAME_FIRST_LETTER = frozenset(("english", "porter"))
+"""Languages in which the stem of an ASCII word begins as the word does."""
+
+
 def places(text: str, stems: Collection[str], language: str = "english") -> list[tuple[str, int, int]]:
     """Return (stem, start, end) of the tokens with one of ``stems`` that are no stop words, in order."""
     if not text.isascii():
         return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
     known = _lexicon(language).get
     asked: dict[str, str] = {}
-    for surface in set(_ASCII_TOKEN.findall(text)):
+    surfaces = set(_ASCII_TOKEN.findall(text))
+    if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
+        letters = {stem[:1] for stem in stems}
+        surfaces = {surface for surface in surfaces if surface[0].lower() in letters}
+    for surface in surfaces:
         word = known(surface) or _learn(surface, language)
         if not word.stop and word.stem in stems:
             asked[surface] = word.stem

@@ -174,6 +174,13 @@ def test_the_places_of_stems_are_those_of_the_tokens_that_have_them(words: list[
     assert tokens.places(text, wanted) == whole
 
 
+@pytest.mark.parametrize("language", sorted(tokens._SAME_FIRST_LETTER))
+@given(text=st.text(alphabet="ABIYSTaeiouylstdingskr'.&,19 ", max_size=60))
+def test_an_english_stem_begins_with_the_letter_of_its_word(language: str, text: str) -> None:
+    found = [word for word, _, _ in tokens.tokens(text, language)]
+    assert [word.stem[0] for word in found] == [word.surface[0].lower() for word in found]
+
+
 def test_a_sentence_behind_the_last_match_is_not_the_snippet() -> None:
     assert t.snippet("None here. A red hen. Nothing more. At all.", ["hen"]) == ("A red hen.", ((6, 9),))
 
