@@ -201,6 +201,8 @@ def measure(url: str) -> dict[str, Counts]:
         return answer
 
     with installed(counter), semmem.connect(url, embedder="hashing", resident_mb=0) as mem:
+        assert mem._ingest  # what writes is made once in a process, which is not of the verb
+        assert mem._upkeep
         for verb, (id, text) in zip(("remember", "remember, warm"), _NEW.items(), strict=True):
             given: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
             count(verb, partial(mem.remember, text, **given))

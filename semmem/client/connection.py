@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping
-from threading import Lock
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -54,8 +54,6 @@ class Connection:
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
         usual = settings.extractor if store.graph is not None else "rules"
         self._extractor = extractor_of(extractor or usual, settings)
-        self._making = Lock()
-        self._made: tuple[Ingest, Upkeep] | None = None
         of = self._encoder
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
@@ -68,29 +66,21 @@ class Connection:
                 self._recaller.close()
                 raise
 
-    @property
-    def _writing(self) -> tuple[Ingest, Upkeep]:
-        """What writes memories, and what keeps them in order: made when something is written first."""
-        with self._making:
-            if self._made is None:
-                from semmem.write.ingest import Ingest
-                from semmem.write.relink import Upkeep
-
-                of, settings = self._encoder, self.settings
-                language, policies = settings.language, (settings.credentials, settings.on_contradiction)
-                self._made = (
-                    Ingest(self.store, self._extractor, of.found, of.renewed, of.filled, language, *policies),
-                    Upkeep(self.store, self._extractor, language),
-                )
-            return self._made
-
-    @property
+    @cached_property
     def _ingest(self) -> Ingest:
-        return self._writing[0]
+        """What writes memories; made with the first write, and it holds nothing, so two of it do no harm."""
+        from semmem.write.ingest import Ingest
 
-    @property
+        of, settings = self._encoder, self.settings
+        language, policies = settings.language, (settings.credentials, settings.on_contradiction)
+        return Ingest(self.store, self._extractor, of.found, of.renewed, of.filled, language, *policies)
+
+    @cached_property
     def _upkeep(self) -> Upkeep:
-        return self._writing[1]
+        """What keeps names and mentions in order; made when it is needed first."""
+        from semmem.write.relink import Upkeep
+
+        return Upkeep(self.store, self._extractor, self.settings.language)
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""
