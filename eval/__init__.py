@@ -1,4 +1,7 @@
-"""The harness: does a setting help, by how much, and could it have? Imports semmem; semmem never imports it."""
+"""The evaluation harness: measure whether a setting helps, by how much, and whether it could.
+
+The harness imports semmem; semmem never imports the harness.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m eval``."""
+"""Run the harness as ``python -m eval``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain baselines that keep everyone honest: term overlap, bm25s, random. Dense alone is the recipe ``dense``.
+"""Plain baselines for comparison: term overlap, bm25s, random. The dense leg alone is the recipe ``dense``.
 
 They read the corpus and never the store, and share no code with semmem's legs.
 """

@@ -1,6 +1,6 @@
-"""From one default to the next: each change of the ranking by itself, what they make together, and what else was tried.
+"""Compare the former default recipe with the present one: each change by itself, all together, and rejected ones.
 
-Every row is compared to the former default, so a change that costs something cannot hide behind one that brings more.
+Every row is compared with the former default, so a change that does harm cannot hide behind one that helps more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The confidence of a recall, fitted and measured: does it tell a question that is answered from one that is not?
+"""Fit and measure the confidence of a recall: does it tell questions with an answer from questions without one?
 
-Each set is asked its own questions, answered and unanswerable ones; its answered ones once more with the answers taken
-out of scope; and some of the other sets, which it knows nothing about. The curve of semmem.read.candidates is fitted to
-them all, each set and each kind of unanswerable question with the same weight, and once without each set, which is then
-measured. Weights are held at 0 or above, so that more of a match is never less confidence.
+Each set is asked its own questions, answerable and unanswerable ones; its answerable ones again with the answers taken
+out of scope; and some questions of the other sets, about which it knows nothing. The curve of semmem.read.candidates is
+fitted to them all, each set and each kind of unanswerable question with the same weight, and once without each set,
+which is then measured. Weights are held at 0 or above, so that more of a match is never less confidence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the harness needs beyond semmem: packages of the extra ``eval``, which remembering does without."""
+"""Import the packages that only the harness needs: those of the extra ``eval``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How well the rules find names: ``python -m eval.ner PATH`` against hand-marked text in CoNLL form.
+"""Measure how well the rules find names, against hand-annotated text in CoNLL form: ``python -m eval.ner PATH``.
 
-PATH is a file, or a folder whose ``*.conll*`` files are one data set a folder. Aggregates are printed, never text.
-Spans are compared as runs of the marked-up tokens; sentences are read one by one, put together again with the usual
-spaces. A span is *exact* when both ends agree, and *overlaps* when one token is shared; types are not compared.
+PATH is a file, or a folder with ``*.conll*`` files, where each folder is one data set. Aggregates are printed, never
+text. Spans are compared as runs of the marked-up tokens; sentences are read one by one, put together again with the
+usual spaces. A span is *exact* when both ends agree, and *overlaps* when one token is shared; types are not compared.
 """
 
 from __future__ import annotations

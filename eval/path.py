@@ -1,17 +1,17 @@
-"""The path of a verb: the files and functions of semmem that a call enters, its calls, its round trips to the store.
+"""Measure the path of a verb: the files and functions of semmem that a call enters, its calls, its round trips.
 
-Counted, not timed, so that the same code gives the same numbers on every machine. What is counted:
+These are counts and not times, so the same code gives the same numbers on every machine:
 
 - files, functions: those of the package semmem that are entered, comprehensions and generator expressions left out;
-- calls: how often they are entered, on every thread; a generator counts each time it goes on;
-- round trips to PostgreSQL: how often the client waits for the server, whatever number of statements it has sent since
-  it last did. A statement by itself is one, ``BEGIN`` and ``COMMIT`` by themselves are one each, a ``COPY`` is two (its
+- calls: how often these functions are entered, on every thread; a generator counts each time it resumes;
+- round trips to PostgreSQL: how often the client waits for the server, however many statements it has sent since its
+  last wait. A statement by itself is one, ``BEGIN`` and ``COMMIT`` by themselves are one each, a ``COPY`` is two (its
   start and its end). In a pipeline each point is one at which a result is needed before more can be sent, and so is its
   end. Waits side by side, on the connections of several legs, are counted one by one;
 - round trips to SQLite, which has no server: the statements that are executed, ``BEGIN`` and ``COMMIT`` included, each
   once for however many rows.
 
-Connections that a pool makes beside the call, on its own threads, are no part of it.
+Connections that a pool makes on its own threads are not counted.
 """
 
 from __future__ import annotations

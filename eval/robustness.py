@@ -1,4 +1,4 @@
-"""Robustness: what becomes of recall when the questions, the order of writing or the company of the memories change.
+"""Measure robustness: how recall changes with the form of the questions, the order of writing and foreign memories.
 
     python -m eval.robustness --data agentnotes_a --data musique100 --foreign vaswani --foreign sentences.conllu \
         [--foreign-count 20000] [--recipe default] [--out result.json]

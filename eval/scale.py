@@ -1,10 +1,10 @@
-"""The scale benchmark: what each leg costs as the namespace grows, and how much of it grows with the store.
+"""The scale benchmark: the cost of each leg as the namespace grows, and how much of it grows with the store.
 
     python -m eval.scale --data musique100 --data hotpotqa100 --data locomo3 --data vaswani --sizes 6000,20000,100000
 
-The memories of the data sets come first, in the order given; where they do not suffice, more are made by joining the
-halves of two that are there (names and phrases stay whole, so that concepts are shared as in real text). The questions
-are those of the sets that lie wholly within the smallest size. Vectors are given, so that no encoder is timed.
+The memories of the data sets come first, in the order given. Where they do not suffice, more are made by joining the
+halves of two existing ones (names and phrases stay whole, so that concepts are shared as in real text). The questions
+are those of the sets that are completely within the smallest size. Vectors are given, so that no embedder is timed.
 """
 
 from __future__ import annotations

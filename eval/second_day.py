@@ -1,4 +1,4 @@
-"""The proof of the second day: a large store is copied, rebuilt, backed up and restored, with counts and hashes equal.
+"""Check the upkeep of a large store: copy, rebuild, backup and restore must keep all counts and hashes equal.
 
     python -m eval.second_day [--memories 100000] [--dimensions 64]
 

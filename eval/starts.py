@@ -1,4 +1,4 @@
-"""How long an agent waits for a process that begins: the first answers of `semmem mcp`, and a hook beside a server.
+"""Measure how long an agent waits for a new process: the first answers of `semmem mcp`, and a hook beside a server.
 
     python -m eval.starts --runs 9
 

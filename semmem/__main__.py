@@ -1,4 +1,4 @@
-"""The program `semmem`, also as `python -m semmem`."""
+"""Run the program `semmem`, also as `python -m semmem`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code, also where Ctrl-C comes before it has been loaded."""
-    gc.set_threshold(50_000, 20, 20)  # a start is mostly imports, and a sixth of their time went to collections
+    """Run the command line and exit with its code, also where Ctrl-C is pressed before it has been loaded."""
+    gc.set_threshold(50_000, 20, 20)  # a start is mostly imports, and garbage collection took a sixth of their time
     try:
         code = _hook()
         if code is None:
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def _hook() -> int | None:
-    """Run a hook of a coding agent without loading the command line; None where it is another command."""
+    """Run a hook of a coding agent without loading the command line; None for another command."""
     if sys.argv[1:2] != ["hook"]:
         return None
     from semmem.doors.coding_agents.hook import quick

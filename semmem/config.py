@@ -1,10 +1,10 @@
 """Settings and recipes; the only module that reads the environment.
 
-The file of settings, ``semmem.toml``: where it is looked for, and its text read into values, with a line to blame.
+It also reads the settings file, ``semmem.toml``, and knows the line of each value, for errors.
 
-Two files may exist beside each other: the user's own, and one in the working folder, which wins. Whoever writes the
-latter need not be the one who works there (a repository that was just cloned brings one), so it may change how semmem
-works and never where memories are, whom a text or a key is sent to, or which model is loaded from a path.
+There may be two such files: the user's own, and one in the working folder, which wins. The latter may come from
+somebody else, for example with a cloned repository. So it may change how semmem works, but never where memories are
+stored, to whom a text or a key is sent, or which model is loaded from a path.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ __all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file",
 
 
 class Settings(BaseModel):
-    """What can be set from outside, in rising order: ``semmem.toml``, the environment (``SEMMEM_`` + the name), an
-    argument of connect. ``files`` are those that were read, the last one wins; see semmem.config.
+    """The settings, from lowest to highest precedence: ``semmem.toml``, environment (``SEMMEM_`` + name), arguments.
+
+    ``files`` are the files that were read, the last one wins.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
@@ -148,7 +149,7 @@ class Settings(BaseModel):
     )
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
-        """Refuse true, which would be taken for 1."""
+        """Reject true, which would count as 1."""
         if isinstance(value, bool):
             raise PydanticKnownError("int_type")
         return value
@@ -183,14 +184,14 @@ class Settings(BaseModel):
         return found
 
     def where(self, name: str) -> str:
-        """Return what set ``name``, to begin a sentence with: a file and line, a variable, or an argument."""
+        """Return what set ``name``, as the beginning of a sentence: a file and line, a variable, or an argument."""
         if file := next((file for file in reversed(self._files) if str(file.path) == self.source(name)), None):
             return file.where(name)
         return f"SEMMEM_{name.upper()}" if self.source(name) == "environment" else f"The argument {name}"
 
     @property
     def files(self) -> tuple[SettingsFile, ...]:
-        """The files of settings that were read; the last one wins."""
+        """The settings files that were read; the last one wins."""
         return self._files
 
     def source(self, name: str) -> str:
@@ -225,7 +226,7 @@ def _environment() -> dict[str, Any]:
 
 
 def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
-    """Return the files of settings there are, least first. Raises InvalidInput where one cannot be read."""
+    """Return the existing settings files, lowest precedence first. Raises InvalidInput where one cannot be read."""
     if config is not None:
         wanted = str(config)
         return (read_settings_file(expanded(wanted).absolute(), known),) if wanted else ()
@@ -256,7 +257,7 @@ _BOUNDS = {
 
 
 def wrong(name: str, error: Mapping[str, Any]) -> str:
-    """Return what the setting ``name`` must be and is not, to go on a sentence with; ``error`` is one of pydantic's."""
+    """Return what the setting ``name`` must be, as the end of a sentence; ``error`` is one of pydantic's errors."""
     kind, value = str(error["type"]), error.get("input")
     not_this = "" if name in _SECRET else f", not {shown(value)}"
     if kind in _BOUNDS:
@@ -279,7 +280,7 @@ ANYWHERE = frozenset(
         "start_timeout_s",
     }
 )  # fmt: skip
-"""What a file of the working folder may set. A setting that is not listed here has to stand elsewhere."""
+"""The settings that a file of the working folder may contain; all others have to be set elsewhere."""
 
 _PATHS = ("home", "llm_cache", "triples")
 
@@ -288,7 +289,7 @@ _FOLDERS = ("embedded", "sqlite")
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One file that was read: its values by name, and its text, to find the line of a name in."""
+    """One settings file: its values by name, and its text, to find the line of a name."""
 
     path: Path
     values: Mapping[str, Any]
@@ -301,22 +302,22 @@ class SettingsFile:
         return next((at for at, line in enumerate(self.text.splitlines(), 1) if wanted.match(line)), None)
 
     def where(self, name: str) -> str:
-        """Return the file and line that set ``name``, to begin a sentence with."""
+        """Return the file and line that set ``name``, as the beginning of a sentence."""
         line = self.line(name)
         return f"{self.path}, line {line}" if line else str(self.path)
 
 
 def users_file() -> Path | None:
-    """Return where the user's own file would be, None for a user without a home."""
+    """Return the path of the user's own file, which need not exist; None for a user without a home folder."""
     folder = settings_folder()
     return None if folder is None else folder / NAME
 
 
 def read_settings_file(path: Path, known: Collection[str], *, trusted: bool = True) -> SettingsFile:
-    """Read the settings of ``path``; relative folders in it are taken from where it stands.
+    """Read the settings in ``path``; relative folders in it are relative to the file's folder.
 
-    Not ``trusted``, only what ``ANYWHERE`` lists may stand in it. Raises InvalidInput, in one sentence that names the
-    file, and the line where there is one to name.
+    A file that is not ``trusted`` may contain only what ``ANYWHERE`` lists. Raises InvalidInput with the file and,
+    where there is one, the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -343,7 +344,7 @@ def read_settings_file(path: Path, known: Collection[str], *, trusted: bool = Tr
 
 
 def _sends_or_loads(name: str, value: Any) -> str | None:
-    """Return which value of a setting that may stand anywhere sends texts to an endpoint or loads a named model."""
+    """Return which value of an allowed setting sends texts to an endpoint or loads a named model."""
     if name == "extractor" and value == "llm":
         return '"llm"'
     rerank = value.get("rerank") if name == "recipe" and isinstance(value, Mapping) else None
@@ -351,7 +352,7 @@ def _sends_or_loads(name: str, value: Any) -> str | None:
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:
-    """Return a path as seen from the folder of the file; anything else as it is."""
+    """Return a path relative to the folder of the file; other values are returned unchanged."""
     if not isinstance(value, str):
         return value
     if name in _PATHS:

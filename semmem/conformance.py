@@ -1,6 +1,6 @@
-"""The conformance suite for legs: what every leg keeps, as tests that run on yours.
+"""The conformance suite for legs: tests of what every leg must do, which also run on yours.
 
-Derive a class in a test module and say how your leg is made; pytest finds the rest (nothing here imports it):
+Derive a class in a test module and define how your leg is made; pytest finds the tests (nothing here imports pytest):
 
     from semmem.conformance import LegConformance
 
@@ -10,7 +10,7 @@ Derive a class in a test module and say how your leg is made; pytest finds the r
         def leg_over(self, items):
             ...  # remember the items somewhere, return an object with search(query, *, limit, offset, filters)
 
-``leg_over`` is called once a test; fixtures of your class may give it a store. The legs of semmem, and the whole
+``leg_over`` is called once for each test; fixtures of your class may give it a store. The legs of semmem, and the whole
 recall, pass the same tests (tests/legs/test_conformance.py).
 """
 
@@ -45,7 +45,7 @@ ITEMS: tuple[Mapping[str, Any], ...] = tuple(
     }
     for n, place in enumerate(_PLACES)
 )
-"""What a leg is tried on: ten memories in the namespace ``default``, two in ``other``, all about one gate."""
+"""The test data: ten memories in the namespace ``default``, two in ``other``, all about one gate."""
 
 _NARROWED: tuple[tuple[dict[str, Any], set[str]], ...] = (
     ({"sessions": ("night",)}, {"m03", "m07"}),
@@ -62,23 +62,23 @@ _ODD = ("", "   ", "((", "[", "/(/", '"', "\\", "☃ \U0001f600", "\x00", "a" * 
 
 
 class LegConformance:
-    """What every leg keeps. Say ``leg_over``, and ``query``, a question that finds at least eight of the ten."""
+    """Tests of what every leg must do. Define ``leg_over``, and a ``query`` that finds at least eight of the ten."""
 
     query = "Which Harbour Gate was painted blue?"
     finds_some_of = False
-    """True for a leg that need not find every memory that fits, such as one that starts from what others found."""
+    """True for a leg that need not find every matching memory, such as one that starts from the results of others."""
 
     def leg_over(self, items: Sequence[Mapping[str, Any]]) -> SimpleLeg:
         """Return the leg over ``items``, which have the keys of ``remember_many``."""
         raise NotImplementedError("Say how your leg is made over the items: def leg_over(self, items).")
 
     def test_it_has_a_name(self) -> None:
-        """The name is what components, explanations and recipes call the leg by."""
+        """The name by which components, explanations and recipes refer to the leg."""
         name = self.leg_over(ITEMS).name
         _must(isinstance(name, str) and name.isidentifier(), f"the name must be an identifier, not {name!r}")
 
     def test_results_are_whole_and_each_memory_comes_once(self) -> None:
-        """Every result has an id, a type, a title, a source and a snippet; the total is theirs where all are shown."""
+        """Every result has an id, a type, a title, a source and a snippet; the total is right where all are shown."""
         results, total = self.leg_over(ITEMS).search(self.query, limit=50)
         expected = {str(item["id"]): item for item in ITEMS if item["namespace"] == "default"}
         _must(len(results) >= 8, f"the query must find eight of ten memories, not {len(results)}")
@@ -93,7 +93,7 @@ class LegConformance:
             _must(bool(result.snippet), f"{result.id} has no snippet")
 
     def test_scores_are_in_0_to_1_and_fall(self) -> None:
-        """And components sum to the score; a single leg leaves them empty."""
+        """Components sum to the score too; a single leg leaves them empty."""
         results, _ = self.leg_over(ITEMS).search(self.query, limit=50)
         scores = [r.score for r in results]
         _must(all(0 <= s <= 1 for s in scores), f"scores must be in [0, 1]: {scores}")
@@ -103,7 +103,7 @@ class LegConformance:
             _must(gap < 1e-9, f"the components of {result.id} do not sum to its score")
 
     def test_equal_scores_go_by_id(self) -> None:
-        """So that two stores with the same memories answer the same."""
+        """Two stores with the same memories then give the same answer."""
         results, _ = self.leg_over(ITEMS).search(self.query, limit=50)
         pairs = [(-round(r.score, 12), r.id) for r in results]
         _must(pairs == sorted(pairs), f"equal scores must be in the order of their ids: {pairs}")
@@ -122,7 +122,7 @@ class LegConformance:
         _must(_ids(first) == _ids(whole[:1]), "a limit of 1 is the first of the whole")
 
     def test_filters_act_inside_so_that_the_limit_is_met(self) -> None:
-        """Only what is within the filters comes, and the best of it, however much better others are."""
+        """Only matches within the filters come, and the best of these, however much better others are."""
         leg = self.leg_over(ITEMS)
         for narrowed, expected in _NARROWED:
             results, total = leg.search(self.query, limit=50, filters=Within(**narrowed))
@@ -136,7 +136,7 @@ class LegConformance:
             _must(_ids(few) == _ids(results[:1]) and of_few == total, f"{narrowed} starves a limit of 1")
 
     def test_nothing_crosses_a_namespace(self) -> None:
-        """A leg that is not told where to look looks in ``default``."""
+        """A leg without filters searches ``default``."""
         results, _ = self.leg_over(ITEMS).search(self.query, limit=50)
         _must(not {"m10", "m11"} & set(_ids(results)), "a memory of another namespace came")
 
@@ -146,7 +146,7 @@ class LegConformance:
         _must((list(results), total) == ([], 0), f"an empty store gave {len(results)} results and a total of {total}")
 
     def test_the_same_question_has_the_same_answer(self) -> None:
-        """Nothing depends on what was asked before."""
+        """An answer does not depend on earlier questions."""
         there = self.leg_over(ITEMS)
         once, again = there.search(self.query, limit=50), there.search(self.query, limit=50)
         _must(_shown(once) == _shown(again), "the same question had two answers")
@@ -160,7 +160,7 @@ class LegConformance:
         _must(all(answer == expected for answer in answers), "an answer differs when several threads ask")
 
     def test_an_odd_question_has_an_answer_or_one_sentence(self) -> None:
-        """Never another exception than semmem's, whose message is for people."""
+        """The only exceptions are semmem's own, whose messages are for people."""
         leg = self.leg_over(ITEMS)
         for odd in _ODD:
             try:
@@ -180,6 +180,6 @@ def _shown(found: tuple[Sequence[Result], int]) -> tuple[list[tuple[str, float]]
 
 
 def _must(holds: bool, otherwise: str) -> None:
-    """Fail with a sentence; an assert of a module that is not a test has none under pytest."""
+    """Fail with a sentence; outside test modules pytest gives assert statements no message."""
     if not holds:
         raise AssertionError(otherwise)

@@ -1,6 +1,6 @@
-"""Files: where this platform keeps what belongs to a user, and new files that are whole or not there at all.
+"""Files: the user's folders on this platform, and new files that are complete or not there at all.
 
-A new file is for its owner alone and never written through a link.
+A new file is readable by its owner alone and never written through a link.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def must_be_free(path: Path, *, force: bool) -> None:
-    """Raise InvalidInput for a name that another file has, unless ``force``, and for what is no file in any case.
+    """Raise InvalidInput where ``path`` exists, unless ``force``; with ``force`` still where it is not a regular file.
 
-    A link to a device, a pipe or a folder is no file either, such as /dev/stdout.
+    A link to a device, a pipe or a folder counts as such, for example /dev/stdout.
     """
     try:
         path.lstat()
@@ -34,7 +34,7 @@ def must_be_free(path: Path, *, force: bool) -> None:
         return
     try:
         mode = path.stat().st_mode
-    except OSError:  # a link that leads nowhere, or in a circle
+    except OSError:  # a broken link or a circle of links
         mode = stat.S_IFREG
     if stat.S_ISDIR(mode):
         raise InvalidInput(f"{path} is a folder, not a file.")
@@ -46,11 +46,11 @@ def must_be_free(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file to write; it takes the name ``path`` at the end, when it is whole and on the disk.
+    """Yield a file to write; it gets the name ``path`` at the end, when it is complete and on disk.
 
-    Until then it lies beside ``path`` under a name that nobody can foresee. After an error there is nothing. With
-    ``force`` it takes the place of a file, or of a link, never of what a link leads to. Raises InvalidInput where
-    ``path`` is taken, at the beginning or meanwhile, and OSError where it cannot be written.
+    Until then it has an unpredictable name beside ``path``. After an error nothing is left. With ``force`` it replaces
+    a file or a link, never the target of a link. Raises InvalidInput where ``path`` exists, at the beginning or
+    meanwhile, and OSError where it cannot be written.
     """
     must_be_free(path, force=force)
     part = path.parent / f".{secrets.token_hex(8)}.part"
@@ -72,7 +72,7 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
 
 
 def claimed(path: Path) -> bool:
-    """Make ``path`` an empty file for its owner alone; False where that name is taken."""
+    """Create ``path`` as an empty file for its owner alone; False where it exists."""
     try:
         os.close(os.open(path, _PRIVATE, 0o600))
     except FileExistsError:
@@ -81,7 +81,7 @@ def claimed(path: Path) -> bool:
 
 
 def _named(part: Path, path: Path) -> None:
-    """Give ``part`` the name ``path`` unless somebody has just taken that."""
+    """Rename ``part`` to ``path`` unless another process has just created that file."""
     try:
         os.link(part, path, follow_symlinks=False)
     except FileExistsError:
@@ -89,13 +89,13 @@ def _named(part: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        part.replace(path)  # a file system without links: the look a moment ago has to do
+        part.replace(path)  # a file system without hard links: the check a moment ago has to suffice
     else:
         part.unlink()
 
 
 def _sync(folder: Path) -> None:
-    """Have the name on the disk too, where the file system can do that for a folder."""
+    """Sync the folder too, where the file system allows it, so that the file's name is on disk."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -105,9 +105,9 @@ def _sync(folder: Path) -> None:
 
 
 def data_folder() -> Path:
-    """Return the folder of semmem's data: in XDG_DATA_HOME where that is set.
+    """Return the folder for semmem's data, in XDG_DATA_HOME where that is set.
 
-    Raises InvalidInput for a user without a home.
+    Raises InvalidInput for a user without a home folder.
     """
     if (found := _asked("user_data_path")) is None:
         raise InvalidInput(
@@ -118,14 +118,14 @@ def data_folder() -> Path:
 
 
 def settings_folder() -> Path | None:
-    """Return the folder of semmem's settings: in XDG_CONFIG_HOME where that is set; None for a user without a home."""
+    """Return the folder for semmem's settings, in XDG_CONFIG_HOME where that is set; None without a home folder."""
     return _asked("user_config_path")
 
 
 def state_folder() -> Path:
-    """Return the folder of what semmem notes down between its runs: in XDG_STATE_HOME where that is set.
+    """Return the folder for semmem's state between runs, in XDG_STATE_HOME where that is set.
 
-    Raises InvalidInput for a user without a home.
+    Raises InvalidInput for a user without a home folder.
     """
     if (found := _asked("user_state_path")) is None:
         raise InvalidInput("This user has no home folder for notes between runs; set XDG_STATE_HOME to a folder.")
@@ -133,7 +133,7 @@ def state_folder() -> Path:
 
 
 def expanded(path: str | Path) -> Path:
-    """Return ``path`` with a leading ``~`` replaced. Raises InvalidInput where that stands for no user's home."""
+    """Return ``path`` with a leading ``~`` expanded. Raises InvalidInput where that names no user's home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -141,7 +141,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def _asked(which: str) -> Path | None:
-    """Ask platformdirs, without its warning about the runtime folder, which semmem does not use."""
+    """Ask platformdirs for a folder, without its warning about the runtime folder, which semmem does not use."""
     import warnings
 
     import platformdirs

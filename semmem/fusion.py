@@ -1,28 +1,26 @@
-"""Weighted reciprocal rank fusion with one weight and one rank constant per leg, and what follows it.
+"""Weighted reciprocal rank fusion with one weight and one rank constant per leg, and the steps that follow it.
 
-``score(d) = sum over legs of w_s / (k_s + rank_s(d))``, ranks from 1 (Cormack, Clarke and Buettcher, "Reciprocal
-Rank Fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009; they use one constant, 60, and
-no weights). After it, in this order: exact-match bonus, importance prior, normalisation, order, reserve, folding.
+``score(d) = sum over legs of w_s / (k_s + rank_s(d))``, ranks from 1 (Cormack, Clarke and Buettcher, "Reciprocal Rank
+Fusion outperforms Condorcet and individual rank learning methods", SIGIR 2009; they use one constant, 60, and no
+weights). Then follow, in this order: exact-match bonus, importance prior, normalisation, order, reserve, folding.
 
-The one tie order of semmem is *score down, then key up*. Scores are rounded to 13 places of the largest score that
-is possible, so two memories whose shares are equal on paper (.35/28 and 1/80) tie, and the key decides, not noise.
+All of semmem orders ties in one way: *score down, then key up*. Scores are rounded to 13 places of the largest possible
+score, so two memories whose shares are equal on paper (.35/28 and 1/80) tie, and the key decides, not rounding errors.
 
 Keys may be anything hashable and sortable: ids, or (namespace, id). Nothing here does I/O or reads settings.
 
-Fusions that read the legs' scores, and one that scales ranks: the challengers of weighted reciprocal rank fusion.
-
-All end as ``fusion.rank`` does: bonus, prior, divisor, one tie order, reserve, components that sum to the score.
+There are alternative fusions, which read the legs' scores or scale the ranks. All of them end like ``fusion.rank``:
+bonus, prior, divisor, order of ties, reserve, components that sum to the score.
 
 * ``convex``: each list scaled to [0, 1] by its own least and best score, then the weighted sum.
-* ``tm2c2``: the same from the least score a leg can give (0, for a cosine -1) to the best of the list (Bruch, Gai and
-  Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
-* ``rank-scaled``: sum of 1/(k + rank/w - 1), ranks from 1, as Qdrant weighs its lists: the weight divides the rank.
-* ``scored``: text legs scaled as in ``convex``, the lexical one against half of the best score that the question
-  allows, so that a list of weak matches does not count in full; the graph by rank, w(k + 1)/(k + rank), since the
+* ``tm2c2``: the same, but from the least score that a leg can give (0, for a cosine -1) to the best of the list (Bruch,
+  Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
+* ``rank-scaled``: sum of 1/(k + rank/w - 1), ranks from 1, as in Qdrant: the weight divides the rank.
+* ``scored``: text legs scaled as in ``convex``, the lexical leg against half of the best score that the question
+  allows, so that a list of weak matches does not count in full; the graph by rank, w(k + 1)/(k + rank), because the
   masses of a walk are too uneven to be scaled.
 
-A score is taken to 12 significant digits, as where ties in a leg are settled, so that noise is not stretched to [0, 1].
-Pure: no I/O, no settings.
+Scores are read to 12 significant digits, as when ties in a leg are settled, so that noise is not stretched to [0, 1].
 """
 
 from __future__ import annotations
@@ -57,16 +55,16 @@ EXACT = "exact"
 """Name of the component that the exact-match bonus adds."""
 
 AGREED = "agreed"
-"""What a reserve calls the memory that more than half of the legs with an answer put first."""
+"""The name in a reserve for the memory that more than half of the legs with an answer put first."""
 
 IMPORTANCE = "importance"
-"""Name of the component by which an importance that was given raised a score, or (below 0) lowered it."""
+"""Name of the component by which the importance of a memory raised a score, or (below 0) lowered it."""
 
 RESERVE = "reserve"
 """Name of the component by which the reserve raised a score."""
 
 SUPERSEDING = "superseding"
-"""Name of the component by which a memory has the score of one that it supersedes."""
+"""Name of the component by which a memory was raised to the score of one that it supersedes."""
 
 _BONUS_LEG = "lexical"
 
@@ -115,22 +113,21 @@ def rank(
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
 ) -> list[Fused[Key]]:
-    """Return what a recall shows: fused, with bonus, prior, normalisation and reserve, best first.
+    """Return the ranked list of a recall: fused, with bonus, prior, normalisation and reserve, best first.
 
-    ``planned`` are the legs that were to be asked; the divisor is what a memory first in each of them would get, with
+    ``planned`` are the legs that were to be asked. The divisor is what a memory first in each of them would get, with
     importance 1 and the bonus, so a leg that fails (planned, no ranking) leaves the other scores as they were.
-    ``importance`` in [0, 1] multiplies every score by ``prior_floor + (1 - prior_floor) * importance``; a key it lacks
-    has 0.5, and None switches the prior off. The legs' components are as at importance .5; what another one changes is
-    the component ``importance``, of either sign. ``exact`` are the keys that earn ``exact_bonus``, in units of a first
+    ``importance`` in [0, 1] multiplies every score by ``prior_floor + (1 - prior_floor) * importance``; a missing key
+    has 0.5, and None switches the prior off. The legs' components are those of importance 0.5; the difference is the
+    component ``importance``, of either sign. ``exact`` are the keys that earn ``exact_bonus``, in units of a first
     place in the lexical leg; without that leg in the plan there is no bonus.
 
     Every score is in [0, 1] and is the sum of its components. The order is score down, key up, except that ``reserve``
-    (leg -> the last place, from 1, at which the leg's first memory may stand) moves such a memory up *to* its place
-    if it stands lower. It stands there before the memory it displaces, whose score it takes: the difference is its
-    component ``reserve``. It may keep a place for ``agreed`` too: for what more than half of the legs with an answer
-    put first, if there is such a memory. Places are filled from the top, so no move pushes down a memory that was
-    served before, and for every cut-off at or after the last reserved place the head of every reserved leg is above
-    the cut.
+    (leg -> the last place, from 1, at which the leg's first memory may stand) moves such a memory up *to* its place if
+    it stands lower. It is put before the memory that it displaces and takes its score; the difference is its component
+    ``reserve``. A place may also be kept for ``agreed``: the memory that more than half of the legs with an answer put
+    first, if there is one. Places are filled from the top, so no move pushes down a memory that was served before, and
+    for every cut-off at or after the last reserved place the head of every reserved leg is above the cut.
 
     Raises InvalidInput for numbers out of range, or two legs that reserve one place.
     """
@@ -162,10 +159,11 @@ def finish(
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
 ) -> list[Fused[Key]]:
-    """Turn every key's ``shares`` by leg, however they were earned, into what a recall shows; see ``rank``.
+    """Turn the ``shares`` of every key by leg, however they were computed, into a ranked list; see ``rank``.
 
-    ``firsts`` is the most a leg with a weight can give, the worth of its first place: the unit of the bonus and, summed
-    over the legs, the divisor. ``shares`` gains the bonus. Raises InvalidInput for two legs that reserve one place.
+    ``firsts`` is the most that each leg with a weight can give, the worth of its first place: the unit of the bonus
+    and, summed over the legs, the divisor. ``shares`` gains the bonus. Raises InvalidInput for two legs that reserve
+    one place.
     """
     if not shares:
         return []
@@ -202,12 +200,13 @@ def finish(
 def fold_duplicates(
     ranked: Sequence[Fused[Key]], content: Mapping[Key, Hashable], *, limit: int = 0
 ) -> list[tuple[Fused[Key], tuple[Key, ...]]]:
-    """Fold each memory whose content equals an earlier one's into that one; return those kept with what each took in.
+    """Fold each memory whose content equals an earlier one's into that one; return each with what was folded into it.
 
-    ``content`` maps a key to its normalised content or a hash of it; a key it lacks is like no other. Order is kept;
-    ``limit`` is the most to return, 0 or less for all. It is to be called on the *ranked* list, after the reserve:
-    a folded head's twin then stands above it and everything else moves up, so "the head of every leg, or the memory it
-    was folded into, is in the top 5" survives. Folding before fusion would add up the shares of several memories.
+    ``content`` maps a key to its normalised content or a hash of it; a missing key is equal to no other. The order is
+    kept; ``limit`` is the most to return, 0 or less for all. Call it on the *ranked* list, after the reserve: where the
+    head of a leg is folded, its twin stands above it and everything else moves up, so "the head of every leg, or the
+    memory it was folded into, is in the top 5" stays true. Folding before fusion would add up the shares of several
+    memories.
     """
     kept: list[tuple[Fused[Key], list[Key]]] = []
     seen: dict[Hashable, list[Key]] = {}
@@ -227,7 +226,7 @@ def fold_duplicates(
 def _shares(
     rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], rank_constants: Mapping[str, float]
 ) -> tuple[dict[Key, dict[str, float]], dict[Key, dict[str, int]]]:
-    """Return every key's share and rank by leg, in the order of ``weights``."""
+    """Return the share and rank of every key by leg, in the order of ``weights``."""
     shares: dict[Key, dict[str, float]] = {}
     ranks: dict[Key, dict[str, int]] = {}
     for leg, weight in weights.items():
@@ -259,13 +258,13 @@ def _head(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float], le
 
 
 def _agreed(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float]) -> Key | None:
-    """Return what more than half of the legs with a weight and an answer put first; None where they disagree."""
+    """Return the memory that more than half of the legs with a weight and an answer put first; None without one."""
     heads = [head for leg in firsts if (head := _head(rankings, firsts, leg)) is not None]
     return next((head for head in heads if 2 * heads.count(head) > len(heads)), None)
 
 
 def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the reserve from the first place down; served in this order a move only shifts what comes later."""
+    """Return the reserve from the first place down; served in this order, a move only shifts later places."""
     places = sorted(reserve.items(), key=lambda item: item[1])
     taken = [place for _, place in places]
     if len(set(taken)) != len(taken) or any(place < 1 for place in taken):
@@ -289,16 +288,16 @@ _GRAPH = "graph"
 _LEXICAL = "lexical"
 
 _LEAST = {"dense": -1.0}
-"""The least score a leg can give, where that is not 0."""
+"""The least score that a leg can give, where that is not 0."""
 
 _TOP = 100
-"""How many of a list ``scored`` takes the least score from."""
+"""The length of the lists from which ``scored`` takes the least score."""
 
 _FEW = 20
-"""With fewer lexical memories than this, ``scored`` takes 0 for the least score: the last of a few is no zero."""
+"""With fewer lexical memories than this, ``scored`` uses 0 as the least score instead of the last one's score."""
 
 _NO_SPAN = 1e-9
-"""Scores that differ by less, relative to the largest, are equal: cosines are summed in float32."""
+"""Scores whose relative difference is smaller are equal, because cosines are summed in float32."""
 
 
 def rank_as(
@@ -316,10 +315,10 @@ def rank_as(
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
 ) -> list[Fused[Key]]:
-    """Return what a recall shows, fused by ``fusion``, best first; the keywords are those of ``fusion.rank``.
+    """Return the ranked list of a recall, fused by ``fusion``, best first; the keywords are those of ``fusion.rank``.
 
-    ``scores`` are the legs' own, aligned with ``rankings``, best first; ``most`` is the best score that the question
-    allows in a leg, where the leg knows it. ``rrf`` and ``rank-scaled`` read neither.
+    ``scores`` are the legs' own scores, aligned with ``rankings``, best first. ``most`` is the best score that the
+    question allows in a leg, where the leg knows it. ``rrf`` and ``rank-scaled`` read neither.
 
     Raises InvalidInput for a leg with fewer scores than memories, a score that is not finite, or numbers out of range.
     """
@@ -363,7 +362,7 @@ def rank_as(
 
 
 def scaled(weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> dict[str, float]:
-    """Return the rank constants with which weighted RRF is rank-scaled: 1/(k + r/w - 1) = w/(w(k - 1) + r).
+    """Return the rank constants that make weighted RRF rank-scaled: 1/(k + r/w - 1) = w/(w(k - 1) + r).
 
     A rank constant below 1 counts as 1: there a share is w/r, and below it a first place would have no bound.
     """
@@ -378,7 +377,7 @@ def shares_of(
     rank_constant: float,
     most: Mapping[str, float] | None = None,
 ) -> list[float]:
-    """Return what each of the first ``count`` places of ``leg`` is worth at weight 1, in [0, 1], by a scaled fusion."""
+    """Return the worth of each of the first ``count`` places of ``leg`` at weight 1, in [0, 1], in a scaled fusion."""
     if fusion == "scored" and leg == _GRAPH:
         return [(rank_constant + 1) / (rank_constant + place) for place in range(1, count + 1)]
     if len(scores) < count:

@@ -1,8 +1,8 @@
-"""Fusing, folding and reranking of plain lists, without a store: the pure functions semmem's origins promise.
+"""Fuse, fold and rerank plain lists, without a store, with the functions of the projects that semmem grew from.
 
 ``fuse``, ``fuse_scores``, ``dedup`` and ``rerank`` are those of memini, ``fuse_rows`` is that of synalinks; all are
-names of ``semmem`` itself. They keep their origins' semantics: ranks from 0 in ``fuse``, and equal scores stay in the
-order in which they were first seen (a recall breaks ties by id instead). Nothing is changed in place.
+names of ``semmem`` itself. They keep the semantics of these projects: ranks from 0 in ``fuse``, and equal scores stay
+in the order in which they were first seen (a recall breaks ties by id instead). No argument is changed.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ __all__ = [
 ]
 
 ALPHA = 0.5
-"""The vector leg's share in ``fuse_scores([vector, keyword], [ALPHA, 1 - ALPHA])``; the keyword leg has the rest."""
+"""The vector leg's weight in ``fuse_scores([vector, keyword], [ALPHA, 1 - ALPHA])``."""
 RERANK_WEIGHTS = (0.80, 0.05, 0.15)
-"""Relevance, recency, importance."""
+"""The weights of relevance, recency and importance."""
 HALF_LIFE = timedelta(days=30)
 """The age at which ``recency`` is one half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place of a list. ``score`` is the list's own; ``importance`` is in [0, 1], ``accessed_at`` the last use."""
+    """One entry of a list. ``score`` is the list's own, ``importance`` is in [0, 1], ``accessed_at`` the last use."""
 
     id: str
     score: float = 0.0
@@ -51,9 +51,9 @@ class Entry:
 def fuse(lists: Sequence[Sequence[Entry]], limit: int = 0, rank_constant: float = 5) -> list[Entry]:
     """Return the reciprocal rank fusion of ``lists``: score = sum of 1/(rank_constant + rank), ranks from 0.
 
-    One entry an id, as it was first seen, with the new score; best first, ties as first seen; ``limit`` of 0 or less
-    returns all. 5 and not 60, because at 60 an entry that is middling in two deep lists beats one that is first in
-    one. Raises InvalidInput for a rank constant that is not above 0.
+    Each id has one entry, as first seen, with the new score; best first, ties as first seen; a ``limit`` of 0 or less
+    returns all. The constant is 5 and not 60, because at 60 an entry in the middle of two deep lists beats one that is
+    first in one list. Raises InvalidInput for a rank constant that is not above 0.
     """
     if not rank_constant > 0:
         raise InvalidInput(f"rank_constant must be above 0, as ranks start at 0, not {rank_constant!r}.")
@@ -63,11 +63,12 @@ def fuse(lists: Sequence[Sequence[Entry]], limit: int = 0, rank_constant: float 
 
 
 def fuse_scores(lists: Sequence[Sequence[Entry]], weights: Sequence[float] = (), limit: int = 0) -> list[Entry]:
-    """Return the weighted sum of each list's scores, scaled within it so that the best is 1 and the worst 0.
+    """Return the weighted sum of each list's scores, scaled within the list so that the best is 1 and the worst 0.
 
-    ``weights`` align with ``lists`` by index, missing ones are 1. One entry, or all equal: every score is 1. Magnitude
-    is kept: what stands out in one list beats what is middling in two. One entry an id, as it was first seen; ties as
-    first seen; ``limit`` of 0 or less returns all. Raises InvalidInput for a score that is not a finite number.
+    ``weights`` align with ``lists`` by index, missing ones are 1. In a list of one entry, or of equal scores, every
+    score is 1. Magnitudes are kept: an entry that stands out in one list beats one in the middle of two. Each id has
+    one entry, as first seen; ties as first seen; a ``limit`` of 0 or less returns all. Raises InvalidInput for a score
+    that is not finite.
     """
     first, places = _gathered(lists)
     ranges: list[tuple[float, float]] = []
@@ -95,9 +96,9 @@ def fuse_rows(
 ) -> list[dict[str, Any]]:
     """Return the reciprocal rank fusion of lists of rows: copies with ``rrf_score`` = sum of 1/(k_rank + rank).
 
-    Ranks are from 1. Rows are the same when their ``id_key`` is equal, or without one when the whole rows are, in any
+    Ranks are from 1. Rows are equal when their ``id_key`` is equal, or without one when the whole rows are, in any
     order of keys; the first seen is returned. A list that is None is ignored. Only the order of each list counts, so
-    lists of any kind of search mix. Best first, ties as first seen, cut to ``k`` (None: all).
+    lists of any kind of search can be mixed. Best first, ties as first seen, cut to ``k`` (None: all).
 
     Raises InvalidInput for a row without ``id_key``, or a ``k_rank`` below 0.
     """
@@ -124,7 +125,7 @@ def fuse_rows(
 
 
 def dedup(results: Sequence[Entry], limit: int = 0) -> list[Entry]:
-    """Return ``results`` without those whose normalised text equals an earlier one's, in order; ``limit`` <= 0: all."""
+    """Return ``results`` without entries whose normalised text equals an earlier one's; ``limit`` <= 0 returns all."""
     first: dict[str, Entry] = {}
     for entry in _each("dedup", results, Entry, "semmem.list_fusion.Entry"):
         first.setdefault(normalise(entry.text), entry)
@@ -155,7 +156,7 @@ def composite_terms(
     now: datetime,
     weights: tuple[float, float, float] = RERANK_WEIGHTS,
 ) -> list[dict[str, float]]:
-    """Return each one's weighted terms ``relevance``, ``recency`` and ``importance``, each at most its weight.
+    """Return the weighted terms ``relevance``, ``recency`` and ``importance`` of each entry, each at most its weight.
 
     Raises InvalidInput when ``now`` and the times differ in having a time zone.
     """
@@ -169,7 +170,7 @@ def composite_terms(
 
 
 def recency(time: datetime | None, now: datetime) -> float:
-    """Return 1 for now, half of that for every 30 days of age, 0 for no time at all."""
+    """Return 1 for now, half of that for every 30 days of age, and 0 for None."""
     if time is None:
         return 0.0
     try:
@@ -180,7 +181,7 @@ def recency(time: datetime | None, now: datetime) -> float:
 
 
 def _each(who: str, given: Any, kind: type[Any], what: str) -> Iterator[Any]:
-    """Yield what is in ``given``. Raises InvalidInput where that is no list of ``kind``."""
+    """Yield the elements of ``given``. Raises InvalidInput where that is no list of ``kind``."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(f"{who} takes a list of {what}, not {type(given).__name__}.")
     for one in given:
@@ -190,7 +191,7 @@ def _each(who: str, given: Any, kind: type[Any], what: str) -> Iterator[Any]:
 
 
 def _gathered(lists: Sequence[Sequence[Entry]]) -> tuple[dict[str, Entry], dict[str, list[tuple[int, int]]]]:
-    """Return each id's first entry and its (list, place from 0); twice in a list counts at the first place."""
+    """Return each id's first entry and its (list, place from 0); an id twice in a list counts at its first place."""
     first: dict[str, Entry] = {}
     places: dict[str, list[tuple[int, int]]] = {}
     for which, entries in enumerate(_each("Fusing", lists, object, "lists")):
@@ -209,7 +210,7 @@ def _best(first: Mapping[str, Entry], scores: Mapping[str, float], limit: int) -
 
 
 def _signature(value: Any) -> Hashable:
-    """Return something hashable that is equal for equal values, mappings in any order of keys."""
+    """Return a hashable value that is equal for equal values, mappings in any order of keys."""
     if isinstance(value, Mapping):
         return ("mapping", frozenset((repr(key), _signature(its)) for key, its in value.items()))
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""Moving whole stores: a copy into another store, a backup into one file, and back.
+"""Move whole stores: a copy into another store, a backup into one file, and a restore from it.
 
-These are for PostgreSQL, embedded or a server of your own; memories go from and to other stores by export and import.
+These work on PostgreSQL, embedded or your own server; between other stores, memories are moved by export and import.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ _OTHER_WAY = (
 
 
 def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: Any) -> CopyReport:
-    """Copy the store at ``from_url`` into the one at ``to_url``, which must be empty, and prove that it arrived whole.
+    """Copy the store at ``from_url`` into the one at ``to_url``, which must be empty, and check the copy.
 
-    Memories with times and versions, vectors, graph, corrections, settings of namespaces: everything, bit for bit, as
-    it was when the copy began; the source may be in use. Interrupted, the same call goes on. A finished copy that
-    nobody has changed is brought up to date by the same call. ``progress`` is called with the number of rows done.
+    Everything is copied bit for bit, as it was when the copy began: memories with times and versions, vectors, graph,
+    corrections, settings of namespaces. The source may be in use. An interrupted copy is continued by the same call,
+    and a finished copy that nobody has changed is brought up to date by it. ``progress`` is called with the number of
+    rows done.
 
-    Raises InvalidInput for a target that cannot be taken, StoreUnavailable when a server goes away, StoreError when
-    what arrived differs.
+    Raises InvalidInput for a target that cannot be used, StoreUnavailable when a server fails, StoreError when the copy
+    differs from its source.
     """
     from semmem.stores.postgres.moving.copy import copy as copy_store
 
@@ -74,7 +75,7 @@ def backup(store: Store, file: str | os.PathLike[str], *, force: bool, progress:
 
 
 def restore(store: Store, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:
-    """Fill an empty store from a backup; see semmem.stores.postgres.moving.backup."""
+    """Restore a backup into an empty store; see semmem.stores.postgres.moving.backup."""
     from semmem.stores.postgres.moving.backup import restore as restore_store
 
     return restore_store(_postgres(store, "restore"), _path(file), progress=progress)
@@ -88,7 +89,7 @@ def check(file: str | os.PathLike[str]) -> None:
 
 
 def hashes(store: Store, namespace: str | None) -> Mapping[str, NamespaceHash]:
-    """Return counts and hashes of a namespace, or of all of them, in one moment of the store."""
+    """Return counts and hashes of one namespace, or of all, from one snapshot of the store."""
     from semmem.stores.postgres.moving import tables
 
     with _postgres(store, "stats --verify").lasting() as connection, tables.snapshot(connection):
@@ -126,7 +127,7 @@ _PAGE = 100
 _MOST_PAGE = 1_000
 
 _PAGE_CHARS = 4_000_000
-"""About what one page of texts should hold, so that few long memories are no more than many short ones."""
+"""The approximate size of one page of texts, so that few long memories take no more memory than many short ones."""
 
 
 def exported(
@@ -134,12 +135,11 @@ def exported(
 ) -> Iterator[dict[str, Any]]:
     """Yield every whole memory of ``namespaces`` (None: of all) that ``filters`` match, as plain JSON values.
 
-    Namespace after namespace in the order given (all: by name), newest first within each, as ``list`` has them. Fields
-    that a memory does not have are left out; ``links`` are those from it to others. With ``vectors`` also those: of a
-    store with given vectors ``vector``, a list; otherwise ``embedder``, its fingerprint, and ``vectors``, which map
-    ``vector_key`` of what was embedded (the memory, or each of its parts) to float32 bytes in base64. Pages are read
-    one after the other: what is written
-    meanwhile may be missing.
+    Namespaces come in the order given (all: by name), the newest memory first within each, as in ``list``. Fields that
+    a memory does not have are left out; ``links`` are the links from it. With ``vectors``, vectors are included. In a
+    store with given vectors that is ``vector``, a list. Otherwise it is ``embedder``, its fingerprint, and ``vectors``,
+    which map the ``vector_key`` of each embedded text (of the memory or its parts) to float32 bytes in base64. Pages
+    are read one after the other, so memories written meanwhile may be missing.
     """
     held = store.vectors if vectors else None
     identity = None if held is None else held.embedder()
@@ -198,7 +198,7 @@ def _row(memory: Memory) -> dict[str, Any]:
 
 
 def _sorted(value: Any) -> Any:
-    """Return JSON with the keys of every object in one order, whatever the store did to it."""
+    """Return a JSON value with the keys of every object sorted, whatever order the store returns."""
     if isinstance(value, dict):
         return {key: _sorted(value[key]) for key in sorted(value)}
     return [_sorted(one) for one in value] if isinstance(value, list) else value

@@ -1,1 +1,1 @@
-"""The benchmark: made memories in growing numbers, what semmem takes for them, and what others take in the same run."""
+"""The benchmark: generated memories in growing numbers, and the time and space of semmem and of other systems."""

@@ -1,4 +1,4 @@
-"""What is measured: times of a call over and over, growth with the number of memories, memory and bytes."""
+"""The measurements: times of repeated calls, growth with the number of memories, memory and bytes on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside semmem in the same run: bm25s + numpy, and systems that are measured where they are installed.
+"""The systems measured beside semmem in the same run: bm25s + numpy, and others where they are installed.
 
 Each is given the same texts and vectors and asked the same questions for ten hits. Text in, hits out, its question is
 embedded by the runtime that its users have: sentence-transformers where that is installed, for LanceDB, txtai, mem0 and

@@ -1,4 +1,4 @@
-"""semmem in the benchmark: one embedded store that grows from size to size, and what it takes at each."""
+"""semmem in the benchmark: one embedded store that grows from size to size, measured at each size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says, as Markdown with two plots."""
+"""Write the result of a run as Markdown with two plots."""
 
 from __future__ import annotations
 

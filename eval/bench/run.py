@@ -1,4 +1,4 @@
-"""One run of the benchmark: size after size, ours and the others, each part written down as soon as it is there."""
+"""Run the benchmark: size after size, semmem and the others, each result written as soon as it is there."""
 
 from __future__ import annotations
 

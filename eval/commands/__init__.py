@@ -1,1 +1,1 @@
-"""The commands of ``python -m eval``: experiments, what comes of them, checks, and questions of one's own."""
+"""The commands of ``python -m eval``: experiments, results, checks, and questions about your own memories."""

@@ -1,4 +1,4 @@
-"""The benchmark of speed and space, as a command."""
+"""The command that runs the benchmark of speed and space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: do the expected numbers still hold, and what can each leg do at all?"""
+"""Commands that check whether the expected numbers still hold, and what each leg can do at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confidence, fitted and measured, as a command."""
+"""The command that fits and measures confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command of the harness shares: the program, its options, the store, errors in a sentence, tables."""
+"""Code shared by all commands of the harness: the program, its options, the store, errors in a sentence, tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: the committed results made again, one look at sets kept apart, the tables of the decision records."""
+"""Commands for evidence: remake the committed results, measure sets kept apart, write tables of decision records."""
 
 from __future__ import annotations
 

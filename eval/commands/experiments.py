@@ -1,4 +1,4 @@
-"""The experiments: each plans conditions and comparisons, and all are measured and written in one way."""
+"""The commands that run experiments: each plans conditions and comparisons; all are measured and written alike."""
 
 from __future__ import annotations
 

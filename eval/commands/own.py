@@ -1,4 +1,4 @@
-"""Questions for a store of one's own, made and judged in the terminal."""
+"""The commands that make and judge questions for your own store in the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of experiments: kept, cited in a decision record, compared, written again as a report."""
+"""The commands that keep results, cite them in a decision record, compare them, and write reports of them."""
 
 from __future__ import annotations
 

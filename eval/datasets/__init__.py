@@ -1,4 +1,4 @@
-"""Data sets: one loader a format. ``load(path)`` finds the format by looking; ``FORMATS`` is the plug point.
+"""Data sets: one loader for each format. ``load(path)`` recognises the format; add formats to ``FORMATS``.
 
 A format is a module with ``NAME``, ``recognises(path) -> bool`` and ``load(path, **options) -> Corpus``.
 No text of any set is part of this project, except ``eval/data/toy``.

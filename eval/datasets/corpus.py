@@ -1,4 +1,4 @@
-"""What every loader returns: memories to remember, questions to ask, and what was left out."""
+"""The result of every loader: memories to remember, questions to ask, and the rows left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own store: the memories are there already; only questions with judgements are read."""
+"""Load questions with judgements about the user's own store, whose memories are there already."""
 
 from __future__ import annotations
 

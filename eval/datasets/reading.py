@@ -1,4 +1,4 @@
-"""Files to rows and to memories, with the line number in every complaint, and the checks all formats share."""
+"""Read files as rows and memories, with the line number in every error, and the checks that all formats share."""
 
 from __future__ import annotations
 

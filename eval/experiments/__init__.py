@@ -1,1 +1,1 @@
-"""Experiments: conditions, what runs them and keeps their lists, the gate, ablations and ingredients."""
+"""Experiments: conditions, the runner and its stored lists, the gate, ablations and ingredients."""

@@ -1,4 +1,4 @@
-"""Conditions: recipes to be measured beside each other, and how a person names them.
+"""Conditions: recipes to compare, and their names on the command line.
 
 An ablation is a recipe with something switched off (absent, not weight 0); a sweep is a list of recipes.
 """

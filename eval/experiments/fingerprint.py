@@ -1,4 +1,4 @@
-"""Which code made a thing that is kept: lists and stores of another version of semmem must not pass for this one's."""
+"""Fingerprint the code, so that cached lists and stores of another version of semmem are not used for this one."""
 
 from __future__ import annotations
 

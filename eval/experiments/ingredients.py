@@ -1,4 +1,4 @@
-"""What each ingredient of a recipe is worth: the recipe against itself with one thing switched off, for every one.
+"""Measure the worth of each ingredient of a recipe: compare the recipe with itself without that ingredient.
 
 Where an ingredient is off by default (an exact bonus, a second hop, a reranker) it is switched on instead. Either way
 above 0 means that it is worth having.

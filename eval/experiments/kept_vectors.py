@@ -1,7 +1,7 @@
 """An embedder that computes the vector of a text once, however many recipes, stores and runs ask for it.
 
-Kept vectors lie in a file of their own a model (its fingerprint is in the name), each beside the commit at which it was
-made: a result says where its vectors are from, and what they hash to.
+There is one file of vectors for each model (its fingerprint is in the name). Each vector has the commit at which it was
+made, so that a result says where its vectors are from, and their hash.
 """
 
 from __future__ import annotations

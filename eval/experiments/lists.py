@@ -1,4 +1,4 @@
-"""What every leg returned to every question, asked once and fused many times.
+"""Store the lists that every leg returned for every question, so that they are asked once and fused many times.
 
 The lists are what ``Recall.candidates`` keeps for experiments that fuse again: one recall, with everything after the
 legs switched off and the deepest depths of the group, and a whole sweep costs one pass over the questions.

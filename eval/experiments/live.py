@@ -1,4 +1,4 @@
-"""A witness through the real store: what arithmetic says of a leg, seen to happen, or the stage that drops it.
+"""Send a witness through the real store: check what the arithmetic says of a leg, or find the stage that drops it.
 
 Reach is proved on the recipe. Whether the store, the extractor, the leg and what follows fusion let a memory through is
 seen only by sending one: in a scratch namespace, with rivals, stage by stage (``Semmem.probe``).

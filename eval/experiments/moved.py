@@ -1,4 +1,4 @@
-"""The five questions a setting helped most and hurt most, with each gold memory explained. Private: it shows text."""
+"""Explain the five questions that a setting helped most and hurt most. Private, because the report shows texts."""
 
 from __future__ import annotations
 

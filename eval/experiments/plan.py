@@ -1,4 +1,4 @@
-"""From what a person asks for to conditions and comparisons."""
+"""Turn the arguments of a command into conditions and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A random graph of like degrees, for the graph leg alone: the control that asks whether the edges mean anything.
+"""Rewire the graph at random with similar degrees: the control that asks whether the edges mean anything.
 
 Every memory takes the place that another one has in the graph: its concepts, its neighbours, what names it. The
 places are dealt by chance among memories with about as many concepts, so the graph keeps its shape and each memory

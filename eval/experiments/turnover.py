@@ -1,4 +1,4 @@
-"""Which memories a setting brought in, lifted in and pushed out of the top k, and how many of each were gold."""
+"""Count the memories that a setting brought in, lifted into and pushed out of the top k, and how many were gold."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Questions and judgements of one's own memories, made by hand."""
+"""Questions and judgements about your own memories, made by hand."""

@@ -1,4 +1,4 @@
-"""Labelling in the terminal, a key a judgement: the part of ``make`` that a person sees."""
+"""Label in the terminal, one key for each judgement: the interactive part of ``make``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Questions for a store of one's own: proposed from what is in it, pooled blind, labelled by hand.
+"""Make questions for your own store: proposed from its memories, pooled blind, labelled by hand.
 
-Everything lies in one folder that git ignores: ``questions.jsonl`` grows by a line a question, ``labels.jsonl`` by a
-line a label, so work can stop at any key. ``queries.jsonl`` is what the harness reads.
+Everything is in one folder that git ignores: ``questions.jsonl`` gets a line for each question, ``labels.jsonl`` a line
+for each label, so work can stop at any key. The harness reads ``queries.jsonl``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tables of decision records, made from committed results: what a record prints is what a result says.
+"""Make the tables of decision records from committed results, so that a record prints what a result says.
 
-A record holds, in a comment that no reader sees, what its table is of; the lines under it are made from the results and
-a test makes them again:
+A record describes its table in an HTML comment; the lines under it are made from the results, and a test makes them
+again:
 
     <!-- table
     kind = "differences"
@@ -9,9 +9,8 @@ a test makes them again:
     metrics = ["R@10", "nDCG@10"]
     -->
 
-Bold is what is left after Holm's correction over all that was tested for the table, whatever runs it came from. A
-difference without an interval is one without spread (no question differs) or of fewer than six draws; a dash is a row
-that changes no list there.
+Differences that remain significant after Holm's correction over all tests of the table are bold. A difference without
+an interval has no spread (no question differs) or fewer than six draws; a dash marks a row that changes no list there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What no tuning can exceed: the union of the legs' lists, dominated gold, and the weight oracle."""
+"""Compute ceilings that no tuning can exceed: the union of the legs' lists, dominated gold, and the weight oracle."""
 
 from __future__ import annotations
 

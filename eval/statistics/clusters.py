@@ -1,4 +1,4 @@
-"""What one draw is: a question, or the conversation or document that several questions are about."""
+"""Group questions into clusters: a draw is a question, or the conversation or document of several questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which two conditions are compared, what pre-flight says of it, and the verdict, group by group."""
+"""Compare two conditions: pre-flight findings and the verdict, group by group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gold-pair linkage: are the memories that answer a question together tied in the graph at all?
+"""Measure gold-pair linkage: are the memories that answer a question together connected in the graph at all?
 
 Two gold memories are linked when they share a concept that is not a hub, or follow each other in one session. It is
 read off the texts by the same rules the store uses, so it needs no recall; where few pairs are linked, no weight will

@@ -1,4 +1,4 @@
-"""What is known about a comparison before a single number of it is looked at.
+"""Find out what is known about a comparison before any of its numbers is looked at.
 
 Arithmetic (reach of every leg, in every regime, at every cut-off), the witness sent through the real fusion, and what
 the lists themselves show: empty legs, legs as deep as the store, memories only one leg returned.

@@ -1,4 +1,4 @@
-"""Paired statistics over questions: is a difference real, how large, and how small a one would have been seen?
+"""Paired statistics over questions: whether a difference is real, how large it is, and the smallest detectable one.
 
 All draws are seeded. A resample of n paired differences only depends on how often each distinct value is drawn, so
 the bootstrap draws multinomial counts of the distinct values (few, for recall) instead of n indices: the same

@@ -1,4 +1,4 @@
-"""One of six verdicts a condition, and never a finding beside a question that could not be asked.
+"""Give each condition one of six verdicts, and none about a question that the data cannot answer.
 
 A leg that *cannot* matter must not be reported as a leg that *does not* matter. So what pre-flight found is judged
 before any statistic is looked at, and a condition that is not evaluable carries no delta at all. A leg that can only

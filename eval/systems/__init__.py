@@ -1,8 +1,8 @@
-"""Reach for everybody: the fusions of other systems as declarative models, and what each of their legs can do.
+"""Reach of other systems: their fusions as declarative models, and what each of their legs can do.
 
-One TOML file a system says what its public source says, at a named version, with file and line, and the day it was
-read. ``python -m eval reach --system NAME`` works out what follows from the arithmetic. What was not read is not
-modelled, and said so.
+One TOML file for each system states what its public source says, at a named version, with file, line and date.
+``python -m eval reach --system NAME`` computes what follows. Parts of a system that were not read are not modelled, and
+the file says so.
 """
 
 from __future__ import annotations

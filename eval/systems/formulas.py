@@ -1,4 +1,4 @@
-"""The systems' formulas, run exactly on given lists, in each one's own rank origin and with its own depth.
+"""Run the formulas of other systems exactly on given lists, each with its own first rank and depth.
 
 This is how a witness is checked: not by the bound it came from, but by the sum that the system would make.
 """

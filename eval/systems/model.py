@@ -1,4 +1,4 @@
-"""What a system's fusion is, read from ``eval/systems/NAME.toml`` and checked."""
+"""Read and check the model of a system's fusion from ``eval/systems/NAME.toml``."""
 
 from __future__ import annotations
 

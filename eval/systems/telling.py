@@ -1,4 +1,4 @@
-"""What is said of a system: plain text for one, one Markdown table for all, or JSON."""
+"""Report the reach of a system: plain text for one, one Markdown table for all, or JSON."""
 
 from __future__ import annotations
 

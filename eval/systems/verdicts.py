@@ -1,4 +1,4 @@
-"""What each leg of a modelled fusion can do to the first k, with a witness that the system's own formula has checked.
+"""Decide what each leg of a modelled fusion can do to the first k, with a witness checked by the system's own formula.
 
 Sums over ranks are asked of ``semmem.rank_cap.classes``; sums of scaled scores too, with witness lists of our own.
 Three rules need no bounds, and their arguments are exact:

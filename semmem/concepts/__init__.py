@@ -1,1 +1,1 @@
-"""The concepts of a text: its names, their other forms, the memories that mention them, how people write them."""
+"""The concepts of a text: its names, other forms of these, the memories that mention them, and their spelling."""

@@ -1,6 +1,6 @@
 """Propose other forms of a name: acronyms, plurals, surnames. Pure functions on folded tokens, as in a name's key.
 
-The caller decides whether to merge. A wrong merge ties strangers together, so an ambiguous form is not proposed.
+The caller decides whether to merge. A wrong merge connects unrelated memories, so an ambiguous form is not proposed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 Tokens: TypeAlias = tuple[str, ...]
 
 OVERLAP_THRESHOLD = 0.45
-"""The least ``overlap`` of two names that may be one; further evidence is needed, such as a name both occur with."""
+"""The least ``overlap`` of two names that may be one; more evidence is needed, such as a name they occur with."""
 _CONNECTOR_LIST = "of the and for in on at to a an de la du des der den le les y e & von van und et"
 _CONNECTORS = frozenset(_CONNECTOR_LIST.split())
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -36,12 +36,12 @@ _PARTICLES = frozenset(_PARTICLE_LIST.split())
 _GENERATIONS = frozenset(("jr", "sr", "ii", "iii", "iv", "esq", "phd", "md"))
 _HONORIFIC_LIST = "dr mr mrs ms miss prof sir dame lord lady saint st captain president professor"
 _HONORIFICS = frozenset(_HONORIFIC_LIST.split())
-_GROUPS = frozenset(("of", "the", "and", "for", "in", "&"))  # a name with one of these is no person's
+_GROUPS = frozenset(("of", "the", "and", "for", "in", "&"))  # a name with one of these is not a person's
 _LONGEST_PERSON = 5
 _ENDED = re.compile(r"[.;:!?()\[\]]")
 _SHORT = re.compile(r"[^\W_](?:[^\W_]|[.&/-](?=[^\W_])){1,9}\.?\Z")
 _WINDOW = 240
-"""Characters before a bracket in which its long form stands."""
+"""The long form of an acronym is searched in this many characters before the bracket."""
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{2,120})[)\]]")
 _IRREGULAR = {
     **{"men": "man", "women": "woman", "children": "child", "people": "person", "mice": "mouse", "feet": "foot"},
@@ -52,7 +52,7 @@ _VOWELS = frozenset("aeiou")
 
 
 def initials(name: Sequence[str]) -> set[str]:
-    """Return the acronyms that the first letters of a name make: without its connectors, and with them.
+    """Return the acronyms made of the first letters of a name, with and without its connectors.
 
     ``("bank", "of", "england")`` gives ``be`` and ``boe``. A name of one token has none.
     """
@@ -63,11 +63,11 @@ def initials(name: Sequence[str]) -> set[str]:
 
 
 def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]]:
-    """Return (long form, short form) of the acronyms that a text itself explains, in order.
+    """Return (long form, short form) of the acronyms that a text explains, in order.
 
-    ``World Health Organization (WHO)`` and ``WHO (World Health Organization)``. The letters of the short form must
-    occur in order in the words right before it, the first at the beginning of the long form: the rule of Schwartz and
-    Hearst (2003), here with each letter at the beginning of a word where that is possible.
+    ``World Health Organization (WHO)`` and ``WHO (World Health Organization)``. By the rule of Schwartz and Hearst
+    (2003), the letters of the short form must occur in order in the words right before it, the first letter at the
+    beginning of the long form. Here each letter must also begin a word where that is possible.
     """
     out: dict[tuple[Tokens, Tokens], None] = {}
     for match in _BRACKETS.finditer(text):
@@ -85,7 +85,7 @@ def acronyms(text: str, language: str = "english") -> list[tuple[Tokens, Tokens]
 
 
 def _is_short(word: str) -> bool:
-    """Return whether ``word`` looks like an acronym: 2 to 10 signs, no space, half of its letters capitals or more."""
+    """Return whether ``word`` looks like an acronym: 2 to 10 characters, no space, half of its letters capitals."""
     letters = [c for c in word if c.isalpha()]
     return bool(_SHORT.match(word)) and len(letters) > 1 and sum(c.isupper() for c in letters) * 2 >= len(letters)
 
@@ -117,9 +117,9 @@ def _long_form(short: str, before: str, language: str) -> Tokens:
 
 
 def _spells(letters: str, words: Sequence[str]) -> bool:
-    """Return whether ``letters`` are the beginnings of ``words`` in order, some of them further within a word.
+    """Return whether ``letters`` begin ``words`` in order; some letters may stand further inside a word.
 
-    The first letter begins the first word, and only connectors are passed over.
+    The first letter begins the first word, and only connectors are skipped.
     """
 
     @cache
@@ -145,14 +145,14 @@ def _spells(letters: str, words: Sequence[str]) -> bool:
 
 
 def without_article(name: Tokens) -> Tokens:
-    """Return a name without the article it begins with, unless nothing would be left."""
+    """Return a name without its leading article, unless nothing would be left."""
     return name[1:] if len(name) > 1 and name[0] in _ARTICLES else name
 
 
 def number_forms(name: Tokens) -> set[Tokens]:
     """Return a name with its head (the last token, or the one before "of") in the other number, by English rules.
 
-    Words that end in ss, us or is are taken for singular; nothing is proposed for digits or a token below 3 letters.
+    Words that end in ss, us or is count as singular. Nothing is proposed for digits or for tokens below 3 letters.
     """
     at = next((i for i, part in enumerate(name) if i and part in ("of", "for", "in")), len(name)) - 1
     if at < 0 or len(name[at]) < 3 or not name[at].isalpha() or name[at] in STOP_WORDS["english"]:
@@ -177,11 +177,11 @@ def _other_number(word: str) -> list[str]:
 
 
 def surnames(names: Iterable[Tokens]) -> dict[Tokens, Tokens]:
-    """Return surname -> full name for the names of persons that are known; a surname that two share is left out.
+    """Return a mapping surname -> full name for known names of persons; a surname shared by two persons is left out.
 
-    A person's name here is two to five tokens of letters without "of", "the", "and". Forms of address and Jr. are
-    passed over; a surname with particles is given with and without them ("van", "gogh"), ("gogh",). Callers pass
-    names whose tokens all have capitals, since folded tokens do not say.
+    A person's name is taken to be two to five tokens of letters without "of", "the" and "and". Forms of address and Jr.
+    are skipped; a surname with particles is given with and without them ("van", "gogh"), ("gogh",). Callers pass names
+    whose tokens all have capitals, because folded tokens do not show this.
     """
     found: dict[Tokens, set[Tokens]] = {}
     for name in names:
@@ -208,7 +208,7 @@ def surnames(names: Iterable[Tokens]) -> dict[Tokens, Tokens]:
 
 
 def _is_shorter(one: Tokens, other: Tokens) -> bool:
-    """Return whether ``one`` is ``other`` with middle names left out or as initials."""
+    """Return whether ``one`` is ``other`` with middle names left out or abbreviated to initials."""
     if one == other:
         return True
     if one[0] != other[0] or one[-1] != other[-1]:
@@ -218,10 +218,10 @@ def _is_shorter(one: Tokens, other: Tokens) -> bool:
 
 
 def overlap(a_tokens: Sequence[str], b_tokens: Sequence[str], idf: Mapping[str, float]) -> float:
-    """Return how much of two names is shared, in [0, 1]: twice the idf of shared tokens over the idf of all.
+    """Return how much two names share, in [0, 1]: twice the idf of shared tokens divided by the idf of all tokens.
 
-    The coefficient of Dice (1945), weighted. Connectors count nothing; a token without an idf counts 1, as one that
-    has not been seen. Two names without any other token share nothing.
+    This is the coefficient of Dice (1945), weighted. Connectors do not count; a token without an idf counts 1, like an
+    unseen one. Two names that consist of connectors share nothing.
     """
     a, b = ({part for part in name if part not in _CONNECTORS} for name in (a_tokens, b_tokens))
 
@@ -233,7 +233,7 @@ def overlap(a_tokens: Sequence[str], b_tokens: Sequence[str], idf: Mapping[str, 
 
 
 def variants(name: Tokens) -> set[Tokens]:
-    """Return the forms of one name that depend on no other name: without article, in the other number, as initials."""
+    """Return the forms of a name that need no other name: without article, in the other number, as initials."""
     bare = without_article(name)
     forms = {bare, *number_forms(bare), *((short,) for short in initials(bare) if len(short) > 2)}
     return forms - {name, ()}

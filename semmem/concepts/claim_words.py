@@ -1,6 +1,6 @@
-"""The words and patterns by which a sentence is taken apart: values, frames, what denies, what says that it changed.
+"""Words and patterns for splitting a sentence: values, frames, negations, words of change.
 
-Tables alone; ``claims`` reads them.
+Tables only; ``claims`` uses them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAY_HOLD_VALUE = re.compile(
     rf"|is (?:now |currently )?(?:{_STATE})\b|\b(?:{_COLOURS.replace(' ', '|')})\b",
     re.IGNORECASE,
 )
-"""Quick to search: where it matches nothing there is no value."""
+"""A quick test: where this matches nothing, the sentence has no value."""
 WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _COUNTED = (
     "zero one two three four five six seven eight nine ten "
@@ -99,7 +99,7 @@ SAME: Mapping[str, str] = {
     }.items()
     for word in words.split()
 }  # fmt: skip
-"""Words that say the same of a subject, by the one that stands for them."""
+"""Words with the same meaning for a subject, by the word that stands for them."""
 
 _EMPTY_WORDS = """
     a an the this that these those it its he she they them his her their our my your i me we us you is are
@@ -111,7 +111,7 @@ _EMPTY_WORDS = """
     isn aren wasn weren don doesn didn won can't cannot because while during after before until if time's
 """
 EMPTY = frozenset(_EMPTY_WORDS.split())
-"""Words that say nothing of the subject or the attribute."""
+"""Words that say nothing about subject or attribute."""
 
 CUE = re.compile(
     r"\b(?:now|no longer|any ?more|instead|nowadays|these days|from (?:today|now|tomorrow|monday|next)|as of|"
@@ -122,7 +122,7 @@ CUE = re.compile(
     r"retired|deprecated|cancell?ed|broke up|divorced|sold|promoted|transferred|again)\b",
     re.IGNORECASE,
 )
-"""Words with which people say that something is not as it was."""
+"""Words with which people say that something has changed."""
 
 NOT = re.compile(
     r"\b(?:no longer|not|never|n['’]t|stopped|quit|gave up|give up|without|neither|none|cancell?ed|"
@@ -157,7 +157,7 @@ INSTEAD = (
     ("rename", _RENAMES),
     ("renamed", _WAS_RENAMED),
 )
-"""What says what takes whose place, each behind letters without which it matches nothing, in lower case."""
+"""Patterns for what replaces what, each with letters that must occur, in lower case, for it to match."""
 NUMBERED = re.compile(
     r"\b(?!(?:at|in|to|of|for|is|are|the|a|by|from|with|until|has|have|had|costs)\b)[A-Za-z]+ \Z", re.IGNORECASE
 )

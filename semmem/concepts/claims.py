@@ -1,9 +1,10 @@
-"""Whether a text says that something changed which another had said: one subject and attribute, another value. Pure.
+"""Decide whether one text says that something changed which another text had said. Pure.
 
-No model reads the texts. A sentence is taken apart into its values (numbers, times, dates, versions, names, addresses),
-the words of its frame (what is left, as stems; verbs that say the same of a subject count as one) and its polarity. Two
-sentences contradict each other when their frames are the same and their values, of one kind, are not; when one of them
-denies what the other says; or when the newer one says itself what it replaces ("X instead of Y", "from Y to X").
+The texts must agree in subject and attribute and differ in the value. No model reads them. Each sentence is split into
+its values (numbers, times, dates, versions, names, addresses), its frame (the other words as stems; verbs with the same
+meaning count as one) and its polarity. Two sentences contradict each other when their frames are equal and their
+values, of one kind, differ; when one of them denies the other; or when the newer one says what it replaces ("X instead
+of Y", "from Y to X").
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ __all__ = ["Change", "Claim", "change", "change_between", "claims", "read_word"]
 Kind = Literal["number", "time", "day", "date", "version", "address", "colour", "state"]
 
 ENOUGH = 0.67
-"""How much of the smaller frame both must share; see ADR 0035 for the pairs that chose it."""
+"""The share of the smaller frame that two frames must have in common; adr/0035 has the pairs that decided it."""
 ENOUGH_WITH_CUE = 0.5
-"""The same where the newer sentence says itself that something changed."""
+"""The same share where the newer sentence itself says that something changed."""
 
 
 class Value(NamedTuple):
-    """A value in a sentence: its kind, how it is written, and what is compared."""
+    """A value in a sentence: its kind, its spelling, and the form that is compared."""
 
     kind: Kind
     written: str
@@ -55,11 +56,12 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence, taken apart.
+    """One sentence, split into its parts.
 
-    ``values`` by kind; ``frame`` the stems that say what of whom, ``subject`` those of them before the verb; ``names``
-    the words that begin with a capital within the sentence, which may be subject or value; whether it ``denies``, says
-    itself that something changed (``cue``), or tells what happened once (``past``).
+    ``values`` are by kind. ``frame`` holds the stems that say what is said of whom, ``subject`` those of them before
+    the verb. ``names`` are the words with a capital inside the sentence, which may be subject or value. ``denies`` says
+    that the sentence is negative, ``cue`` that it says itself that something changed, ``past`` that it tells of a
+    single event.
     """
 
     sentence: str
@@ -75,7 +77,7 @@ class Claim:
 
 
 class Gone(NamedTuple):
-    """What a sentence says to be replaced, and by what; of the old the keys of its values, its words and its frame."""
+    """What a sentence says to be replaced, and by what; of the old value its keys, its words and its frame."""
 
     old: str
     new: str
@@ -85,7 +87,7 @@ class Gone(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What changed: the two sentences, the old and the new value, and which of the rules said so."""
+    """A change: the two sentences, the old and the new value, and the name of the rule that found it."""
 
     older: str
     newer: str
@@ -101,7 +103,7 @@ _LONGEST_SENTENCE = 400
 
 
 def claims(text: str, *, author: str | None = None) -> list[Claim]:
-    """Take the first dozen sentences of ``text`` apart, but for those of over 400 characters; "I" is ``author``."""
+    """Split the first dozen sentences of ``text``, except those of over 400 characters; "I" is ``author``."""
     first = sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]
     return [_claim(sentence, author) for sentence in first if len(sentence) <= _LONGEST_SENTENCE]
 
@@ -109,15 +111,15 @@ def claims(text: str, *, author: str | None = None) -> list[Claim]:
 def change(
     older: str, newer: str, *, older_author: str | None = None, newer_author: str | None = None
 ) -> Change | None:
-    """Return what ``newer`` says to have changed that ``older`` had said, None where both can be true.
+    """Return the change that ``newer`` reports against ``older``; None where both can be true.
 
-    ``older_author`` and ``newer_author`` are who "I" is in each.
+    ``older_author`` and ``newer_author`` are the persons that "I" means in each text.
     """
     return change_between(claims(older, author=older_author), claims(newer, author=newer_author))
 
 
 def change_between(older: Iterable[Claim], newer: Iterable[Claim]) -> Change | None:
-    """Return the first change between two texts that were taken apart."""
+    """Return the first change between the claims of two texts."""
     before = list(older)
     for after in newer:
         for one in before:
@@ -127,7 +129,7 @@ def change_between(older: Iterable[Claim], newer: Iterable[Claim]) -> Change | N
 
 
 def _only_named(sentence: str, place: int) -> bool:
-    """Return whether a number right behind a word belongs to it, as there is no verb that says something of it."""
+    """Return whether a number right after a word belongs to that word, because no verb says something of it."""
     before = sentence[:place]
     if not before[-2:-1].isalpha() or not before.endswith(" "):
         return False
@@ -143,7 +145,7 @@ def _claim(sentence: str, author: str | None) -> Claim:
         if kind == "number" and NUMBERED.search(sentence, 0, match.start()) and NAMED.match(sentence, match.end()):
             continue  # "Room 12 has": the number belongs to the name of the subject
         if kind == "number" and _only_named(sentence, match.start()):
-            continue  # "Chapter 3", "Boats, page 4": nothing is said of it
+            continue  # "Chapter 3", "Boats, page 4": a label
         values[kind] = (*values.get(kind, ()), Value(kind, match.group().strip(), _key(kind, match.group())))
         rest = rest[: match.start()] + " " * (match.end() - match.start()) + rest[match.end() :]
     frame: set[str] = set()
@@ -183,7 +185,7 @@ def _claim(sentence: str, author: str | None) -> Claim:
 
 @lru_cache(maxsize=16_384)
 def read_word(written: str) -> tuple[str, str, bool]:
-    """Return a word folded, its stem, and whether it says that something changed."""
+    """Return a word folded, its stem, and whether it is a word of change."""
     word = fold(written).removesuffix("'s")
     return word, stem(word), bool(CUE.fullmatch(word))
 
@@ -264,7 +266,7 @@ def _changed(older: Claim, newer: Claim) -> Change | None:
 
 
 def _leaders(older: Claim, newer: Claim) -> tuple[str, str] | None:
-    """Return (old, new) where both sentences say who has one office, and not the same one."""
+    """Return (old, new) where the sentences name two different holders of one office."""
     rest = older.frame - older.subject, newer.frame - newer.subject
     if "lead" in rest[0] & rest[1] and _share(*rest) == 1 and older.subject.isdisjoint(newer.subject) and newer.subject:
         return _listed(older.subject), _listed(newer.subject)
@@ -272,7 +274,7 @@ def _leaders(older: Claim, newer: Claim) -> tuple[str, str] | None:
 
 
 def _replaced(older: Claim, newer: Claim) -> tuple[str, str] | None:
-    """Return (old, new) where the newer sentence says what replaces what, and the older one speaks of the old."""
+    """Return (old, new) where the newer sentence says that a value was replaced and the older one states that value."""
     if older.denies:
         return None
     told = {value.key for values in older.values.values() for value in values}
@@ -291,8 +293,8 @@ def _replaced(older: Claim, newer: Claim) -> tuple[str, str] | None:
 
 
 def _one_subject(older: Claim, newer: Claim) -> bool:
-    """Return whether both sentences can speak of one subject: what stands before one verb is in the other sentence."""
-    if not older.subject or not newer.subject:  # "It runs", "Keep going": of whom, nobody can say
+    """Return whether both sentences can have one subject: the words before one verb occur in the other sentence."""
+    if not older.subject or not newer.subject:  # "It runs", "Keep going": the subject is unknown
         return newer.cue and bool(older.frame & newer.frame)
     return older.subject <= newer.frame or newer.subject <= older.frame
 

@@ -1,8 +1,8 @@
-"""By what texts that may contradict or repeat each other are found: keys of what is said of whom, and a sketch. Pure.
+"""Compute the keys by which texts that may contradict or repeat each other are found. Pure.
 
-A key is a signed 64-bit hash. Two texts that say something of the same subject and attribute have a key in common, and
-so have two that are nearly the same: a look-up by key finds them in any namespace, however large. Whether they do
-contradict each other is for ``claims.change``, and whether they are alike for ``resemblance``; see ADR 0035.
+A key is a signed 64-bit hash. Two texts that say something about the same subject and attribute share a key, and so do
+two near-duplicates (by a sketch), so that one look-up by key finds them in a namespace of any size. ``claims.change``
+then decides whether they contradict each other, and ``resemblance`` whether they are near-duplicates; see adr/0035.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["ALIKE", "Outline", "changed", "claim_keys", "outlines", "resemblance", "sketches"]
 
 ALIKE = 0.7
-"""From this share of common shingles on, two texts are nearly the same; see ADR 0035."""
+"""Two texts that share at least this part of their shingles are near-duplicates; see adr/0035."""
 BANDS, ROWS = 5, 2
-"""Of the sketch: so many keys, each of so many smallest hashes."""
+"""The sketch of a text has this many keys, each made of this many smallest hashes."""
 _SHINGLE = 3
 _SHORTEST = 5
-"""Words of a text that has a sketch: of fewer, nothing can be said to be nearly the same."""
+"""A text with fewer words has no sketch, because it is too short to be a near-duplicate."""
 _MOST_SENTENCES, _LONGEST_TEXT, _LONGEST_SENTENCE = 12, 5_000, 400
 _SUBJECTS, _MOST_WORDS, _MOST_KEYS = 2, 4, 16
 _NEAR = 0.4
-"""Of the frames of two sentences so much must be common before they are taken apart: below what a change needs."""
+"""The share that two frames must have in common before the sentences are split; less than a change needs."""
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
 _HINTS = ("instead of", "in place of", "rather than", "replace", " from ", "rename")
 _WRITTEN_VALUES = """
@@ -49,11 +49,11 @@ _VALUES = frozenset(_WRITTEN_VALUES.split())
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a sentence says of whom, in short: its frame, the names in it, its keys.
+    """A cheap summary of a sentence: its frame, the names in it, its keys.
 
-    ``names`` are those of the frame that begin with a capital within the sentence. As ``claims.Claim`` has them, but
-    for what it takes to be exact: an outline is made of every text that is stored, a claim of few. ``tells`` what takes
-    whose place, or who leads: then any two words may be subject and attribute.
+    ``names`` are words of the frame with a capital inside the sentence. They are less exact than in ``claims.Claim``,
+    because an outline is made of every stored text and a claim only of few. ``tells`` says that the sentence tells what
+    replaces what, or who leads; then any two words may be subject and attribute.
     """
 
     sentence: str
@@ -64,12 +64,12 @@ class Outline:
 
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
-    """Return what the first dozen sentences of ``text`` say; "I" is ``author``, and a question says nothing."""
+    """Return the outlines of the first dozen sentences of ``text``, without questions; "I" is ``author``."""
     return [_outline(one, me) for one, me in _said(text, author)]
 
 
 def claim_keys(text: str, author: str | None = None) -> list[int]:
-    """Return the keys of what a text says, at most 16, ascending: of each sentence its subject with the next words."""
+    """Return up to 16 keys of the claims of a text, ascending: of each sentence its subject with the next words."""
     found: set[int] = set()
     for one, me in _said(text, author):
         found |= _keys(one, me)
@@ -79,9 +79,9 @@ def claim_keys(text: str, author: str | None = None) -> list[int]:
 def changed(
     older: Sequence[Outline], newer: Sequence[Outline], *, older_author: str | None, newer_author: str | None
 ) -> Change | None:
-    """Return what one text says to have changed that another had said; see ``claims.change``.
+    """Return the change that one text reports against another; see ``claims.change``.
 
-    Only sentences that have a key in common, and enough of their frames, are taken apart.
+    Only sentences that share a key and enough of their frames are split.
     """
     for after in newer:
         for before in older:
@@ -106,7 +106,7 @@ def _near(before: Outline, after: Outline) -> bool:
 
 
 def _said(text: str, author: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the first dozen sentences of a text that say something, each with who "I" is."""
+    """Yield the first dozen statements of a text, each with the person that "I" means."""
     me = fold(author) if author else "i"
     for one in sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]:
         if len(one) <= _LONGEST_SENTENCE and not one.endswith("?"):
@@ -120,9 +120,9 @@ def _outline(sentence: str, me: str) -> Outline:
 
 
 def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str, None], set[str], bool, bool]:
-    """Return the words of the subject of a sentence, the others, their names, whether it tells, and if that is all.
+    """Return subject words, other words, names, whether it tells a change, and whether it was read to its end.
 
-    It is not all where ``most`` words are enough, as those of the subject come first.
+    Reading may stop after ``most`` words, because the subject's words come first.
     """
     subject: dict[str, None] = {}
     others: dict[str, None] = {}
@@ -131,7 +131,7 @@ def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str,
     whole = True
     words = WORD.findall(sentence)
     if words and words[0][0].isupper():
-        words[0] = words[0].lower()  # no name for that
+        words[0] = words[0].lower()  # then its capital does not mean a name
     for written in words:
         part, word, is_verb = _word(written)
         verb = verb or is_verb
@@ -157,7 +157,7 @@ def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str,
 
 
 def _keys(sentence: str, me: str) -> set[int]:
-    """Return the keys of a sentence: its subject with the next words, and words alone where there are few."""
+    """Return the keys of a sentence: its subject with the next words, and single words where there are few."""
     subject, others, names, tells, whole = _read(sentence, me, _MOST_WORDS)
     words = list(subject)
     words += [word for word in others if word not in subject]
@@ -174,7 +174,7 @@ def _keys(sentence: str, me: str) -> set[int]:
 
 @lru_cache(maxsize=16_384)
 def _word(written: str) -> tuple[Literal["", "me", "name", "same", "plain"], str, bool]:
-    """Return what a word is, what stands for it in a frame, and whether it is a verb; "" where it says nothing."""
+    """Return the kind of a word, its form in a frame, and whether it is a verb; the kind is "" for an empty word."""
     word, stemmed, cue = read_word(written)
     verb = word in VERBS
     if word in FIRST:
@@ -194,11 +194,11 @@ def _hash(word: str) -> int:
 
 
 def sketches(texts: Sequence[str]) -> list[list[int]]:
-    """Return the keys of each text's sketch, MinHash over its shingles of three words; none of a very short text.
+    """Return the keys of each text's sketch, MinHash over its shingles of three words; none for a very short text.
 
-    Texts that share a part s of their shingles have a key in common with probability 1 - (1 - s²)⁵: .97 at .7, .38
-    at .3. All texts are worked out together. Broder, "On the resemblance and containment of documents" (1997); the
-    hash multiplies and shifts, Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem".
+    Texts that share a part s of their shingles have a key in common with probability 1 - (1 - s²)⁵: .97 at .7, .38 at
+    .3. All texts are computed together. Broder, "On the resemblance and containment of documents" (1997); the
+    multiply-shift hash is from Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem".
     """
     import numpy as np
 
@@ -225,7 +225,7 @@ def sketches(texts: Sequence[str]) -> list[list[int]]:
 
 
 def _runs(words: Sequence[str]) -> NDArray[np.uint64]:
-    """Return the hashes of the runs of three words."""
+    """Return the hashes of all runs of three words."""
     import numpy as np
 
     one = np.fromiter(map(_low, words), np.uint64, len(words))
@@ -245,7 +245,7 @@ def _low(word: str) -> int:
 
 
 def resemblance(one: str, other: str) -> float:
-    """Return the share of common shingles of two texts, in [0, 1]; 0 where one of them is very short."""
+    """Return the share of shingles that two texts have in common, in [0, 1]; 0 where one is very short."""
     first, second = _shingles(one), _shingles(other)
     return len(first & second) / len(first | second) if first and second else 0.0
 

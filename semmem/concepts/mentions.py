@@ -1,4 +1,4 @@
-"""Find the memories that mention some names: by their postings, and by reading texts where postings do not suffice."""
+"""Find the memories that mention certain names: by postings, and by reading texts where postings do not suffice."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 __all__ = ["AT_ONCE", "MOST_RENEWED", "Ahead", "Knowledge", "Mentions", "accented", "required", "spelling"]
 
 MOST_RENEWED = 200
-"""Memories that one write extracts again at most; the others wait for ``maintain``."""
+"""One write extracts at most this many memories again; the others wait for ``maintain``."""
 
 _MOST_ASKED = 16
-"""The same for an extractor that asks a language model about each memory."""
+"""The same limit for an extractor that asks a language model about each memory."""
 
 _MOST_SUSPECTS = 400
 
 _RARE = 30
-"""A name that more memories may mention is left to ``maintain``: the walk does not go over it."""
+"""A name that more memories may mention is left to ``maintain``, because the walk does not use it."""
 
 AT_ONCE = 256
-"""Memories read at a time."""
+"""The number of memories read at a time."""
 
 _WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What some memories were read with: the ``known`` names and corrections of each namespace, as of a ``moment``.
+    """What memories were extracted with: the ``known`` names and corrections of each namespace at a ``moment``.
 
-    The moment of a namespace is the number of its last change.
-
-    ``own`` are the names the memories are about themselves, ``arrivals`` those of them that the store did not have.
+    The moment of a namespace is its last change number. ``own`` are the names that the memories are about themselves,
+    ``arrivals`` those of them that the store did not have.
     """
 
     moment: Mapping[str, int]
@@ -49,10 +48,11 @@ class Knowledge:
 
 
 class Ahead(NamedTuple):
-    """What was looked up for memories before it is known which of them are new.
+    """Knowledge looked up for memories before it is known which of them are new.
 
-    ``texts`` is all that is read of them; by namespace, ``wanted`` are the names that they may mention, ``own`` those
-    that they are about, and ``snapshot`` is what GraphStore.snapshot_with_subjects returned for ``wanted``.
+    ``texts`` is everything that extraction reads of them. By namespace, ``wanted`` are the names that they may mention,
+    ``own`` those that they are about, and ``snapshot`` is the result of GraphStore.snapshot_with_subjects for
+    ``wanted``.
     """
 
     texts: Sequence[tuple[Any, ...]]
@@ -62,7 +62,7 @@ class Ahead(NamedTuple):
 
 
 class Mentions:
-    """Finds the memories whose extraction changes once the extractor knows a name, or no longer knows it."""
+    """Finds the memories whose extraction changes when a name becomes known or is no longer known."""
 
     def __init__(self, store: Store, extractor: Extractor) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class Mentions:
         try:
             if not set(forms).isdisjoint(self._extractor.candidates(read_text(memory), memory.title)):
                 return True
-        except Exception:  # noqa: BLE001  # it may: who reads it again finds out that it cannot be read
+        except Exception:  # noqa: BLE001  # the error is raised when the memory is extracted again
             return True
         return found is not None and not set(forms).isdisjoint(found.keys)
 
@@ -90,8 +90,8 @@ class Mentions:
     ) -> tuple[set[int], set[int], set[int]]:
         """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
 
-        Reads the postings of all keys in one round trip. ``bounded`` leaves a key that more than a few memories may
-        mention to ``maintain``.
+        Reads the postings of all keys in one round trip. With ``bounded``, a key that many memories may mention is left
+        to ``maintain``.
         """
         sought: dict[int, list[frozenset[int]]] = {}
         spelled: set[str] = set()
@@ -136,7 +136,7 @@ class Mentions:
         return sure, suspects, set()
 
     def _spelled(self, graph: GraphStore, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
-        """Return the memories whose text spells one of ``forms``, by reading all that hold one of ``words``."""
+        """Return the memories whose text spells one of ``forms``; reads all texts that hold one of ``words``."""
         ords = graph.ords_with_words(namespace, words).tolist()
         found: set[int] = set()
         for start in range(0, len(ords), AT_ONCE):
@@ -153,7 +153,7 @@ class Mentions:
         into: Corrections,
         left: set[int],
     ) -> set[int]:
-        """Return ``sure`` and those suspects that do mention one of ``keys``; keys beyond the limit go to ``left``."""
+        """Return ``sure`` and the suspects that do mention one of ``keys``; keys beyond the limit go to ``left``."""
         if len(sure) > self._most or len(suspects) > _MOST_SUSPECTS:
             left.update(keys)
         again = set(sorted(sure)[: self._most])
@@ -175,12 +175,12 @@ _STEM, _BIGRAM, _NAME = int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
 def required(written: str, at: int, language: str = "english", *, bigrams: bool) -> frozenset[int]:
     """Return keys held by every memory whose text spells the name ``at``; empty where no key is certain.
 
-    ``bigrams``: the extractor makes one of every two words that stand side by side, which narrows the search most.
-    Words that are stop words in some spelling (US, us) are left out: whether they have a key depends on the text.
+    ``bigrams`` says that the extractor makes a bigram of any two neighbouring words, which narrows the search most.
+    Words that are stop words in some spelling (US, us) are left out, because their key depends on the text.
     """
     words = [word for word, _, _ in tokens(written, language)]
     if key(_NAME, [w.folded for w in words]) != at:
-        return frozenset()  # a label that was cut
+        return frozenset()  # a truncated label
     loose = {*STOP_WORDS.get(language, ()), *CONTRACTIONS.get(language, ())}
     sure = [not w.stop and w.folded not in loose for w in words]
     found = set()
@@ -193,7 +193,7 @@ def required(written: str, at: int, language: str = "english", *, bigrams: bool)
 
 
 def spelling(written: str, at: int, language: str = "english") -> str:
-    """Return a folded word of every plain ASCII text that spells the name ``at``; empty where there is no such word."""
+    """Return a folded word that every plain ASCII text with the name ``at`` contains; "" where there is none."""
     folded = [word.folded for word, _, _ in tokens(written, language)]
     if key(_NAME, folded) != at:
         return ""

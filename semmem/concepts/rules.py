@@ -1,7 +1,7 @@
-"""Concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (adr/0009).
+"""Find concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (adr/0009).
 
-Pure functions of a text, its title and the names the namespace knows, so that the batch size, the order and the number
-of workers cannot change what is found.
+Pure functions of a text, its title and the names that the namespace knows, so that the batch size, the order and the
+number of workers cannot change the result.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class _Concepts:
         self.length = 0
 
     def add_words(self, read_words: Sequence[Word], times: int) -> None:
-        """Add the terms, stems and bigrams of one text; each word counts ``times``.
+        """Add the terms, stems and bigrams of one text; each word counts ``times`` times.
 
-        Bigrams are neighbours once stop words and numbers are gone; a number makes one only with the stem it directly
-        follows (port 8080, INC-211), since it says little without it.
+        Bigrams are neighbours after stop words and numbers are removed. A number makes a bigram only with the stem it
+        directly follows (port 8080, INC-211), because it says little without that stem.
         """
         counts, bigrams = self.counts, self.bigrams
         before = ""
@@ -96,7 +96,7 @@ class _Concepts:
             adjacent = True
 
     def add_name(self, at: int, shown: str, mention: float, subject: float) -> None:
-        """Add a name; the largest weights and the first label win."""
+        """Add a name; where it is there already, the larger weights and the first label are kept."""
         if (seen := self.names.get(at)) is not None:
             shown, mention, subject = seen[0], max(mention, seen[1]), max(subject, seen[2])
         self.names[at] = (shown, mention, subject)
@@ -125,8 +125,8 @@ def extract(
 ) -> Extraction:
     """Return the terms and concepts of one memory.
 
-    ``known`` are the keys of the names that memories of the namespace are about (the gazetteer); of those that
-    ``alias_candidates`` lists, the longest at each place is a mention.
+    ``known`` are the keys of the names that memories of the namespace are about (the gazetteer). Of the known names
+    among ``alias_candidates``, the longest at each place counts as a mention.
     """
     out = _Concepts()
     body: list[Token] = []
@@ -134,7 +134,7 @@ def extract(
     for part, times in ((title, 2), (text, 1)):
         if not part:
             continue
-        if part.islower():  # nothing has a capital
+        if part.islower():  # no word has a capital
             out.add_words(vocabulary(part, language), times)
             continue
         found, gaps = read(part, language)
@@ -214,7 +214,7 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
 
 
 def corrected(found: Extraction, corrections: Corrections) -> Extraction:
-    """Apply the corrections of a namespace to an extraction; of two names that become one the larger weights stay.
+    """Apply the corrections of a namespace to an extraction; where two names become one, the larger weights are kept.
 
     A relationship between two names that become one is left out.
     """
@@ -267,9 +267,10 @@ def keys_of_other_names(names: Sequence[str], language: str = "english") -> set[
 
 
 def with_other_names(found: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
-    """Add ``names`` as further subjects of a memory, at .9 of the weight of its title.
+    """Add ``names`` as further subjects of a memory, with 0.9 of the weight of its title.
 
-    A whole name is mentioned too, as a title is, so that the memory meets those that only mention the name.
+    A whole name is mentioned too, like a title, so that the memory is connected with memories that only mention the
+    name.
     """
     if not names:
         return found
@@ -290,7 +291,7 @@ def with_other_names(found: Extraction, names: Sequence[str], language: str = "e
 
 
 def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]:
-    """Return the keys of the names that a memory is about: by its title and text, and by its other names."""
+    """Return the keys of the names that a memory is about: from its title and text, and its other names."""
     found = extractor.subjects(read_text(memory), memory.title)
     return {*found, *keys_of_other_names(other_names(memory.metadata), language)}
 
@@ -298,9 +299,10 @@ def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]
 def wanted_by(
     extractor: Extractor, memories: Iterable[Memory], language: str, unread: list[Memory] | None = None
 ) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-    """Return, by namespace, the names that memories may mention, and those that they are about themselves.
+    """Return, by namespace, the names that memories may mention, and the names that they are about themselves.
 
-    Those that the extractor cannot read are added to ``unread`` and left out; without it, its error is raised.
+    Memories that the extractor cannot read are added to ``unread`` and left out; where that is None, its error is
+    raised.
     """
     wanted: dict[str, set[int]] = {}
     own: dict[str, set[int]] = {}
@@ -319,5 +321,5 @@ def wanted_by(
 
 
 def texts_of(memories: Iterable[Memory]) -> list[tuple[Any, ...]]:
-    """Return all that is read of memories."""
+    """Return, for each memory, everything that extraction reads of it."""
     return [(memory.namespace, read_text(memory), memory.title, other_names(memory.metadata)) for memory in memories]

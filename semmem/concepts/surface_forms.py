@@ -1,4 +1,4 @@
-"""Write concepts as people write them: a store keeps the stems of words, and nobody wrote "postpon kafka". Pure."""
+"""Write concepts as people write them: a store keeps stems, and nobody writes "postpon kafka". Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["written"]
 
 
 def written(labels: Mapping[int, str], texts: Iterable[str | None], language: str = "english") -> dict[int, str]:
-    """Return ``labels`` (of concepts, by key), each stem and pair of stems in the form that ``texts`` have most often.
+    """Return the labels of concepts, by key, with stems in the spelling that is most frequent in ``texts``.
 
-    Of two forms that are equally frequent, the one in lower case is taken. Names are returned as they are, and so is a
-    label that stands in none of the texts.
+    Of two equally frequent spellings the lower-case one is taken. Names are returned unchanged, and so are labels that
+    occur in none of the texts.
     """
     stems = {at: tuple(label.split(" ")) for at, label in labels.items() if _is_stems(at, label)}
     sought = frozenset(stems.values())
@@ -45,7 +45,7 @@ def written(labels: Mapping[int, str], texts: Iterable[str | None], language: st
 
 
 def _is_stems(at: int, label: str) -> bool:
-    """Return whether ``label`` is the stem, or the two stems, that ``at`` stands for."""
+    """Return whether ``label`` consists of the stem, or the two stems, of the key ``at``."""
     parts = label.split(" ")
     return at == key(Kind.STEM if len(parts) == 1 else Kind.BIGRAM, parts)
 

@@ -20,11 +20,11 @@ __all__ = ["NAMES", "Known", "check", "known_as", "load", "vector_key"]
 NAMES = ("minilm", "hashing")
 
 _MODELS = {"minilm": "all-MiniLM-L6-v2"}
-"""What an embedder calls itself, where that is not its name here."""
+"""The names that embedders give themselves, where they differ from the names here."""
 
 
 def known_as(recorded: str) -> str:
-    """Return the name by which an embedder is asked for, of the one that calls itself ``recorded``."""
+    """Return the name by which an embedder is asked for, given the name that it records in a store."""
     return next((name for name, model in _MODELS.items() if model == recorded), recorded)
 
 
@@ -57,15 +57,15 @@ def load(name: str, *, path: str | None = None) -> Embedder:
 
 
 def vector_key(text: str) -> str:
-    """Return what a vector is known by: 32 hexadecimal digits of a hash of the text that was embedded."""
+    """Return the key of a vector: 32 hexadecimal digits of a hash of the embedded text."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class Known:
-    """As ``embedder``, but vectors in ``vectors`` are not made again.
+    """An embedder that makes no vector again that is in ``vectors``.
 
     ``vectors`` maps (fingerprint of the embedder, ``vector_key`` of the text) to little-endian float32 bytes, and may
-    change between calls. One that is no unit vector of the embedder's length is passed over.
+    change between calls. An entry that is no unit vector of the embedder's length is ignored.
     """
 
     def __init__(self, embedder: Embedder, vectors: Mapping[tuple[str, str], bytes]) -> None:
@@ -77,7 +77,7 @@ class Known:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights from others."""
+        """The fingerprint of the weights."""
         return self._embedder.fingerprint
 
     def count_tokens(self, text: str) -> int:
@@ -85,7 +85,7 @@ class Known:
         return self._embedder.count_tokens(text)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of shape (len(texts), dimensions): the known ones, and the others made."""
+        """Return unit vectors of shape (len(texts), dimensions), from ``vectors`` or newly made."""
         import numpy as np
 
         whose = self.fingerprint if self._vectors else ""
@@ -109,4 +109,4 @@ class Known:
             return False
         with np.errstate(invalid="ignore"):
             squares = np.square(np.frombuffer(raw, dtype="<f4").astype(np.float64)).sum()
-        return bool(abs(squares - 1) < 0.02)  # not so of NaN and infinity
+        return bool(abs(squares - 1) < 0.02)  # False for NaN and infinity

@@ -1,6 +1,6 @@
-"""Which embedder a store is used with: found when first needed, recorded when it first writes.
+"""Decide which embedder a store is used with: chosen when first needed, recorded with its first vector.
 
-Where nobody chooses one, it is the one that fills the store, by the name that is recorded there.
+Where the user chooses none, it is the embedder that fills the store, by the name recorded there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Encoder", "QuestionVectors", "embed_texts", "identity", "load_record
 
 
 class Encoder:
-    """The embedder of one Semmem: a name, an object, or what the settings and the machine have."""
+    """The embedder of one Semmem: a name, an object, or the one that settings and machine provide."""
 
     def __init__(self, store: Store, wanted: str | Embedder | None, model: str | None) -> None:
         if wanted is not None:
@@ -36,10 +36,10 @@ class Encoder:
         self._recorded = False
 
     def found(self) -> Embedder | str:
-        """Return the embedder, or in one sentence why there is none; found once, when first needed.
+        """Return the embedder, or one sentence that says why there is none; decided once, when first needed.
 
-        Who fills an empty store is recorded with its first vector, so nothing is recorded here; until something is,
-        each call looks whether another process did meanwhile.
+        Nothing is recorded here, because the embedder of an empty store is recorded with its first vector. Until one is
+        recorded, each call checks whether another process did so meanwhile.
         """
         with self._lock:
             if self._found is None:
@@ -51,7 +51,7 @@ class Encoder:
             return self._found
 
     def filled(self) -> None:
-        """Be told that a vector of the embedder was stored, so that it is the one recorded."""
+        """Note that a vector of the embedder was stored, so that the store has recorded this embedder."""
         with self._lock:
             self._recorded = self._recorded or not (self._found is None or isinstance(self._found, str))
 
@@ -64,18 +64,18 @@ class Encoder:
         return found
 
     def expect(self, embedder: Embedder) -> None:
-        """Be told that ``embedder`` may fill the store soon: a rebuild of this very Semmem is at work."""
+        """Note that ``embedder`` may soon fill the store, because this Semmem is rebuilding it."""
         self._coming = embedder
 
     def adopt(self, embedder: Embedder) -> None:
-        """Use ``embedder`` from now on: it fills the store."""
+        """Use ``embedder`` from now on, because it fills the store."""
         with self._lock:
             if self._chosen() is not None:
                 self._wanted = embedder
             self._found, self._coming, self._recorded = embedder, None, True
 
     def renewed(self) -> bool:
-        """Return whether the embedder that fills the store now is at hand, which is then used."""
+        """Return whether the embedder that fills the store now is available; if so, use it."""
         recorded = _recorded(self._store)
         with self._lock:
             for one in (self._found, self._coming):
@@ -90,11 +90,11 @@ class Encoder:
             return self._recorded and self._found is not before
 
     def _chosen(self) -> str | Embedder | None:
-        """Return what somebody chose, None where the store's own embedder is to be used."""
+        """Return the embedder that the user chose; None where the store's own is to be used."""
         return self._wanted
 
     def _use(self, recorded: Mapping[str, Any]) -> None:
-        """Go on with the embedder that is ``recorded``. Raises EmbedderMismatch where somebody chose another one."""
+        """Use the ``recorded`` embedder. Raises EmbedderMismatch where the user chose another one."""
         if self._found is None or isinstance(self._found, str):
             return
         if self._chosen() is None and dict(recorded) != identity(self._found):
@@ -105,7 +105,7 @@ class Encoder:
         self._recorded = True
 
     def _stored(self, recorded: Mapping[str, Any]) -> Embedder | str:
-        """Return the embedder that fills the store, or in one sentence why it is not at hand and what to do."""
+        """Return the embedder that fills the store, or a sentence that says why it is not available and what to do."""
         if recorded["name"].startswith("external:"):
             return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
         try:
@@ -137,7 +137,7 @@ class Encoder:
 
 
 def _recorded(store: Store) -> Mapping[str, Any] | None:
-    """Return who fills ``store`` with vectors, None where nobody does or none are kept."""
+    """Return the identity of the embedder that fills ``store``; None where none does or no vectors are kept."""
     return None if store.vectors is None else store.vectors.embedder()
 
 
@@ -156,10 +156,10 @@ def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
 
 
 class QuestionVectors:
-    """Wires a store and an embedder (a function that finds it when first needed, or returns a reason).
+    """Makes or checks the vectors of questions for a store, given a function that returns its embedder, or a reason.
 
-    ``renewed`` says whether the embedder that now fills the store is at hand after all. The first question of a process
-    waits for the model, which is not on its time.
+    ``renewed`` returns whether the embedder that now fills the store is available after all. The first question of a
+    process waits for the model, which does not count as the leg's time.
     """
 
     def __init__(self, store: Store, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
@@ -170,16 +170,17 @@ class QuestionVectors:
         self._fits: tuple[tuple[int, ...], Any] | None = None
 
     def renewed(self) -> bool:
-        """Return whether the embedder that now fills the store is at hand; a vector given is then taken for its."""
+        """Return whether the embedder that now fills the store is available; given vectors then count as its own."""
         if not self._renewed():
             return False
-        self._fits = None  # else every vector given would be taken for the embedder's that filled the store before
+        self._fits = None  # else given vectors would count as those of the store's former embedder
         return True
 
     def given(self, given: Any) -> Any:
-        """Return a vector that the caller gave as a unit vector of the store's embedder.
+        """Return a vector given by the caller as a unit vector of the store's embedder.
 
-        Raises InvalidInput or EmbedderMismatch when it cannot be used: that is the caller's error, not a degraded leg.
+        Raises InvalidInput or EmbedderMismatch when it cannot be used, because that is the caller's error and no
+        degraded leg.
         """
         import numpy as np
 
@@ -190,7 +191,7 @@ class QuestionVectors:
                 vector = np.asarray(given, dtype=np.float32)
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput("vector must be a list of numbers.") from None
-        # a vector as long as the last one was seen to be right before
+        # a vector of the same length was checked before
         fits = self._fits
         recorded = fits[1] if fits is not None and fits[0] == vector.shape else _recorded(self._store)
         if recorded is not None and vector.shape != (recorded["dimensions"],):
@@ -210,7 +211,7 @@ class QuestionVectors:
     def embedded(self, query: str) -> Any:
         """Return the unit vector of a question. Raises LegFailed where there is no embedder.
 
-        Until the model has been read once, the clock of the thread stands meanwhile.
+        The first time, while the model is being read, the clock of the thread stands still.
         """
         with nullcontext() if self._loaded else standing(), step("embed"):
             found = self._embedder()
@@ -224,7 +225,7 @@ class QuestionVectors:
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
-    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable when they are no such thing."""
+    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable for an invalid result."""
     import numpy as np
 
     with step("embed"):
@@ -239,14 +240,14 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
 
 
 def identity(embedder: Embedder) -> dict[str, Any]:
-    """Return what tells an embedder from every other: name, dimensions and fingerprint."""
+    """Return the identity of an embedder: name, dimensions and fingerprint."""
     return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
 
 
 def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
-    """Return the embedder of the identity ``recorded`` without loading its model.
+    """Return the embedder with the identity ``recorded`` without loading its model.
 
-    Raises EmbedderUnavailable, or MissingExtra, when it is none that has a name here or its model is not there.
+    Raises EmbedderUnavailable, or MissingExtra, when no embedder here has that identity or its model is missing.
     """
     for name in NAMES:
         try:

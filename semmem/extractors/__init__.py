@@ -84,7 +84,7 @@ class Rules:
 
     def __init__(self, language: str = "english") -> None:
         self.language = language
-        tokens("", language)  # an unknown language is refused here, not at the first memory
+        tokens("", language)  # an unknown language is refused here and not at the first memory
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
         """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""

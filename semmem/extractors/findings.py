@@ -1,6 +1,6 @@
 """Add the names and relationships of a pipeline, a file or a language model to the extraction of the rules. Pure.
 
-Terms, counts and length stay those of the rules, so the lexical leg reads the same whatever the extractor.
+Terms, counts and length stay those of the rules, so the lexical leg does not depend on the extractor.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from semmem.text.tokens import key, tokens
 __all__ = ["END_WEIGHT", "Findings", "Gathered", "Tally", "named", "ties", "with_found", "within"]
 
 END_WEIGHT = 0.6
-"""Weight a(m, c) of an end of a relationship that is not listed as a name: a noun phrase, so that of a bigram."""
+"""Weight a(m, c) of an end of a relationship that is not listed as a name; as a noun phrase it weighs like a bigram."""
 _MARK = "\x1f"
 _STEM, _NAME = int(Kind.STEM), int(Kind.NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Names and relationships (subject, predicate, object) that were found in one memory, as people write them."""
+    """Names and relationships (subject, predicate, object) found in one memory, as people write them."""
 
     names: tuple[str, ...] = ()
     relationships: tuple[tuple[str, str, str], ...] = ()
@@ -35,26 +35,26 @@ class Findings:
 
 
 class Tally:
-    """Counts by name that any thread may add to."""
+    """Counts by name that any thread may increase."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
     def add(self, *names: str, times: int = 1) -> None:
-        """Add ``times`` to each of ``names``; 0 leaves no trace."""
+        """Add ``times`` to the count of each name; 0 adds no entry."""
         if times:
             with self._lock:
                 self._counts.update(dict.fromkeys(names, times))
 
     def counts(self) -> dict[str, int]:
-        """Return a copy, by name."""
+        """Return a copy of the counts, by name."""
         with self._lock:
             return dict(sorted(self._counts.items()))
 
 
 class Gathered:
-    """An extraction that can be added to; the largest weights and the first label of a key win."""
+    """An extraction that can be extended; of a key the largest weights and the first label are kept."""
 
     __slots__ = ("_length", "_rows")
 
@@ -69,7 +69,7 @@ class Gathered:
         self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
 
     def unmention(self, kind: int, kept: Collection[int] = ()) -> None:
-        """Take back every mention of a ``kind`` except of the keys ``kept``; subjects stay."""
+        """Remove every mention of a ``kind`` except of the keys ``kept``; subjects stay."""
         for at, row in list(self._rows.items()):
             if row[1] == kind and at not in kept:
                 if row[4]:
@@ -87,9 +87,10 @@ class Gathered:
 
 
 def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
-    """Return the folded tokens of a name without the stop words around it, and its label; ((), "") for no concept.
+    """Return the folded tokens of a name without the stop words around it, and its label; ((), "") if it is no concept.
 
-    No concept: stop words alone (unless two capitals or more, such as The Who), numbers alone, more than 8 tokens.
+    Not a concept: only stop words (unless two of them have capitals, such as The Who), only numbers, more than 8
+    tokens.
     """
     found = tokens(name, language)
     words = [word for word, _, _ in found]
@@ -138,7 +139,7 @@ def with_found(
 def ties(found: Findings, language: str = "english") -> list[tuple[int, str, int]]:
     """Return the relationships of ``found`` as (key, predicate, key).
 
-    Those whose ends are no concepts, or the same one, are left out.
+    Relationships with an end that is no concept, or between a concept and itself, are left out.
     """
     out = []
     for left, what, right in found.relationships:
@@ -149,7 +150,7 @@ def ties(found: Findings, language: str = "english") -> list[tuple[int, str, int
 
 
 def within(found: Findings, text: str, title: str | None = None, language: str = "english") -> tuple[Findings, int]:
-    """Return what of ``found`` stands in title or text, case and punctuation aside, and the count of the rest."""
+    """Return the part of ``found`` that occurs in title or text, ignoring case and punctuation; count the rest."""
     whole = _folded(text, title, language)
 
     def stands(name: str) -> bool:
@@ -162,6 +163,6 @@ def within(found: Findings, text: str, title: str | None = None, language: str =
 
 
 def _folded(text: str, title: str | None, language: str) -> str:
-    """Return the folded tokens of title and text, each between marks, so that a name is a substring."""
+    """Return the folded tokens of title and text, each between separators, so that a name is a substring."""
     parts = [word.folded for part in (title, text) if part for word, _, _ in tokens(part, language)]
     return f"{_MARK}{_MARK.join(parts)}{_MARK}"

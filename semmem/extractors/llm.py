@@ -26,9 +26,9 @@ from semmem.model.exchange import Extraction
 __all__ = ["LLM", "MOST", "PATIENCE", "SCHEMA"]
 
 PATIENCE = 3
-"""Failures in a row after which the endpoint is paused."""
+"""After this many failures in a row the endpoint is paused."""
 MOST = 256
-"""Names, and relationships, that are taken of one answer."""
+"""The most names, and the most relationships, taken from one answer."""
 _MOST_CHARS = 12_000
 _VERSION = "1"
 _TEXT = {"type": "string"}
@@ -47,7 +47,7 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["names", "relationships"],
     "additionalProperties": False,
 }
-"""The JSON schema that an answer has to fit."""
+"""The JSON schema of an answer."""
 _FORMATS: tuple[Mapping[str, Any] | None, ...] = (
     {"type": "json_schema", "json_schema": {"name": "concepts", "strict": True, "schema": SCHEMA}},
     {"type": "json_object"},
@@ -67,10 +67,10 @@ _FENCE = re.compile(r"```[a-zA-Z]*\s*?\n")
 class LLM:
     """Asks the model ``model`` at ``url`` once for each distinct text; answers are kept in ``cache`` or in memory.
 
-    ``counts``: answered, cached, asked (requests sent), retried, fallback and, by name, why (status 500, timeout,
-    not JSON …); invented (names and relationships that do not stand in the text), malformed (parts of an answer of
-    another form), unkept (answers that the cache file could not store). After ``PATIENCE`` failures in a row the
-    endpoint is not asked for ``pause_s`` seconds; memories of that time are counted as paused.
+    ``counts`` holds: answered, cached, asked (requests sent), retried, fallback and the reasons by name (status 500,
+    timeout, not JSON …); invented (names and relationships that do not occur in the text), malformed (invalid parts of
+    an answer), unkept (answers that the cache file could not store). After ``PATIENCE`` failures in a row the endpoint
+    is not asked for ``pause_s`` seconds; memories of that time count as paused.
     """
 
     name = "llm"
@@ -107,7 +107,7 @@ class LLM:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Counts of the memories so far, by what became of each."""
+        """Return counts of the memories so far, by outcome."""
         unkept = {"unkept": self._answers.failures} if self._answers.failures else {}
         return {**self._tally.counts(), **unkept}
 
@@ -135,7 +135,7 @@ class LLM:
         return self._rules.subjects(text, title)
 
     def _found(self, text: str, title: str | None) -> Findings | str:
-        """Return the model's findings that stand in the text, or the reason why there are none."""
+        """Return the names and relationships that the model found in the text, or the reason why there are none."""
         at = self._hash(text, title)
         kept = self._answers.get(at)
         if kept is not None:
@@ -163,7 +163,7 @@ class LLM:
 
     def _ask(self, text: str, title: str | None) -> tuple[Findings, int]:
         given = json.dumps({"title": title or "", "text": text[:_MOST_CHARS]}, ensure_ascii=False)
-        # A lone surrogate cannot be sent; it is no letter of any name either.
+        # A lone surrogate cannot be sent, and is no letter of a name.
         message = given.encode("utf-8", "replace").decode()
         used = self._format
         sent = 0
@@ -178,7 +178,7 @@ class LLM:
             return {"model": self.model, "messages": messages, "temperature": 0, **form}
 
         def failed(error: ChatFailed) -> bool:
-            """Ask for less structure, where the endpoint may not know this type of response_format."""
+            """Ask for less structure where the endpoint may not know this type of response_format."""
             nonlocal used
             if error.status not in (400, 422) or used + 1 == len(_FORMATS):
                 return False
@@ -192,11 +192,11 @@ class LLM:
             return answer
 
         answer = self._chat.ask(body, read, failed)
-        self._format = used  # that it answered shows what it knows
+        self._format = used  # the endpoint has answered, so it knows this type
         return answer
 
     def _note(self, error: ChatFailed | None) -> None:
-        """Pause an endpoint that fails memory after memory, or that asks for a pause."""
+        """Pause an endpoint that keeps failing, or that asks for a pause."""
         with self._lock:
             if error is None or not (error.status or error.reason in _DOWN):
                 self._failed = 0
@@ -215,13 +215,13 @@ _DOWN = frozenset(("timeout", "connection refused", "connection lost", "unknown 
 
 
 def _unfenced(content: str) -> str:
-    """Return the text between two fences of Markdown, or ``content`` where there are no fences."""
+    """Return the text between two Markdown fences, or ``content`` where there are none."""
     opening = _FENCE.match(content)
     return content[opening.end() : -3] if opening and content[opening.end() :].endswith("```") else content
 
 
 def _read(content: str) -> tuple[Findings, int] | str:
-    """Return the findings in an answer and the count of its malformed parts; or, in a few words, what is wrong."""
+    """Return the findings of an answer and the number of its malformed parts; or what is wrong, in a few words."""
     try:
         answer = json.loads(_unfenced(content.strip()))
     except (ValueError, RecursionError):

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class ChatFailed(Exception):
-    """The endpoint gave no usable answer; ``reason`` is a few words, ``again`` whether another attempt may help.
+    """The endpoint gave no usable answer; ``reason`` is a few words, ``again`` says whether another try may help.
 
     ``after`` is the pause in seconds that the endpoint asked for, ``status`` its HTTP status (0: no answer).
     """
@@ -48,10 +48,11 @@ class ChatFailed(Exception):
 
 
 class Chat:
-    """An endpoint, such as ``http://localhost:11434/v1``; ``ask`` may be called from any thread.
+    """A chat endpoint, such as ``http://localhost:11434/v1``; ``ask`` may be called from any thread.
 
-    Each attempt has ``timeout_s`` seconds for everything, connection to last byte. Between attempts it waits
-    ``backoff_s``, then twice that, and so on, or what Retry-After says; never more than ``longest_wait_s``.
+    Each attempt has ``timeout_s`` seconds in all, from the connection to the last byte. The pause before the next
+    attempt is ``backoff_s``, then twice that, and so on, or what Retry-After says, but never more than
+    ``longest_wait_s``.
     """
 
     def __init__(
@@ -95,10 +96,10 @@ class Chat:
         read: Callable[[str], T],
         failed: Callable[[ChatFailed], bool],
     ) -> T:
-        """Return ``read`` of the answer; ``body`` is called for each attempt.
+        """Return the result of ``read`` for the answer; ``body`` is called for each attempt.
 
-        ``failed`` is called with each failed attempt and returns whether ``body`` has changed, so that the next
-        attempt is made at once. Raises ChatFailed when the attempts are used up, or none would help.
+        ``failed`` is called with each failed attempt; it returns whether ``body`` has changed, so that the next attempt
+        is made at once. Raises ChatFailed when the attempts are used up or when no attempt would help.
         """
         for attempt in range(1, self._attempts + 1):
             try:
@@ -129,7 +130,7 @@ class Chat:
                 with contextlib.suppress(OSError):
                     wire.shutdown(socket.SHUT_RDWR)
 
-            # A socket's own timeout starts anew with each byte, so a slow trickle would never end.
+            # A socket's timeout starts anew with each byte, so a slow answer would never end.
             timer = threading.Timer(self._timeout_s, cut)
             timer.daemon = True
             timer.start()
@@ -222,7 +223,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS answers (hash TEXT PRIMARY KEY, answer TEXT
 
 
 class Answers:
-    """A cache of answers by hash. ``failures`` counts how often its file could not be used; no memory is lost then."""
+    """A cache of answers by hash. ``failures`` counts how often its file could not be used; that loses no memory."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path).expanduser()
@@ -248,7 +249,7 @@ class Answers:
         return row[0] if row and isinstance(row[0], str) else None
 
     def put(self, at: str, answer: str) -> None:
-        """Store ``answer`` under ``at``, in place of an older one."""
+        """Store ``answer`` under ``at``, replacing an older one."""
         with self._lock:
             self._kept[at] = answer
             if len(self._kept) > _MOST_IN_MEMORY:
@@ -265,7 +266,7 @@ class Answers:
         assert self._path is not None
         if not self._made:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            claimed(self._path)  # for its owner alone: it holds names out of people's memories
+            claimed(self._path)  # closed to other users: it holds names from people's memories
         file = sqlite3.connect(self._path, timeout=_WAIT_S)
         if not self._made:
             try:

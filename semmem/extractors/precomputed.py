@@ -1,7 +1,7 @@
-"""Names and relationships read from a file, so that a language model's graph can be measured without one.
+"""Read names and relationships from a file, so that the graph of a language model can be measured without one.
 
-The form is that of HippoRAG's open information extraction (Gutiérrez et al. 2024): ``{"docs": [{"title", "text",
-"passage", "extracted_entities", "extracted_triples"}]}``, where ``passage`` (title, new line, text) can stand for both.
+The file has the form of HippoRAG's open information extraction (Gutiérrez et al. 2024): ``{"docs": [{"title", "text",
+"passage", "extracted_entities", "extracted_triples"}]}``, where ``passage`` (title, new line, text) can replace both.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["Precomputed"]
 class Precomputed:
     """Looks a memory up by the hash of its normalised title and text, then by text, then by its first sentence.
 
-    The first sentence finds the parts of a text that was split; a part gets the findings that stand in it. A memory
-    that is not in the file gets the extraction of the rules. ``counts``: matched, part, fallback; and of the file
-    passages, malformed (passages, names or relationships of another form, left out).
+    The first sentence finds the parts of a split text; a part gets the findings that occur in it. A memory that is not
+    in the file gets the extraction of the rules. ``counts`` holds matched, part and fallback, and of the file passages
+    and malformed (passages, names or relationships of an invalid form, left out).
     """
 
     name = "precomputed"
@@ -45,7 +45,7 @@ class Precomputed:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Counts of the memories so far by how they were matched, and of the file's passages."""
+        """Return counts of the memories so far, by how they were matched, and of the file's passages."""
         return self._tally.counts()
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
@@ -69,7 +69,7 @@ class Precomputed:
         named, body = content_key(title or ""), content_key(text)
         found = self._whole.get((named, body))
         if found is None:
-            found = self._text.get(body)  # untitled here, or titled otherwise
+            found = self._text.get(body)  # without a title here, or with another one
         if found is not None:
             return found, "matched"
         for sentence in sentences(text)[:1]:
@@ -81,7 +81,7 @@ class Precomputed:
     def _learn(self, title: str, text: str, found: Findings) -> None:
         named, body = content_key(title), content_key(text)
         self._whole.setdefault((named, body), found)
-        # The same text or sentence in two passages says nothing about which one is meant.
+        # A text or sentence that occurs in two passages does not identify one.
         self._text[body] = found if body not in self._text else None
         for key in {(named, content_key(sentence)) for sentence in sentences(text)}:
             self._sentence[key] = found if key not in self._sentence else None
@@ -103,7 +103,7 @@ def _version(path: Path) -> str:
     try:
         about = path.stat()
     except OSError:
-        return ""  # reading it will say why
+        return ""  # reading the file will raise the error
     return f"{path.name} {about.st_size} {about.st_mtime_ns}"
 
 
@@ -136,7 +136,7 @@ def _passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _found(row: Mapping[str, Any]) -> tuple[Findings, int]:
-    """Return the findings of one passage, and how many of its names and relationships have another form."""
+    """Return the findings of one passage, and the number of its malformed names and relationships."""
     listed, tied = (v if isinstance(v := row.get(f"extracted_{k}"), list) else [] for k in ("entities", "triples"))
     names = tuple(n for n in listed if isinstance(n, str))
     relationships = tuple(

@@ -1,7 +1,7 @@
-"""Concepts with the help of a trained spaCy pipeline of the user's: entities, noun chunks, lemmas.
+"""Find concepts with a trained spaCy pipeline chosen by the user: entities, noun chunks, lemmas.
 
-Entities are names; the words side by side in a noun chunk are bigrams, in place of all neighbours; a lemma whose stem
-differs from its word's (ran, run) is a stem of the memory too. For what the pipeline cannot do, the rules are used.
+Entities are names. Neighbouring words in a noun chunk are bigrams, instead of all neighbours in the text. A lemma whose
+stem differs from its word's (ran, run) is a stem of the memory too. The rules do what the pipeline cannot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Trained"]
 
 _TERM, _STEM, _BIGRAM = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM)
 _QUANTITY_LIST = "CARDINAL DATE MONEY ORDINAL PERCENT QUANTITY TIME"
-_QUANTITIES = frozenset(_QUANTITY_LIST.split())  # numbers and dates tie memories that have nothing else in common
+_QUANTITIES = frozenset(_QUANTITY_LIST.split())  # numbers and dates connect memories that have nothing else in common
 _PROBE = "Ada Lovelace wrote the notes for Babbage in London."
 _WITHOUT = {
     "entities": "finds no entities (it has no component that sets doc.ents), so names are found by the rules alone",
@@ -36,11 +36,11 @@ _WITHOUT = {
 
 
 class Trained:
-    """Reads memories with ``pipeline``: the name of an installed one, its folder, or a loaded spaCy Language.
+    """Extracts with ``pipeline``: the name of an installed one, its folder, or a loaded spaCy Language.
 
-    The pipeline is loaded at the first memory; questions are read by the rules. ``degraded`` then says, one sentence
-    each, which components the pipeline lacks; one warning is given. ``counts``: read, and fallback with its reasons,
-    for texts at which the pipeline raised an error.
+    The pipeline is loaded at the first memory; questions are read by the rules. ``degraded`` says, in one sentence
+    each, which components the pipeline lacks; one warning is given. ``counts`` holds read, and fallback with its
+    reasons, for texts at which the pipeline raised an error.
     """
 
     name = "spacy"
@@ -65,7 +65,7 @@ class Trained:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many memories were read with the pipeline, and how many the rules had to read."""
+        """Return how many memories the pipeline read, and how many the rules had to read."""
         return self._tally.counts()
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
@@ -83,7 +83,7 @@ class Trained:
                         bigrams |= dict.fromkeys(self._pairs(doc))
                         for root in self._lemmas(doc):
                             lemmas[root] += times
-            except Exception as error:  # noqa: BLE001  # anybody's pipeline may raise anything; the memory is kept
+            except Exception as error:  # noqa: BLE001  # a pipeline may raise anything; the rules then read the memory
                 self._tally.add("fallback", type(error).__name__)
                 return extract(text, title, language=self.language, known=known)
         self._tally.add("read")
@@ -127,7 +127,7 @@ class Trained:
             yield from (entity.text for entity in doc.ents if entity.label_ not in _QUANTITIES)
 
     def _pairs(self, doc: Any) -> Iterator[tuple[str, str]]:
-        """Yield the stems of the lemmas that stand side by side in a noun chunk once stop words are gone.
+        """Yield the stems of lemmas that are neighbours in a noun chunk after stop words are removed.
 
         As in the rules, a number makes a pair only with the stem it directly follows.
         """

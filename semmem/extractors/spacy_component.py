@@ -1,4 +1,4 @@
-"""The rules as a spaCy component, so that people can look at what they find: ``Doc.spans["concepts"]`` and displaCy.
+"""The rules as a spaCy component, to look at their results: ``Doc.spans["concepts"]`` and displaCy.
 
     from semmem.extractors.spacy_component import OPTIONS, inspect
     spacy.displacy.serve(inspect("Ada Lovelace wrote to Charles Babbage."), style="span", options=OPTIONS)
@@ -42,9 +42,9 @@ class ConceptSpan(NamedTuple):
 def concept_spans(
     text: str, title: str | None = None, *, language: str = "english", known: Collection[int] = ()
 ) -> list[ConceptSpan]:
-    """Return every place of ``text`` that the rules make a concept of, by (start, end, label, key).
+    """Return every place in ``text`` where the rules find a concept, as (start, end, label, key).
 
-    Subjects are those that the title gives, where the text names them. The concepts of the title itself, which
+    Subjects are the names given by the title, where the text mentions them. The concepts of the title itself, which
     ``extract`` counts too, have no place in the text.
     """
     found, gaps = read(text, language)

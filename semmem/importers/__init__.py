@@ -1,7 +1,7 @@
-"""Read files of other programs as items for remember_many: one module a format, each with ``read(path)``.
+"""Read files of other programs as items for remember_many: one module for each format, each with ``read(path)``.
 
-An importer sets author, session, position and created_at, and gives every memory the same id each time. A row that
-cannot be stored is reported with its place in the file and the reason.
+An importer sets author, session, position and created_at, and gives a memory the same id every time. A row that cannot
+be stored is reported with its place in the file and the reason.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ FORMATS = {
 """The formats of ``semmem import``, each with its module."""
 
 LIFE = ("importance", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned")
-"""The arguments of ``remember`` that a message of a chat, or a note, has under the same names."""
+"""Arguments of ``remember`` that a chat message or a note may have under the same names."""
 
 MARK = "imported_from"
-"""The metadata key that says from which file a memory was imported."""
+"""The metadata key that names the file from which a memory was imported."""
 
 NOTE_HASH = "note_hash"
 """The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
 MARKED = ("chat", "csv", "jsonl")
-"""The formats whose memories have MARK; JSON lines only with ``--replace``, since they hold all of a memory."""
+"""The formats whose memories have MARK. JSON lines have it only with ``--replace``, as they hold whole memories."""
 
 
 def reader(format: str) -> Callable[..., Iterator[Item]]:
@@ -79,7 +79,7 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
     from importlib import import_module
 
     if format not in FORMATS:
-        raise InvalidInput(f"There is no importer for {format!r}; take one of: {', '.join(FORMATS)}.")
+        raise InvalidInput(f"There is no importer for {format!r}; choose one of {', '.join(FORMATS)}.")
     read: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format]}").read
     return read
 
@@ -97,11 +97,12 @@ def mark(path: Path, name: str | None = None) -> dict[str, str]:
 def told_apart(
     format: str, path: Path, mem: Any, namespace: str, *, replace: bool = False, moved: bool = False
 ) -> dict[str, Any]:
-    """Return the reader options that keep the memories of ``path`` apart from those of another source of the same name.
+    """Return the reader options that separate the memories of ``path`` from those of another source of the same name.
 
-    ``mem`` is the open store. A folder of notes, or a transcript, whose name another stored source has gets a name and
-    ids of its own; all others keep theirs. ``replace``: the transcript is the one read from this place before, however
-    it begins now. ``moved``: a folder with the notes of another vault is that vault in a new place.
+    ``mem`` is the open store. A folder of notes or a transcript that has the name of another stored source gets a name
+    and ids of its own; all others keep theirs. ``replace`` says that the transcript is the one read from this place
+    before, even if its beginning has changed. ``moved`` says that a folder with the notes of another vault is that
+    vault in a new place.
     """
     if format == "markdown":
         from semmem.importers import markdown
@@ -126,7 +127,7 @@ def told_apart(
 
 
 def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> list[dict[str, Any]]:
-    """Return filters for the memories that an import of ``path`` may replace: those that one of the filters matches.
+    """Return filters for the memories that an import of ``path`` may replace; a memory must match one of them.
 
     ``options`` are those of ``told_apart``. The memories of a vault are known by its name, those of a table, a
     transcript or JSON lines by the mark that ``semmem import`` leaves in their metadata; old marks have no place.
@@ -160,7 +161,7 @@ def edited(memory: Memory) -> bool:
 
 
 def _numbers(value: Any) -> Any:
-    """Return JSON with its numbers as text: a store returns 1e300 as a whole number."""
+    """Return JSON with its numbers as text, because a store returns 1e300 as an integer."""
     if isinstance(value, Mapping):
         return {key: _numbers(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -175,9 +176,9 @@ def _numbers(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that could not be read: ``where`` it stands, such as "line 7", and the reason.
+    """A row that could not be read: its place, such as "line 7", and the reason.
 
-    ``id`` is that of the stored memory, where there is one; it stays as it is.
+    ``id`` is the id of the stored memory, where there is one; that memory stays as it is.
     """
 
     where: str
@@ -193,9 +194,9 @@ class RowError(Exception):
 
 
 class Item(dict[str, Any]):
-    """The arguments of ``remember`` for one memory; ``where`` says where in the file it stands.
+    """The arguments of ``remember`` for one memory; ``where`` is its place in the file.
 
-    ``links`` are those from this memory to others: mappings with ``type``, ``to``, ``since`` and ``made_by``.
+    ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``.
     """
 
     where: str = ""
@@ -210,7 +211,7 @@ def item(where: str, **given: Any) -> Item:
 
 
 def life_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of LIFE that a row has, as they are; ``remember`` refuses those that are wrong."""
+    """Return the fields of LIFE that a row has, unchecked; ``remember`` refuses wrong values."""
     return {name: row[name] for name in LIFE if row.get(name) is not None}
 
 
@@ -220,11 +221,11 @@ def refuse(row: BadRow) -> None:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a regular file to read. Raises InvalidInput for a pipe, a device or a socket, which may have no end."""
+    """Open a regular file for reading. Raises InvalidInput for a pipe, a device or a socket, which may have no end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise InvalidInput(f"{path} is no regular file; save what it gives in one.")
+        raise InvalidInput(f"{path} is not a regular file; save its output in one.")
     return os.fdopen(handle, "rb")
 
 
@@ -273,9 +274,9 @@ def moment(value: Any, form: str | None = None) -> datetime | None:
 
 
 def plain_text(content: Any) -> str:
-    """Return the text of a message: a string, or the text parts of a list of content parts, a blank line between them.
+    """Return the text of a message: a string, or the text parts of a list of parts, joined by a blank line.
 
-    Raises RowError where there is no text; the message names the other parts.
+    Raises RowError where there is no text; its message names the other parts.
     """
     parts = content if isinstance(content, list) else [content]
     texts: list[str] = []

@@ -34,12 +34,12 @@ _LINES = (".jsonl", ".ndjson")
 
 
 def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -> Iterator[Item]:
-    """Yield one item a message; position counts from 0 in each session.
+    """Yield one item per message; positions count from 0 in each session.
 
     A message without a session belongs to the session ``name``, by default the file's name. A message without an id is
-    known by session and position, so that a transcript that has grown can be read again and nothing is stored twice.
-    A message without a time has the time of the message before it in its session. A message that cannot be stored, or
-    has no text, goes to ``reject`` with its line; without ``reject`` it raises BadItem. Its position stays taken, so
+    identified by session and position, so a transcript that has grown can be read again and nothing is stored twice. A
+    message without a time has the time of the message before it in its session. A message that cannot be stored, or has
+    no text, goes to ``reject`` with its line; without ``reject`` it raises BadItem. It still counts as a position, so
     that later ids do not shift.
     """
     bad = reject or _refuse
@@ -62,9 +62,9 @@ def name_of(
     """Return the name of a transcript's session: the file's name, with a hash where another transcript has that name.
 
     ``stored`` returns the memories of ids, ``before`` are the names of transcripts read from the same place. A
-    transcript is recognised by its beginning, wherever its file lies: most of the first messages are the same, or half
-    of them at the same place. The hash is that of the beginning, of its length when it was first read. With
-    ``replace`` the last transcript read from the same place is this one, however it begins now.
+    transcript is recognised by its beginning, wherever its file is: most of the first messages are equal, or half of
+    them at the same place. The hash is that of the beginning, as long as it was when first read. With ``replace`` the
+    transcript last read from the same place is this one, even if its beginning has changed.
     """
     stem = path.stem
     items = (item for item in read(path, reject=lambda row: None) if str(item["id"]).startswith(f"{stem}:"))

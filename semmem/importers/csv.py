@@ -1,4 +1,4 @@
-"""Read CSV tables: one memory a row; columns by a map, by remember's argument names, or as metadata."""
+"""Read CSV tables: one memory per row; columns by a map, by remember's argument names, or as metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = (
     "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
     "created_at", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
 )  # fmt: skip
-"""The fields that a column can fill; a header of that name, in any case, fills it."""
+"""The fields that a column can fill; a header of that name, in any case, fills the field."""
 _DELIMITERS = ",;\t|"
 _SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
 _SECONDS = re.compile(r"-?\d{9,13}(?:\.\d+)?\Z")
@@ -51,13 +51,13 @@ def read(
     delimiter: str | None = None,
     drop_others: bool = False,
 ) -> Iterator[Item]:
-    """Yield one item a row; ``where`` is the line of the file on which the row begins.
+    """Yield one item per row; ``where`` is the line of the file on which the row begins.
 
-    ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata as they are,
-    or nowhere with ``drop_others``. A row without an id gets one made from its content, so that reading the same row
-    again changes nothing; a sensitive one needs an id. ``delimiter=None`` finds the delimiter in the header. A row that
-    cannot be read goes to ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the
-    columns that are needed.
+    ``columns`` maps a field to (header, separator of tags, else "," and ";"). Other columns go to metadata unchanged,
+    or are dropped with ``drop_others``. A row without an id gets one made from its content, so reading the row again
+    changes nothing; a sensitive row needs an id. With ``delimiter=None`` the delimiter is found from the header. An
+    invalid row goes to ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the
+    needed columns.
     """
     bad = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
@@ -83,7 +83,7 @@ def read(
 
 
 def _rows(rows: Any, reject: Reject) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line it begins on, cells) of each row that is not blank."""
+    """Yield (line on which it begins, cells) for each row that is not blank."""
     while True:
         line = rows.line_num + 1
         try:
@@ -98,7 +98,7 @@ def _rows(rows: Any, reject: Reject) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(sample: str) -> str:
-    """Return the delimiter of the header line: the sniffer's, else its most frequent sign, else a comma."""
+    """Return the delimiter of the header line: the sniffer's, else its most frequent character, else a comma."""
     first = next((line for line in sample.splitlines() if line.strip()), "")
     try:
         return csv.Sniffer().sniff(first, _DELIMITERS).delimiter
@@ -113,7 +113,7 @@ def _places(
     for name in header:
         if header.count(name) > 1:
             raise InvalidInput(f"{path} has two columns {name!r}; give each a name of its own.")
-    listed = ", ".join(" ".join(name.split()) for name in header)  # a header may hold several lines, a sentence one
+    listed = ", ".join(" ".join(name.split()) for name in header)  # a header cell may hold several lines
     places: dict[str, int] = {}
     for field, (name, _) in columns.items():
         if name not in header:
@@ -157,7 +157,7 @@ def _item(
         made[name] = _flag(name, given.get(name))
     made["ttl"] = _lasting(given.get("ttl"))
     if "id" not in made and made["sensitive"]:
-        raise RowError("it is sensitive and has no id, and one made from its cells would tell of them; give it one.")
+        raise RowError("it is sensitive and has no id, and an id made from its cells would reveal them; give it one.")
     if "id" not in made:
         raw = json.dumps([header, cells]).encode()
         made["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
@@ -201,7 +201,7 @@ def _flag(name: str, cell: str | None) -> bool | None:
 
 
 def _lasting(cell: str | None) -> float | str | None:
-    """Return seconds, or what has a unit as it stands."""
+    """Return seconds as a number; a value with a unit is returned unchanged."""
     try:
         return None if cell is None else float(cell)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The JSON lines that ``semmem export`` writes, or any with remember's argument names as keys: one memory a line."""
+"""Read the JSON lines of ``semmem export``, or others with remember's argument names as keys: one memory per line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from semmem.importers import BadRow, Item, Reject, item, lines, refuse
 __all__ = ["EXPORTED", "VectorItem", "exported_item", "read"]
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
-"""Fields that the store sets by itself; an export has them for people to read."""
+"""Fields that the store sets itself; an export has them for people to read."""
 EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links"))
-"""Fields of an export that ``remember`` has no argument for."""
+"""Fields of an export that are no argument of ``remember``."""
 _NAMES = ("id", "session")
-"""Fields that other programs number: a whole number is read as text."""
+"""Fields for which other programs use numbers; an integer is read as text."""
 
 
 class VectorItem(Item):
@@ -29,10 +29,10 @@ class VectorItem(Item):
 
 
 def read(path: Path, *, reject: Reject | None = None, into: str | None = None, vectors: bool = True) -> Iterator[Item]:
-    """Yield one item a line; ``into`` replaces each memory's namespace, ``vectors=False`` leaves vectors out.
+    """Yield one item per line; ``into`` replaces each memory's namespace, ``vectors=False`` leaves vectors out.
 
-    An id or a session that is a whole number becomes text. A line that is no object goes to ``reject``; without
-    ``reject`` it raises BadItem.
+    An integer id or session becomes text. A line that is no object goes to ``reject``; without ``reject`` it raises
+    BadItem.
     """
     bad = reject or refuse
     for where, row in lines(path, bad):

@@ -1,4 +1,4 @@
-"""LoCoMo's own file (Maharana et al. 2024) or its turns as JSONL rows: one turn of a conversation a memory."""
+"""Read LoCoMo's own file (Maharana et al. 2024) or its turns as JSONL rows: one memory per turn."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _Turn = tuple[str, Any, str, str, int, Any]
 
 
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
-    """Yield one item a turn: ids ``conv-26:D1:3``, sessions ``conv-26:1``; an image's caption stands in brackets.
+    """Yield one item per turn: ids ``conv-26:D1:3``, sessions ``conv-26:1``; an image's caption is put in brackets.
 
-    ``locomo10.json``, a cut of it, or lines with ``conv``, ``session`` and ``date_time`` beside the keys of a turn. A
-    turn that cannot be stored goes to ``reject`` with its conversation, session and number; without ``reject`` it
-    raises BadItem. Raises InvalidInput for a file of another form.
+    Reads ``locomo10.json``, a part of it, or lines with ``conv``, ``session`` and ``date_time`` beside the keys of a
+    turn. A turn that cannot be stored goes to ``reject`` with its conversation, session and number; without ``reject``
+    it raises BadItem. Raises InvalidInput for an invalid file.
     """
     bad = reject or _refuse
     for where, turn, name, session, place, date in (_rows if path.suffix.lower() == ".jsonl" else _own_file)(path, bad):
@@ -38,7 +38,7 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
 
 
 def conversation_name(sample: Mapping[str, Any], number: int) -> str:
-    """Return the name of the conversation that stands at ``number``, from 1, in LoCoMo's own file."""
+    """Return the name of conversation ``number``, from 1, in LoCoMo's own file."""
     return str(sample.get("sample_id") or f"conversation-{number}")
 
 
@@ -60,7 +60,7 @@ def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
 
 
 def _rows(path: Path, bad: Reject) -> Iterator[_Turn]:
-    """Yield the same from JSON lines, which stand in the order of their conversation."""
+    """Yield the same from JSON lines, which are in the order of their conversation."""
     positions: Counter[tuple[str, str]] = Counter()
     for where, row in lines(path, bad):
         if not isinstance(row, Mapping) or not row.keys() >= _ROW:

@@ -1,4 +1,4 @@
-"""LongMemEval's own files (Wu et al. 2024), and their sessions as JSONL rows: one turn of a session a memory."""
+"""Read LongMemEval's own files (Wu et al. 2024), or their sessions as JSONL rows: one memory per turn."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DATE = "%Y/%m/%d (%a) %H:%M"  # 2023/05/30 (Tue) 21:48
 
 
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
-    """Yield one item a turn: the id is the session's with the turn's position, the author the role.
+    """Yield one item per turn: the id is the session's with the turn's position, the author is the role.
 
-    The haystacks of all questions go into one namespace. A session that stands in several haystacks is read once, with
-    its first date; where its turns differ it goes to ``reject``, as do turns that cannot be stored. Without ``reject``
-    they raise BadItem. Raises InvalidInput for a file of another form.
+    The haystacks of all questions go into one namespace. A session that is in several haystacks is read once, with its
+    first date. Where its turns differ it goes to ``reject``, like turns that cannot be stored; without ``reject`` they
+    raise BadItem. Raises InvalidInput for an invalid file.
     """
     bad = reject or _refuse
     met: dict[str, Any] = {}
@@ -33,7 +33,7 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
 
 
 def turns_of(where: str, session: str, date: Any, turns: Any, reject: Reject) -> Iterator[Item]:
-    """Yield one item a turn of one session, as ``sessions`` has it."""
+    """Yield one item per turn of one session, with the arguments that ``sessions`` yields."""
     if not isinstance(turns, list):
         reject(BadRow(where, "its turns are not a list."))
         return
@@ -46,7 +46,7 @@ def turns_of(where: str, session: str, date: Any, turns: Any, reject: Reject) ->
 
 
 def sessions(path: Path, reject: Reject) -> Iterator[tuple[str, int, str, Any, Any]]:
-    """Yield (where, number of the question whose haystack it is in, id, date, turns) of every session; rows have 0."""
+    """Yield (where, number of the question with the haystack, id, date, turns) of every session; rows have 0."""
     if path.suffix.lower() == ".jsonl":
         for where, row in lines(path, reject):
             if isinstance(row, Mapping) and {"id", "turns"} <= row.keys():

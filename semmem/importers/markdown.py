@@ -1,4 +1,4 @@
-"""A folder of Markdown notes, such as an Obsidian vault: one note a memory, known by its path in the folder."""
+"""Read a folder of Markdown notes, such as an Obsidian vault: one memory per note, identified by its path."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class _Note:
 
 
 def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = None) -> Iterator[Item]:
-    """Yield one item a note, in the order of their paths; ``origin`` says which vault the folder is, else its name.
+    """Yield one item per note, ordered by path; ``origin`` says which vault the folder is, by default that of its name.
 
     Front matter gives title, tags, aliases and created_at (``created``, ``created_at`` or ``date``; else a file name
-    that is a day), and under their names the fields of ``LIFE``; the rest of it is metadata. Without a title there the
-    first ``#`` heading is taken, else the file's name; the name is an alias then, if no other note has it. Links are
-    shown as their author wrote them, with the title of their note behind it where that is another name, and
-    ``metadata["links"]`` has the ids of the notes.
+    that is a day), and the fields of ``LIFE`` under their names; the rest of it is metadata. Without a title there, the
+    first ``#`` heading is the title, else the file's name; the file's name is then an alias, if no other note has it.
+    Links are shown as their author wrote them, followed by the title of the linked note where that differs, and
+    ``metadata["links"]`` holds the ids of the notes.
 
-    Hidden folders are left out, links of the file system to outside too. Notes that cannot be read, and empty ones, go
-    to ``reject``; one whose front matter is broken goes in without it and is told as well. Without ``reject`` these
-    raise BadItem. Raises InvalidInput for what is no folder.
+    Hidden folders are skipped, and so are file system links that lead outside. Unreadable and empty notes go to
+    ``reject``; a note with broken front matter is read without it and goes to ``reject`` as well. Without ``reject``
+    these raise BadItem. Raises InvalidInput where ``folder`` is no folder.
     """
     told = reject or refuse
     come = origin or vault_origin(folder)
@@ -92,7 +92,7 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
 
 
 def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
-    """Yield (id, path) of every note: its path from the folder, composed (NFC) as on every system."""
+    """Yield (id, path) of every note; the id is its path from the folder, composed (NFC) to be equal on all systems."""
     inside = os.path.realpath(folder)  # which takes a link to itself as it stands
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -110,7 +110,7 @@ def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
 def _note(id: str, path: Path, bad: Reject) -> _Note | None:
     """Return a note, or None when there is nothing to remember; bad rows go to ``bad``.
 
-    A bad row with an id is about a note that exists and could not be read, so that its memory is not pruned.
+    A bad row with an id is a note that exists and could not be read, so its memory is not pruned.
     """
     try:
         with opened(path) as file:
@@ -120,7 +120,7 @@ def _note(id: str, path: Path, bad: Reject) -> _Note | None:
             return None
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except InvalidInput:
-        bad(BadRow(id, "it is no regular file.", id))
+        bad(BadRow(id, "it is not a regular file.", id))
         return None
     except UnicodeDecodeError as error:
         bad(BadRow(id, f"it is not UTF-8 (byte {error.start}).", id))
@@ -159,7 +159,7 @@ def _described(id: str, path: Path, body: str, front: dict[str, Any]) -> _Note:
         try:
             when = moment(front[name]) if isinstance(front.get(name), str) else None
         except RowError:
-            continue  # told in words: it stays in metadata
+            continue  # given in words: it stays in metadata
         if when is not None:
             note.created_at = when
             del front[name]
@@ -198,7 +198,7 @@ def _item(note: _Note, vault: Vault, come: Origin) -> Item:
     own = {key: value for key, value in own.items() if value}
     hidden = {key: note.metadata[key] for key in (*own, NOTE_HASH) if key in note.metadata}
     metadata = {**note.metadata, **own, **({"front matter": hidden} if hidden else {})}
-    if not note.life.get("sensitive"):  # a hash of a secret text lets it be guessed
+    if not note.life.get("sensitive"):  # a hash of a secret text would allow guessing it
         metadata[NOTE_HASH] = content_hash(text, note.title, note.tags, metadata)
     return item(
         note.id,
@@ -232,9 +232,9 @@ def vault_name(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The vault of a note: its name, the folder it was first read from, the beginning of its ids.
+    """The vault of a note: its name, the folder it was first read from, the prefix of its ids.
 
-    ``alike``: the folder is not that one and may be a copy of it: half of the notes or more are the same.
+    ``alike`` says that the folder is another one and may be a copy: at least half of the notes are equal.
     """
 
     name: str
@@ -253,8 +253,8 @@ def vault_origin(
     """Return the vault of a folder; a folder with the name of another stored vault gets a name and ids of its own.
 
     ``stored`` returns some memories of the vault of a name, ``texts`` the notes of the folder. A vault is recognised by
-    the path of its folder, and in another place by its notes: half of them are the same. ``moved`` says that such a
-    folder is the vault itself and no copy; from then on its new path counts.
+    the path of its folder, and in another place by its notes, half of which must be equal. ``moved`` says that such a
+    folder is the vault itself and no copy; its new path counts from then on.
     """
     name, here = vault_name(folder), place_of(folder)
     some = stored(name)
@@ -282,7 +282,7 @@ class Vault:
         return id in self._names
 
     def name(self, id: str, title: str, aliases: Iterable[str]) -> None:
-        """Record the names of a note: its title, its aliases, and its file name where no other note has it."""
+        """Record the names of a note: its title, its aliases, and its file name if no other note has it."""
         names = [title, *aliases]
         stem = PurePosixPath(id).stem
         if len(self._stems[stem.casefold()]) == 1 and stem.casefold() not in _NO_NAMES:
@@ -297,10 +297,10 @@ class Vault:
         return self._names.get(id, [])[1:]
 
     def find(self, target: str, source: str) -> str | None:
-        """Return the note that ``target`` means in the note ``source``, as Obsidian has it; None when there is none.
+        """Return the note that ``target`` means in the note ``source``, by Obsidian's rules; None when there is none.
 
-        Case aside: a path from the root or (./, ../) from the source, else the note whose path ends so: one in the
-        source's folder, else the one with the shortest path.
+        Ignoring case: a path from the root or (./, ../) from the source; else a note whose path ends with ``target``,
+        preferably one in the source's folder, then the one with the shortest path.
         """
         wanted = normalize("NFC", target.strip().replace("\\", "/"))
         here = posixpath.dirname(source)
@@ -319,10 +319,10 @@ class Vault:
         return min(ending, key=lambda id: (id.count("/"), len(id), id), default=None)
 
     def shown(self, target: str, alias: str | None, source: str) -> tuple[str, str]:
-        """Return (id of the note, or the target as it stands, and what to read in its place).
+        """Return (id of the note or the target itself, text to show in its place).
 
-        The text to read is what its author shows, followed by the title where the extractor would not recognise the
-        note by it: it is no name of the note, or has no capital.
+        The text is what the author shows. The title follows where the extractor would not recognise the note by that
+        text, because it is no name of the note or has no capital.
         """
         found = self.find(target, source)
         last = target.rpartition("/")[2]

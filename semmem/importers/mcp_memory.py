@@ -1,4 +1,4 @@
-"""The file of the reference MCP memory server: JSON lines of entities with observations, and of relations."""
+"""Read the file of the reference MCP memory server: JSON lines of entities with observations, and of relations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ __all__ = ["items_of", "read"]
 
 
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
-    """Yield one item an observation, titled with its entity and tagged with its type, and one a relation.
+    """Yield an item for each observation, titled with its entity and tagged with its type, and for each relation.
 
-    An entity without observations becomes one memory of its name and type. Ids are made from the content, so that a
-    file that has grown adds only its new lines. A line of another form goes to ``reject``; without ``reject`` it raises
-    BadItem.
+    An entity without observations becomes one memory of its name and type. Ids are made from the content, so a file
+    that has grown adds only its new lines. An invalid line goes to ``reject``; without ``reject`` it raises BadItem.
     """
     bad = reject or refuse
     for where, row in lines(path, bad):
@@ -29,7 +28,7 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
 
 
 def items_of(where: str, row: Any, bad: Reject = refuse) -> Iterator[Item]:
-    """Yield the items of one row of the file. Raises RowError for a row of another form; see ``read``."""
+    """Yield the items of one row of the file. Raises RowError for an invalid row; see ``read``."""
     kind = row.get("type") if isinstance(row, Mapping) else None
     if kind == "entity":
         name, what = _string(row, "name"), row.get("entityType")

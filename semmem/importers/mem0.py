@@ -1,4 +1,4 @@
-"""Read memories of mem0 saved as JSON: a list, an object with ``results``, or one memory a line."""
+"""Read memories of mem0 saved as JSON: a list, an object with ``results``, or one memory per line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LINES = (".jsonl", ".ndjson")
 
 
 def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
-    """Yield one item a memory: its author is the actor, else the user, else the agent, its session the run.
+    """Yield one item per memory: its author is the actor, else the user, else the agent; its session is the run.
 
     Ids are mem0's; categories become tags; user, agent and app stay in metadata. A row without text goes to ``reject``;
-    without ``reject`` it raises BadItem. Raises InvalidInput for a file of another form.
+    without ``reject`` it raises BadItem. Raises InvalidInput for an invalid file.
     """
     bad = reject or refuse
     for where, row in _rows(path, bad):

@@ -16,17 +16,17 @@ __all__ = ["BadFrontMatter", "heading", "inline_tags", "linked", "names", "piece
 _FENCED = re.compile(r"---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
 _LONGEST = 4_000
-"""Characters of front matter; what is longer is no list of properties."""
+"""The most characters of front matter; a longer block is no list of properties."""
 
 _DEEPEST = 20
-"""Levels of lists and mappings. PyYAML builds them by recursion in C, which ends the process where it is too deep."""
+"""The most nested levels. PyYAML builds them by recursion in C, which crashes the process where they are too deep."""
 
 _MOST = 100_000
-"""Values of one note: a few lines of references (*name) can stand for gigabytes, or for themselves."""
+"""The most values of one note: a few lines of references (*name) can stand for gigabytes, or for themselves."""
 
 
 class BadFrontMatter(Exception):
-    """Front matter that is no YAML mapping: what is wrong, and on which line of the file."""
+    """Front matter that is no YAML mapping: the reason, and the line of the file."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class BadFrontMatter(Exception):
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return (front matter, the note itself) of a note; ("", the note) where there is none."""
+    """Return (front matter, rest of the note); ("", the note) where there is no front matter."""
     match = _FENCED.match(text)
     return (match[1] or "", text[match.end() :]) if match else ("", text)
 
@@ -43,7 +43,7 @@ def split(text: str) -> tuple[str, str]:
 def read(raw: str) -> dict[str, Any]:
     """Return the front matter ``raw`` as JSON values, dates as they are written.
 
-    Raises BadFrontMatter for what is no YAML mapping and MissingExtra where PyYAML is not installed.
+    Raises BadFrontMatter where it is no YAML mapping and MissingExtra where PyYAML is not installed.
     """
     if not raw.strip():
         return {}
@@ -78,9 +78,9 @@ def read(raw: str) -> dict[str, Any]:
 
 
 def _too_deep(raw: str) -> int | None:
-    """Return the line of the file on which ``raw`` is nested too deep, None where it is not.
+    """Return the line of the file on which ``raw`` is nested too deep; None where it is not.
 
-    YAML's events come one after the other, without recursion; nothing is built from them here.
+    YAML's events are read one after the other, without recursion; nothing is built from them here.
     """
     import yaml
 
@@ -96,7 +96,7 @@ def _too_deep(raw: str) -> int | None:
 
 
 def _excess(value: Any) -> str | None:
-    """Return which limit ``value`` breaks once every reference is written out, None where it breaks none."""
+    """Return which limit ``value`` exceeds once every reference is expanded; None where it exceeds none."""
     left = [(value, 1)]
     for _ in range(_MOST):
         if not left:
@@ -111,10 +111,10 @@ def _excess(value: Any) -> str | None:
 
 @cache
 def _loader() -> Any:
-    """Return PyYAML's safe loader with the plain values of YAML 1.2, which Obsidian has: no is a word, 12:30 too.
+    """Return PyYAML's safe loader with the plain values of YAML 1.2, as in Obsidian: no is a word, and so is 12:30.
 
-    The one in C where PyYAML was built with it; it is ten times as fast. Like YAML 1.2 it merges no mappings: a few
-    lines of merges (<<) would fill the memory.
+    The C loader is used where PyYAML was built with it; it is ten times as fast. As in YAML 1.2 no mappings are merged,
+    because a few lines of merges (<<) could fill the memory.
     """
     import yaml
 
@@ -135,13 +135,13 @@ def _loader() -> Any:
 
 
 def names(value: Any) -> list[str]:
-    """Return the names of a list, or of a string with commas between them."""
+    """Return the names in a list, or in a comma-separated string."""
     parts = value if isinstance(value, list) else str(value).split(",") if value is not None else []
     return list(dict.fromkeys(name for part in parts if part is not None and (name := " ".join(str(part).split()))))
 
 
 def tags(value: Any) -> list[str]:
-    """Return the tags of a list, or of a string with commas or spaces between them, without their #."""
+    """Return the tags in a list, or in a string separated by commas or spaces, without their #."""
     parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value)) if value is not None else []
     found = (str(part).strip().lstrip("#").strip() for part in parts if part is not None)
     return list(dict.fromkeys(filter(None, found)))
@@ -167,7 +167,7 @@ Shown = Callable[[str, str | None], str]
 
 
 def pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield (whether it is code, piece) so that the pieces make up ``text``: fenced blocks and `inline` are code."""
+    """Yield (whether it is code, piece); the pieces make up ``text``. Fenced blocks and `inline` are code."""
     prose: list[str] = []
     code: list[str] = []
     fence = ""
@@ -189,7 +189,7 @@ def pieces(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _inline(prose: str) -> Iterator[tuple[bool, str]]:
-    """Yield the pieces of prose: code stands between two runs of as many backticks."""
+    """Yield the pieces of prose: code is between two equally long runs of backticks."""
     runs = [match.span() for match in _TICKS.finditer(prose)]
     closing: list[int | None] = [None] * len(runs)
     after: dict[int, int] = {}
@@ -220,23 +220,23 @@ def heading(text: str) -> str | None:
 
 
 def unclosed(heading: str) -> str:
-    """Return a heading without the # signs that may close it: these follow a space (C# is a name)."""
+    """Return a heading without the # signs that may close it; these follow a space (C# is a name)."""
     said = heading.strip()
     bare = said.rstrip("#")
     return bare.rstrip() if not bare or bare[-1].isspace() else said
 
 
 def inline_tags(text: str) -> list[str]:
-    """Return the #inline_tags of a note, each once; one of digits alone is none."""
+    """Return the #inline_tags of a note, each once; digits alone are no tag."""
     found = [tag for code, piece in pieces(text) if not code for tag in _TAG.findall(piece)]
     return list(dict.fromkeys(tag.strip("/-") for tag in found if any(c.isalpha() for c in tag)))
 
 
 def linked(text: str, shown: Shown) -> str:
-    """Return ``text`` with each link to a note as ``shown`` (target, what the author shows for it) has it.
+    """Return ``text`` with each link to a note replaced by ``shown`` (target, what the author shows for it).
 
     Links are [[Note]], [[Note|shown]], [[Note#Heading]], ![[Note]] and [shown](Note.md). A [[#Heading]] of the note
-    itself, and what is shown of an image ("200" is its width), are text.
+    itself, and the text shown for an image ("200" is its width), stay text.
     """
 
     def wiki(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
 """Reach: what each leg of a recipe can do to the first k, proven from the recipe's numbers before any query is run.
 
-The bars are in ``bounds`` and ``score_bounds``, the classes in ``classes`` and ``score_classes``, what is known of
-lists and of the steps after fusion in ``places``, lists that show an outcome in ``witness``, the table that people read
-in ``report``. The room is called after the rank cap, because ``semmem.reach`` is the function.
+The bars are in ``bounds`` and ``score_bounds``, the classes in ``classes`` and ``score_classes``, the facts about lists
+and steps after fusion in ``places``, lists that show an outcome in ``witness``, the table for people in ``report``. The
+room is named after the rank cap, because ``semmem.reach`` is the function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["reach", "reach_in", "reach_of"]
 
 _DEEPEST = 10_000
 _MOST = 2_000
-"""The largest cut-off: exact fractions of more terms take long, and a recall returns 1,000 memories at most."""
+"""The largest cut-off: exact fractions of more terms take long, and a recall returns at most 1,000 memories."""
 
 
 def reach(
@@ -42,14 +42,14 @@ def reach(
 ) -> Reach:
     """Return the reach of every leg of ``recipe`` (one, or its name), in every regime, at cut-off ``k``.
 
-    ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` says how many memories
-    a leg returns when it is one of the others; None means at least k where its depth allows, and any more up to its
-    depth. ``endless`` legs return memories as long as there are any. Legs the recipe gives a weight are reported,
-    weight 0 included, and those named in ``also``. Depths are those with which a recall of k hits asks; with
-    ``deepened`` off they are the recipe's own. What is taken for granted is in ``assumptions``; where the lists are
-    at hand, ``reach_in`` assumes none of it, and a recall's own ``reach`` is that.
+    ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` says how many memories a
+    leg returns when it is one of the others; None means at least k where its depth allows, and any number up to its
+    depth. ``endless`` legs return memories as long as there are any. All legs that the recipe gives a weight are
+    reported, weight 0 included, and those named in ``also``. Depths are those of a recall of k hits; with ``deepened``
+    off they are the recipe's own. ``assumptions`` names what is assumed. Where the lists are at hand, ``reach_in``
+    assumes none of it; the ``reach`` of a recall is computed that way.
 
-    Raises InvalidInput for a cut-off or a size below its range, UnknownRecipe for a name that no recipe has.
+    Raises InvalidInput for a cut-off or a size out of range, UnknownRecipe for an unknown name.
     """
     if not isinstance(recipe, Recipe):
         recipe = find_recipe(recipe)
@@ -69,12 +69,12 @@ def reach(
 
 
 def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = None) -> Reach:
-    """Return the reach of every leg of ``recipe``, in every regime, in lists that are known; nothing is assumed.
+    """Return the reach of every leg of ``recipe``, in every regime, for known lists; nothing is assumed.
 
-    For a memory that one leg alone found there: *unreachable*, the leg has no list, or a later step leaves all of it
-    out; *boost-only*, lists as long as these, folding as these do, with their importances, show none of it;
-    *guaranteed*, they always show it, or a hit that it was folded into. ``k`` is the cut-off that is reported.
-    Raises InvalidInput for a cut-off below 1.
+    For a memory that only one leg found: *unreachable*, the leg has no list, or a later step leaves all of it out;
+    *boost-only*, lists as long as these that fold in the same way, with their importances, never show it; *guaranteed*,
+    they always show it, or a hit that it was folded into. ``k`` is the cut-off that is reported. Raises InvalidInput
+    for a cut-off below 1.
     """
     _whole("The cut-off k", k)
     absent = dict(lists.absent)
@@ -102,8 +102,9 @@ def reach_of(
 ) -> Reach:
     """Return the reach of bare numbers, one weight and one rank constant per leg; the recipe is called ``custom``.
 
-    Sequences are in the order of ``names``; legs beyond them are called ``leg4``, ``leg5`` and so on. No reserve, no
-    bonus, prior as in every recipe. Raises InvalidInput when the lengths differ or a number is out of range.
+    Sequences are in the order of ``names``; further legs are called ``leg4``, ``leg5`` and so on. There is no reserve
+    and no bonus; the prior is that of every recipe. Raises InvalidInput when the lengths differ or a number is out of
+    range.
     """
     if not isinstance(weights, Mapping):
         weights = dict(zip(_names(names, len(weights)), weights, strict=True))
@@ -164,7 +165,7 @@ def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], given: 
 
 
 def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str], k: int) -> RegimeReach:
-    """Return classes where scores decide nothing: what a leg found may come first, and is shown if all is."""
+    """Return classes for hits not ordered by score: any memory may come first, and all are shown if they fit."""
     given = Given(1, lists.kept, lists=lists)
     out = {}
     for name, weight in recipe.weights.items():
@@ -183,7 +184,7 @@ def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str]
 
 
 def _with_unseen(found: RegimeReach, unseen: Mapping[str, str]) -> RegimeReach:
-    """Return ``found`` with what each leg does not see before what is claimed of it."""
+    """Return ``found`` with, for each leg, what it does not see before what is claimed of it."""
     legs = dict(found.legs)
     for leg in unseen.keys() & legs.keys():
         legs[leg] = replace(legs[leg], certificate=f"{unseen[leg]} {legs[leg].certificate}")

@@ -1,7 +1,7 @@
-"""The two bars a memory must clear when only one leg found it, in exact fractions.
+"""The two bars that a memory must clear when only one leg found it, in exact fractions.
 
-The bounds and their proofs are in ``classes``; here is the arithmetic of one leg against the others in a fusion by
-rank. In a fusion that reads scores see ``score_bounds``.
+The bounds and their proofs are in ``classes``. This is the arithmetic of one leg against the others in a fusion by
+rank; ``score_bounds`` has that of a fusion that reads scores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 LARGEST_CONSTANT = 1_000_000
 
 NOISE = Fraction(2, 10**13)
-"""Scores that differ by less, as a share of the largest that is possible, may tie: fusion rounds to 13 places."""
+"""Scores that differ by less than this share of the largest possible score may tie: fusion rounds to 13 places."""
 
 _AGREED = "agreed"
 
@@ -40,7 +40,7 @@ _MANY_BASES = 6
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Another leg of the recipe: how many rows it returns lies between ``least`` and ``most``.
+    """Another leg of the recipe, which returns between ``least`` and ``most`` rows.
 
     ``kth`` is the rank by which it has surely named k memories of its own, None where it may have fewer.
     """
@@ -57,12 +57,12 @@ class Base:
 class Odds:
     """What one leg brings to a contest at cut-off ``k``, whatever the fusion.
 
-    ``bonus`` is the exact-match bonus that a rival may have, and ``may`` that which the studied memory may have: what
-    holds the words of a question may stand below the depth of the lexical leg. ``unit`` is the bonus in units of this
-    leg's own first place, where this leg is the lexical one, else 0. ``kth`` is the rank by which this leg has surely
-    named k memories. The four factors are what importance can multiply a score by, here and among the rivals, at least
-    and at most; ``even`` says that it is the same for all of this leg's memories. Scores that differ by no more than
-    ``slack`` may tie, and a tie may go either way.
+    ``bonus`` is the exact-match bonus that a rival may have, and ``may`` the one that the studied memory may have,
+    because a memory with the words of a question may stand below the depth of the lexical leg. ``unit`` is the bonus in
+    units of this leg's own first place, where this leg is the lexical one, else 0. ``kth`` is the rank by which this
+    leg has surely named k memories. The four factors are the least and most that importance can multiply a score by,
+    here and among the rivals; ``even`` says that it is the same for all memories of this leg. Scores that differ by no
+    more than ``slack`` may tie, and a tie may go either way.
     """
 
     leg: str
@@ -82,21 +82,21 @@ class Odds:
     even: bool = True
 
     def at_least(self, value: Fraction, bar: Fraction) -> bool:
-        """Whether ``value`` reaches ``bar``, or comes so near that the two may tie."""
+        """Return whether ``value`` reaches ``bar``, or comes so near that the two may tie."""
         return value >= bar - self.slack
 
     def surely_above(self, value: Fraction, bar: Fraction) -> bool:
-        """Whether ``value`` is above ``bar``, and no tie."""
+        """Return whether ``value`` is above ``bar`` and cannot tie with it."""
         return value > bar + self.slack
 
     def ties(self, value: Fraction, bar: Fraction) -> bool:
-        """Whether the two may tie."""
+        """Return whether the two may tie."""
         return abs(value - bar) <= self.slack
 
     def capped(self, last: int, step: Fraction | None) -> int:
         """Return ``last``, or the rank by which k memories of this leg are surely ahead, if that is less.
 
-        ``step`` is what its place there is worth more than the next one; None where places need not be worth less.
+        ``step`` is how much its place is worth more than the next one; None where a later place need not be worth less.
         """
         ordered = self.even and not self.may and step is not None and self.own_least * step > self.slack
         return min(last, self.kth) if ordered and self.kth is not None else last
@@ -110,11 +110,11 @@ class Contest(Odds):
     bases: tuple[Base, ...]
 
     def value(self, rank: int = 1) -> Fraction:
-        """What a memory that only this leg found earns at ``rank``."""
+        """Return what a memory that only this leg found earns at ``rank``."""
         return self.weight / (self.constant + rank)
 
     def best_value(self, rank: int = 1) -> Fraction:
-        """The same with the bonus it may have."""
+        """Return the same with a possible bonus."""
         return self.value(rank) + self.may
 
     def tails(self) -> dict[str, int]:
@@ -141,25 +141,25 @@ class Contest(Odds):
         return max(sums.values(), default=Fraction(0))
 
     def lower_bar(self) -> Fraction:
-        """B_min, 0 where no other leg returns k memories."""
+        """Return B_min; 0 where no other leg returns k memories."""
         return self._largest(self.tails())
 
     def base_bar(self, m: int) -> Fraction:
-        """B_base: what m rivals that this leg does not rank can have on average, at most."""
+        """Return B_base: the most that m rivals that this leg does not rank can have on average."""
         return self._base_sum(m) / m + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
-        """B_max at cut-off ``k``: what k rivals can have on average, at most."""
+        """Return B_max at cut-off ``k``: the most that k rivals can have on average."""
         return (self._base_sum(k) + self.weight * self._own_terms(self.constant, rank, k)) / k + self.bonus
 
     def outnumbers(self, rank: int, k: int, *, any_importance: bool = False) -> bool:
-        """Whether fewer than k memories can be ahead at all; with any importance those behind it in the leg can."""
+        """Return whether fewer than k memories can be ahead; with any importance, those behind it in the leg can be."""
         behind_too = any_importance or self.bonus > 0  # one behind it may have the bonus that it lacks
         ahead = sum(b.most for b in self.bases) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
     def guaranteed(self, rank: int, k: int) -> bool:
-        """Whether no lists keep a memory at ``rank`` out of the top ``k``, with the importances there are."""
+        """Return whether no lists keep a memory at ``rank`` out of the top ``k``, with the known importances."""
         if rank > k:
             return False
         step = self.value(rank) - self.value(rank + 1)
@@ -170,21 +170,21 @@ class Contest(Odds):
         )
 
     def class_of(self, scale: Fraction, k: int) -> ReachClass:
-        """Class of the first place when its score is multiplied by ``scale``, without reserve."""
+        """Return the class of the first place when its score is multiplied by ``scale``, without reserve."""
         surely = self.outnumbers(1, k, any_importance=scale < 1)
         if k >= 1 and (surely or self.surely_above(scale * self.value(), self.upper_bar(1, k))):
             return "guaranteed"
         return "possible" if self.at_least(scale * self.best_value(), self.lower_bar()) else "boost-only"
 
     def last_rank_over_bar(self) -> int:
-        """The last rank whose value is above the lower bar, importance being equal."""
+        """Return the last rank whose value is above the lower bar, importances being equal."""
         least = self.lower_bar() - self.may
         if least <= 0:
             return self.depth
         return max(0, min(self.depth, math.ceil(self.weight / least - self.constant) - 1))
 
     def last_possible_rank(self) -> int:
-        """The last rank that can enter, if only by a tie, with the importances there are."""
+        """Return the last rank that can enter, if only by a tie, with the known importances."""
         least = self.rival_least * self.lower_bar() - self.slack - self.own_most * self.may
         if least <= 0:
             last = self.depth
@@ -194,7 +194,7 @@ class Contest(Odds):
         return self.capped(last, self.value(at) - self.value(at + 1))
 
     def possible_up_to_constant(self) -> int | None:
-        """The largest whole rank constant at which the first place clears the lower bar."""
+        """Return the largest whole rank constant at which the first place clears the lower bar."""
         bar = self.lower_bar() if self.unit else self.lower_bar() - self.may
         if bar <= 0:
             return LARGEST_CONSTANT
@@ -202,19 +202,19 @@ class Contest(Odds):
         return min(largest, LARGEST_CONSTANT) if largest >= 0 else None
 
     def possible_above_weight(self) -> Fraction:
-        """The weight above which the first place clears the lower bar."""
+        """Return the weight above which the first place clears the lower bar."""
         bar = self.lower_bar() if self.unit else max(Fraction(0), self.lower_bar() - self.may)
         return bar * (self.constant + 1) / (1 + self.unit)
 
     def guaranteed_above_weight(self) -> Fraction | None:
-        """The weight above which the first place is guaranteed: both sides are linear in it."""
+        """Return the weight above which the first place is guaranteed; both sides are linear in it."""
         if self.outnumbers(1, self.k):
             return Fraction(0)
         gain = self._gain(self.constant)
         return (self._base_sum(self.k) / self.k + self._fixed_bonus) / gain if gain > 0 else None
 
     def guaranteed_up_to_constant(self) -> int | None:
-        """The largest whole rank constant at which the first place is guaranteed."""
+        """Return the largest whole rank constant at which the first place is guaranteed."""
         if self.outnumbers(1, self.k):
             return LARGEST_CONSTANT
         needed = (self._base_sum(self.k) / self.k + self._fixed_bonus) / self.weight
@@ -222,20 +222,20 @@ class Contest(Odds):
         return count - 1 if count else None
 
     def _gain(self, constant: Fraction) -> Fraction:
-        """How far a first place is above what this leg gives its rivals on average, at weight 1."""
+        """Return how far a first place is above what this leg gives its rivals on average, at weight 1."""
         own = (1 - self.unit) / (constant + 1)
         return own - self._own_terms(constant, 1, self.k) / self.k
 
     @property
     def _fixed_bonus(self) -> Fraction:
-        """The bonus where it does not grow with this leg's own weight."""
+        """Return the bonus where it does not grow with this leg's own weight."""
         return Fraction(0) if self.unit else self.bonus
 
     def _base_sum(self, m: int) -> Fraction:
         return sum((b.weight * _terms(b.constant, min(m, b.most)) for b in self.bases), Fraction(0))
 
     def _own_terms(self, constant: Fraction, rank: int, k: int) -> Fraction:
-        """Sum of 1/(constant + i) over the first k of this leg's ranks without ``rank``."""
+        """Return the sum of 1/(constant + i) over the first k of this leg's ranks without ``rank``."""
         if rank > k:
             return _terms(constant, min(k, self.depth))
         return _terms(constant, min(k + 1, self.depth)) - 1 / (constant + rank)
@@ -256,7 +256,7 @@ def agreed_places(recipe: Recipe, others: int, k: int) -> int:
 
 
 def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:
-    """Return what a score is multiplied by at importance 0 and any age, beside 1 at best; see ``Recipe.floor``."""
+    """Return the factor of a score at importance 0 and any age, where the best is 1; see ``Recipe.floor``."""
     floor = Fraction(1) if recipe.recency_half_life is None else as_written(recipe.recency_floor)
     if not recipe.prior:
         return floor
@@ -280,9 +280,9 @@ def _terms(constant: Fraction, count: int) -> Fraction:
 
 
 def last_where(most: int, holds: Callable[[int], bool]) -> int:
-    """Return the last n in 1..most for which ``holds``, which is true up to some n and false after; 0 if for none."""
+    """Return the last n in 1..most for which ``holds``, which stays false once it is false; 0 if for none."""
     low, high = 0, 1
-    while high <= most and holds(high):  # the answer is mostly small: double up to it before halving
+    while high <= most and holds(high):  # the answer is usually small: double up to it before halving
         low, high = high, 2 * high
     high = min(high - 1, most)
     while low < high:

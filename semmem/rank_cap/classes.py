@@ -175,9 +175,9 @@ def rank_scaled(found: LegReach, step: Fraction) -> LegReach:
 
 
 def noted(found: LegReach, k: int, notes: Sequence[str]) -> LegReach:
-    """Return ``found``, worked out for what comes before a later step, for the top ``k`` after it.
+    """Return ``found``, computed for the list before a later step, for the top ``k`` after that step.
 
-    ``notes`` say what the step does. No witness is shown where the step has the last word.
+    ``notes`` say what the step does. No witness is shown where the step decides.
     """
     last = found.k == k
     return replace(

@@ -1,8 +1,8 @@
-"""What is known of places beside a recipe: how deep lists go, how they fold, and what a step after fusion can do.
+"""What is known of places besides a recipe: how deep lists go, how they fold, what a step after fusion can do.
 
-``reach`` without data takes what is here for granted, and names it (``ASSUMPTIONS``). With the lists of one recall at
-hand nothing of it is assumed: each list says how long it is and where in it another memory begins (``Listed``), each
-step between fusion and the hits says what it can do to a place (``Effect``), and ``Lists`` holds both.
+``reach`` without data assumes what is listed here, by name (``ASSUMPTIONS``). With the lists of one recall nothing of
+it is assumed: each list says how long it is and at which ranks another memory begins (``Listed``), each step between
+fusion and the hits says what it can do to a place (``Effect``), and ``Lists`` holds both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         "no reranker": "what fusion has put in order stays in that order",
     }
 )
-"""What the classes rest on where there are no lists to look at, by name, and what each means."""
+"""What the classes rest on where there are no lists to look at: the name of each assumption and its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Listed:
     """What is known of the list that one leg returned.
 
     ``length`` counts its rows, each a memory or a part of one. ``firsts`` are the ranks, from 1, at which a memory
-    begins that stays and that no row before could be folded with; ``unsure`` are the ranks of rows that may be missing
-    from the hits however high they stand. ``least`` and ``most`` are the importances of its rows; ``exact`` is whether
-    one of them has the exact-match bonus.
+    begins that stays and that no row before could be folded with. ``unsure`` are the ranks of rows that may be missing
+    from the hits however high they stand. ``least`` and ``most`` are the importances of its rows; ``exact`` says
+    whether one of them has the exact-match bonus.
     """
 
     length: int
@@ -60,9 +60,9 @@ class Listed:
         importance: Mapping[Any, float] | None = None,
         exact: Collection[Hashable] = (),
     ) -> Listed:
-        """Read off a list of keys, best first; the other arguments are those of ``Effect``, by key.
+        """Read the facts off a list of keys, best first; the other arguments are those of ``Effect``, by key.
 
-        ``one`` maps a key to what it folds into, itself where it is missing; ``importance`` is .5 where it is missing.
+        ``one`` maps a key to what it folds into, by default itself; ``importance`` is .5 where it is missing.
         """
         one, importance = one or {}, importance or {}
         seen: dict[Hashable, int] = {}
@@ -77,12 +77,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The lists of one recall, by leg, and what becomes of them after fusion.
+    """The lists of one recall, by leg, and what happens to them after fusion.
 
-    ``absent`` says of a leg without a list why it has none. ``decided`` is how many first places of the fused order
-    decide what is shown (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there
-    are when all is folded, ``folded`` how many rows at most are no place of their own. ``notes`` say what a step did
-    to the claim, in sentences; ``unseen`` says of a leg, in a sentence, for which memories it can do nothing.
+    ``absent`` says why a leg has no list. ``decided`` is how many first places of the fused order decide what is shown
+    (None: all of them), ``kept`` how many of them are sure to be shown, ``places`` how many there are after folding,
+    ``folded`` how many rows at most have no place of their own. ``notes`` are sentences about what a step did to the
+    claim; ``unseen`` says of a leg, in a sentence, for which memories it can do nothing.
     """
 
     lists: Mapping[str, Listed]
@@ -96,7 +96,7 @@ class Lists:
 
     @classmethod
     def at(cls, k: int, lists: Mapping[str, Listed]) -> Lists:
-        """Take ``lists`` with nothing after them but a cut at ``k``."""
+        """Return ``lists`` with nothing after them but a cut at ``k``."""
         return cls(lists, decided=k, kept=k)
 
 
@@ -105,9 +105,9 @@ class Effect:
     """What one step between fusion and the hits can do to places, asked for the first k after it.
 
     ``decided`` is how many first places before the step decide them (None: all), ``kept`` how many first places before
-    it are sure to be among them. ``one`` maps candidates to what they become one with, ``gone`` are candidates that
-    the step leaves out wherever they stand, and ``unsure`` those that take a place and may yet be named by no hit.
-    ``note`` is a sentence where the claim is weaker for the step.
+    it are sure to be among them. ``one`` maps candidates to what they become one with. ``gone`` are candidates that the
+    step leaves out wherever they stand, and ``unsure`` those that take a place and may yet be named by no hit. ``note``
+    is a sentence where the step makes the claim weaker.
     """
 
     decided: int | None
@@ -119,7 +119,7 @@ class Effect:
 
 
 def merged(keys: Collection[Hashable], relations: Sequence[Mapping[Any, Hashable]]) -> dict[Hashable, int]:
-    """Return for each key the number of its group: keys that any of ``relations`` maps to one value are in one."""
+    """Group keys: those that any of ``relations`` maps to one value get the same number."""
     parent: dict[Hashable, Hashable] = {}
 
     def root(node: Hashable) -> Hashable:

@@ -1,4 +1,4 @@
-"""What the reach check says, as frozen dataclasses: one ``LegReach`` for every leg of every regime of a recipe.
+"""The results of the reach check as frozen dataclasses: one ``LegReach`` for every leg of every regime of a recipe.
 
 All numbers are exact fractions; ``as_dict`` turns them into JSON numbers beside the exact text.
 """
@@ -14,7 +14,7 @@ __all__ = ["CLASSES", "LegReach", "Reach", "ReachClass", "RegimeReach", "Witness
 
 ReachClass: TypeAlias = Literal["unreachable", "boost-only", "possible", "guaranteed"]
 CLASSES: tuple[ReachClass, ...] = ("unreachable", "boost-only", "possible", "guaranteed")
-"""From the weakest to the strongest."""
+"""The classes, from the weakest to the strongest."""
 
 _EXACT_DIGITS = 60
 
@@ -28,9 +28,9 @@ def weakest(classes: Sequence[ReachClass]) -> ReachClass:
 class Witness:
     """Lists by leg that show one outcome for ``memory``, which only the studied leg ranks, when they are fused.
 
-    ``enters`` says which outcome. ``exact`` are the memories that must have the exact-match bonus,
-    ``scores`` the legs' own scores where the fusion reads them, and
-    ``most`` the best that the question allows where it reads that.
+    ``enters`` says which outcome. ``exact`` are the memories that must have the exact-match bonus. ``scores`` are the
+    legs' own scores, for a fusion that reads them, and ``most`` the best scores that the question allows, where it
+    reads those.
     """
 
     memory: str
@@ -161,8 +161,8 @@ class RegimeReach:
 class Reach:
     """The reach of every leg in every regime of ``recipe`` (its name) at cut-off ``k``.
 
-    ``assumptions`` are the names of what the classes rest on, of those in ``places.ASSUMPTIONS``; a recall's own reach
-    has none.
+    ``assumptions`` are the names, from ``places.ASSUMPTIONS``, of what the classes rest on; the reach of a recall has
+    none.
     """
 
     recipe: str
@@ -223,7 +223,7 @@ def _number(value: Fraction) -> str:
 
 
 def _change(leg: LegReach) -> str:
-    """Say which weight or rank constant would lift the leg by one class, reserve aside."""
+    """Say which weight or rank constant would raise the leg by one class, ignoring the reserve."""
     if not leg.called:
         return "a weight and a depth above 0"
     if leg.class_ == "guaranteed":

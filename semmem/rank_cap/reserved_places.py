@@ -1,4 +1,4 @@
-"""What is known before a class is worked out: sizes of lists, importances, and the places of a reserve."""
+"""What is known before a class is computed: sizes of lists, importances, and the places of a reserve."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["Given", "Reserved"]
 class Reserved:
     """The reserve, seen from one leg: the ``place`` it keeps for the leg's first memory (None: none within the cut).
 
-    ``sure`` says that what has this place is shown. ``others`` is how many places may belong to others; ``shut`` says
-    that the only place there is belongs to another leg.
+    ``sure`` says that the memory at this place is shown. ``others`` is how many places may belong to others; ``shut``
+    says that the only place belongs to another leg.
     """
 
     place: int | None
@@ -32,9 +32,9 @@ class Reserved:
 class Given:
     """The cut-off and what is known of the lists: their sizes, or the lists of one recall.
 
-    The first ``k`` of the fused order decide what is shown, and its first ``kept`` are sure to be; both are the cut-off
-    itself where nothing reorders or pages. ``scope``, ``sizes`` and ``endless`` are the arguments of ``reach``;
-    ``floor`` is what importance 0 multiplies by.
+    The first ``k`` of the fused order decide what is shown, and its first ``kept`` are sure to be shown; both are the
+    cut-off itself where nothing reorders or pages. ``scope``, ``sizes`` and ``endless`` are the arguments of ``reach``;
+    ``floor`` is the factor of importance 0.
     """
 
     k: int
@@ -64,7 +64,7 @@ class Given:
         return least, most, self.k if least == self.k else None
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
-        """Return what the priors can multiply scores by, as arguments of ``Odds``; all 1 without lists or a prior."""
+        """Return the factors that the priors can apply, as arguments of ``Odds``; all 1 without lists or a prior."""
         if self.lists is None or not (recipe.prior or recipe.recency_half_life):
             return {}
         floor, lists = self.floor, self.lists.lists
@@ -85,7 +85,7 @@ class Given:
         }
 
     def bonuses(self, leg: str, bonus: Fraction) -> dict[str, Any]:
-        """Return the bonus that a rival of ``leg``, and that its own memory, may have, as arguments of ``Odds``."""
+        """Return the bonuses that a rival of ``leg``, and its own memory, may have, as arguments of ``Odds``."""
         if self.lists is None:
             return {"bonus": bonus, "may": bonus}
         lists = self.lists.lists
@@ -108,7 +108,7 @@ class Given:
         return Reserved(own, own is not None and own <= self.kept, within, shut)
 
     def sure_ranks(self, leg: str, ranks: int) -> int:
-        """Return how many of the first ``ranks`` of ``leg``, which the arithmetic guarantees, no later step takes."""
+        """Return how many of the first ``ranks`` of ``leg``, guaranteed by the arithmetic, survive all later steps."""
         if self.lists is None:
             return ranks
         its = self.lists.lists[leg]
@@ -118,12 +118,12 @@ class Given:
 
     @property
     def all_shown(self) -> bool:
-        """Whether all that was found is shown."""
+        """Return whether everything that was found is shown."""
         return self.lists is not None and self.lists.places is not None and self.lists.places <= self.kept
 
     @property
     def plain(self) -> bool:
-        """Whether lists as the witnesses have them would do: nothing folds, and all importances are equal."""
+        """Return whether lists like those of the witnesses apply: nothing folds, and all importances are equal."""
         if self.lists is None:
             return True
         lists = self.lists.lists.values()
@@ -132,5 +132,5 @@ class Given:
 
 
 def noise(firsts: Mapping[str, Fraction], bonus: Fraction) -> Fraction:
-    """Return by how much two scores may differ and tie; ``firsts`` is what a first place in each leg is worth."""
+    """Return the difference up to which two scores may tie; ``firsts`` is the worth of a first place in each leg."""
     return NOISE * (sum(firsts.values(), Fraction(0)) + bonus)

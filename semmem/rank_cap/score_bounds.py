@@ -1,6 +1,6 @@
-"""The two bars of a memory that only one leg found, where the fusion adds up the legs' own scores.
+"""The two bars for a memory that only one leg found, where the fusion adds up the legs' own scores.
 
-What bounded shares alone can prove, and nothing more; the proofs are in ``score_classes``.
+They follow from bounds on the shares alone; the proofs are in ``score_classes``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = [
 ]
 
 MEEK = "lexical"
-"""Of the scaled legs, the one whose first place may earn less than the weight in ``scored``."""
+"""The scaled leg whose first place may earn less than its weight in ``scored``."""
 
 NOTHING = 1e-9
-"""A score next to nothing beside one of 1."""
+"""A score that is next to nothing compared with 1."""
 
 _MANY = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """Another leg: how many rows it returns lies between ``least`` and ``most``.
+    """Another leg, which returns between ``least`` and ``most`` rows.
 
     ``kth`` is the rank by which it has surely named k memories, None where it may have fewer. ``sure`` says that its
     first place earns the whole weight.
@@ -51,7 +51,7 @@ class Rival:
     sure: bool
 
     def share(self, rank: int) -> Fraction:
-        """The least that ``rank`` is sure of."""
+        """Return the least share that ``rank`` is sure of."""
         if self.constant is not None:
             return self.weight * (self.constant + 1) / (self.constant + rank)
         return self.weight if self.sure and rank == 1 else Fraction(0)
@@ -66,13 +66,13 @@ class ScoreContest(Odds):
     rivals: tuple[Rival, ...]
 
     def share(self, rank: int = 1) -> Fraction:
-        """The most that ``rank`` can earn without the bonus; what a rank of a ranked leg does earn."""
+        """Return the most that ``rank`` can earn without the bonus; for a ranked leg, exactly what it earns."""
         if self.constant is None:
             return self.weight
         return self.weight * (self.constant + 1) / (self.constant + rank)
 
     def best(self, rank: int = 1) -> Fraction:
-        """The most that ``rank`` can earn, with the bonus that it may have."""
+        """Return the most that ``rank`` can earn, including a possible bonus."""
         return self.share(rank) + self.may
 
     def heads(self) -> dict[str, int]:
@@ -95,35 +95,36 @@ class ScoreContest(Odds):
         return max(sums.values(), default=Fraction(0))
 
     def lower_bar(self) -> Fraction:
-        """The least that the k-th best of the others can score."""
+        """Return the least that the k-th best of the others can score."""
         if self.k == 1:
             return self._largest(self.heads())
         return max((r.share(r.kth) for r in self.rivals if r.kth is not None), default=Fraction(0))
 
     def others(self) -> Fraction:
-        """W: the most that a rival can have from the other legs and the bonus."""
+        """Return W, the most that a rival can have from the other legs and the bonus."""
         return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
-        """The most that k rivals of a memory at ``rank`` can all score."""
+        """Return the most that k rivals of a memory at ``rank`` can all score."""
         if self.constant is None:
             return self.others() + (self.weight if self.depth > 1 else 0)
         last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
         return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
 
     def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
-        """Whether fewer than k memories can be ahead: those of other legs, and those before it in this one.
+        """Return whether fewer than k memories can be ahead: those of other legs, and those before it in this leg.
 
-        Those behind it in this one, too, where they may score the same, have the bonus that it lacks, or weigh more.
+        Memories behind it in this leg count too, where they may score the same, have the bonus that it lacks, or weigh
+        more.
         """
         behind_too = worst or self.bonus > 0 or self.constant is None
         ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
     def guaranteed(self, rank: int, k: int, scale: Fraction | None = None) -> bool:
-        """Whether no scores keep a memory at ``rank`` out of the top ``k``.
+        """Return whether no scores keep a memory at ``rank`` out of the top ``k``.
 
-        Its own score is taken times ``scale``, or with the importances there are where that is None.
+        Its own score is multiplied by ``scale``; where that is None, the known importances apply.
         """
         if k < 1 or rank > k:
             return False
@@ -147,9 +148,9 @@ class ScoreContest(Odds):
 
 
 def last_possible(c: ScoreContest) -> int:
-    """The last rank that can enter, if only by a tie, with the importances there are.
+    """Return the last rank that can enter, if only by a tie, with the known importances.
 
-    A scaled score may be the same at every rank, so there no rank of a leg has those before it surely ahead.
+    A scaled score may be equal at every rank, so no memory of a scaled leg is surely behind those before it.
     """
     bar = c.rival_least * c.lower_bar()
     if not c.at_least(c.own_most * c.best(), bar):
@@ -164,7 +165,7 @@ def last_possible(c: ScoreContest) -> int:
 
 
 def last_over(c: ScoreContest, lower: Fraction) -> int:
-    """The last rank of a ranked leg whose share, with the bonus it may have, is above ``lower``."""
+    """Return the last rank of a ranked leg whose share, with a possible bonus, is above ``lower``."""
     last = 0
     while last < c.depth and c.best(last + 1) > lower:
         last += 1
@@ -172,7 +173,7 @@ def last_over(c: ScoreContest, lower: Fraction) -> int:
 
 
 def ranks_without_own(c: ScoreContest, k: int) -> int:
-    """How many first ranks nothing keeps out as long as the leg does not rank the rivals: their share is above W."""
+    """Return how many first ranks nothing keeps out if the leg does not rank the rivals: their share is above W."""
     if c.constant is None:
         return int(c.sure and c.weight > c.others())
     last = 0

@@ -1,19 +1,19 @@
-"""Reach in a fusion that reads scores: what bounded shares alone can prove, and nothing more.
+"""Reach in a fusion that reads scores: what follows from bounds on the shares alone.
 
-Two kinds of legs. A *scaled* leg of weight w gives its first memory w (its best score is 1 after scaling; in ``scored``
-the lexical leg may give less) and each later one anything from that down to 0. A *ranked* leg (the graph in
+There are two kinds of legs. A *scaled* leg of weight w gives its first memory w (its best score is 1 after scaling; in
+``scored`` the lexical leg may give less) and each later one anything from that down to 0. A *ranked* leg (the graph in
 ``scored``) gives rank r exactly w(k + 1)/(k + r). For a memory that only the studied leg found, at cut-off K:
 
 * lower bar: the least that the K-th best of the others can score. For K >= 2 every scaled leg may name one and the
-  same memory first and give the rest next to nothing, so only a ranked leg that returns K holds a bar, its K-th share.
-  For K = 1 the first memory of each leg stands alone: the bar is the largest share a first place is sure of;
+  same memory first and give the rest next to nothing, so only a ranked leg that returns K sets a bar, its K-th share.
+  For K = 1 the first memory of each leg stands alone: the bar is the largest share that a first place is sure of;
 * upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at
   once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
 
-``value < lower``: never (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always
-(guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do is to be counted there. A share
-of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A tie may
-go either way, as in ``classes``.
+``value < lower``: never in (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always in
+(guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do has to be counted there. A
+share of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A
+tie may go either way, as in ``classes``.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def counter_witness(
 
 
 def forbids(contest: Contest) -> str:
-    """Say why the memory cannot enter: its value is below what the k-th best of the others earns at least."""
+    """Say why the memory cannot enter: its value is below the least that the k-th best of the others earns."""
     c, k, bar, value = contest, contest.k, contest.lower_bar(), contest.best_value()
     last = [b for b in c.bases if b.kth is not None and b.weight / (b.constant + b.kth) == bar]
     whence = f"{plain(last[0].weight)}/({plain(last[0].constant)} + {last[0].kth}) = " if last else ""
@@ -107,7 +107,7 @@ def plain(number: Fraction) -> str:
 
 
 def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, given: Given) -> str:
-    """Return the sum, in words, that forces or forbids; for a leg in between, where it stands."""
+    """Return the sum, in words, that forces or forbids the outcome; for a leg in between, where it stands."""
     c, k = contest, contest.k
     said = _before(c.leg, reserve, given)
     if reserve.shut or (given.all_shown and said):
@@ -132,7 +132,7 @@ def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, given: Gi
 
 
 def _before(leg: str, reserve: Reserved, given: Given) -> list[str]:
-    """Say what decides before any bar does: that all is shown, a reserved place, another leg's only place."""
+    """Say what decides before any bar: everything is shown, a reserved place, or another leg's only place."""
     if given.all_shown:
         return ["All that was found is shown."]
     if reserve.shut:
@@ -143,9 +143,9 @@ def _before(leg: str, reserve: Reserved, given: Given) -> list[str]:
 
 
 def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
-    """Lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing.
+    """Return lists and scores that let the memory in: the others agree on a first, and the rest score next to nothing.
 
-    Where the two are ``tied`` the others are named so that the tie goes to the memory.
+    Where the two are ``tied``, the others are named so that the tie goes to the memory.
     """
     only = f"only-{c.leg}"
     rankings: dict[str, tuple[str, ...]] = {}
@@ -163,9 +163,9 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
 
 
 def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
-    """Lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
+    """Return lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
 
-    k rivals are first in every other scaled leg at once, and stand behind the memory in its own, close by.
+    k rivals are first in every other scaled leg at once, and stand close behind the memory in its own leg.
     """
     only = f"only-{c.leg}"
     behind = min(k, c.depth - 2)  # and one more, last, for the least score

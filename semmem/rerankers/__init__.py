@@ -1,7 +1,7 @@
-"""Rerankers by name, loaded when first used: a second stage over the head of the fused list, off by default.
+"""Rerankers by name, loaded when first used: they reorder the head of the fused list, and are off by default.
 
-``composite`` weighs relevance, recency and importance; ``cross_encoder:MODEL`` reads question and memory together with
-any sentence-transformers CrossEncoder, MODEL being a folder or the name of a model that is on this machine.
+``composite`` weighs relevance, recency and importance. ``cross_encoder:MODEL`` reads question and memory together with
+a sentence-transformers CrossEncoder; MODEL is a folder or the name of a model on this machine.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def load(name: str) -> Reranker:
 
 
 class Composite:
-    """score = .80 relevance + .05 recency + .15 importance; see semmem.list_fusion.rerank, whose arithmetic this is.
+    """score = .80 relevance + .05 recency + .15 importance; see semmem.list_fusion.rerank for the arithmetic.
 
-    A memory keeps no time of access, so recency is by its last change, or its creation.
+    Recency is measured from a memory's last change or its creation, because this reranker knows no time of access.
     """
 
     name = "composite"

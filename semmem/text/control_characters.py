@@ -28,7 +28,7 @@ _SIMPLE = str.maketrans(
         **{"★": "*", "…": "...", "→": ">", "←": "<"},
     }
 )
-"""What stands for our own signs where the output cannot show them, most as wide as the sign."""
+"""Replacements for semmem's own symbols where the output cannot show them, mostly of the same width."""
 
 
 def visible(text: str) -> str:
@@ -40,7 +40,7 @@ def visible(text: str) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return ``text`` in the encoding of the output: our own signs simplified, other missing letters as escapes."""
+    """Return ``text`` in the encoding of the output: symbols simplified, other missing characters as escapes."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def as_json(value: Any, *, indent: int | None = None, encoding: str = "utf-8") -> str:
-    """Return values as JSON: exact data, with ``\\u`` escapes for characters that would act on a terminal."""
+    """Return values as JSON: exact data, with ``\\u`` escapes for characters that could act on a terminal."""
     text = json.dumps(value, ensure_ascii=not encoding.lower().startswith("utf"), indent=indent)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

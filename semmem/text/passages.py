@@ -1,6 +1,6 @@
 """Split, normalise and quote texts as the legs read them: terms, phrases, sentences, parts. Pure, safe on any string.
 
-``tokens`` says what a token is; its names can be imported from here too.
+``tokens`` defines what a token is; its names can be imported from here too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def terms(text: str, language: str = "english") -> list[str]:
 
 
 def normalise(text: str) -> str:
-    """Return ``text`` as duplicates are compared: NFKC, casefolded, white space collapsed, ends without punctuation."""
+    """Return ``text`` in the form that duplicates are compared in.
+
+    That is NFKC, casefolded, with white space collapsed and without punctuation at the ends.
+    """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     collapsed = " ".join(folded.replace("\x00", " ").split())
     return collapsed.strip(" .,;:!?\"'\u2018\u2019\u201c\u201d\u2026") or collapsed
@@ -101,7 +104,7 @@ def _spans(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the (start, end) offsets of the sentences of ``text``, without the white space around them.
 
-    A sentence ends at . ! ? before white space, at the full stop of Chinese and Japanese, and at the end of a line;
+    A sentence ends at . ! ? before white space, at the full stop of Chinese and Japanese, and at the end of a line, but
     not after an initial or a common abbreviation.
     """
     return list(_sentences(text))
@@ -124,9 +127,10 @@ def sentences(text: str) -> list[str]:
 def snippet(
     text: str, query_terms: Collection[str], language: str = "english", *, max_chars: int = 300
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the sentence with the most distinct ``query_terms`` (as of ``terms``) and where they stand in it.
+    """Return the sentence with the most distinct ``query_terms`` (see ``terms``), and the offsets of these in it.
 
-    Of equal sentences the first is returned. A sentence of more than ``max_chars`` is cut around its first match.
+    Of equally good sentences the first is returned. A sentence of more than ``max_chars`` is cut around its first
+    match.
     """
     wanted = frozenset(query_terms)
     hits = places(text, wanted, language)
@@ -162,7 +166,7 @@ _ANY_SPACE = re.compile(r"\s*")
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """Return where to end a part of at most ``limit`` characters: a paragraph, a sentence, a word, or mid-word."""
+    """Return where to end a part of at most ``limit`` characters: after a paragraph, sentence or word, or anywhere."""
     stop = start + limit
     if stop >= len(text):
         return len(text)
@@ -187,9 +191,9 @@ def split(
 ) -> list[str]:
     """Return ``text`` as parts of at most ``max_chars`` characters and ``max_tokens`` tokens, in order.
 
-    Cuts fall between paragraphs, else sentences, else words, else anywhere; only white space at a cut is lost. A text
-    within the limits is returned as it is. A single character is a part whatever ``count_tokens`` says of it.
-    Raises InvalidInput when a limit is below 1.
+    Parts end between paragraphs, else between sentences, else between words, else anywhere; only white space at a cut
+    is lost. A text within the limits is returned unchanged. A single character is a part whatever ``count_tokens``
+    says. Raises InvalidInput when a limit is below 1.
     """
     if max_chars < 1 or (max_tokens is not None and max_tokens < 1):
         raise InvalidInput("A text cannot be split into parts of less than one character or token; raise the limit.")
@@ -217,13 +221,13 @@ def split(
 
 
 _TITLE_CHARS = 500
-"""Characters of a title put before each part's text for the encoder; the rest would leave no room for the text."""
+"""The most characters of a title put before each part's text for the embedder, so that room is left for the text."""
 
 _MOST_NAMES, _LONGEST_NAME = 50, 200
-"""Other names of a memory that are read; what is longer is no name."""
+"""The most other names of a memory that are read; a longer string is not a name."""
 
 _SHORTEST = 15
-"""An opening is taken off only when this much is left to encode."""
+"""An opening interjection is removed only when at least this much text is left to embed."""
 
 _INTERJECTION = (
     "hey|hi|hello|wow|oh|thanks(?: so much| a lot)?|thank you|yeah|yep|yes|sure|great|awesome|cool|nice|ok|okay|well"
@@ -253,8 +257,8 @@ def searched_text(text: str, tags: Sequence[str]) -> str:
 def encoded_text(title: str | None, text: str, author: str | None, tags: Sequence[str]) -> str:
     """Return the text that the embedder is given: "title. text [tags]".
 
-    From a turn with an author one opening interjection and the name addressed are taken off ("Hey Mel! …", "…,
-    Caroline?"): the vector is to say what the turn is about, not whom it addresses.
+    From a turn with an author, one opening interjection and the name addressed are removed ("Hey Mel! …", "…,
+    Caroline?"), because the vector should say what the turn is about, not whom it addresses.
     """
     if author is not None:
         called = _CALLED.sub("", text)
@@ -271,12 +275,12 @@ def embedded_text(memory: Memory) -> str:
 
 
 def read_text(memory: Memory) -> str:
-    """Return the text that the extractor reads of a memory: its text, then its tags and other names."""
+    """Return the text that the extractor reads of a memory: its text, its tags and its other names."""
     return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
 
 
 def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
-    """Return, by ord, the whole memory and the passage indexed under that ord; forgotten memories are left out.
+    """Return, by ord, the whole memory and the passage indexed under the ord; forgotten memories are left out.
 
     Takes one round trip, and a second one where any of ``heads`` is a part.
     """
@@ -301,13 +305,13 @@ def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -
 def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Passage | None:
     """Return the passage of part ``number`` (from 1) in the text ``whole``; None where ``whole`` has no such part now.
 
-    ``lengths`` are those of all its parts, in characters. ``split`` cuts a text into pieces that follow each other and
-    takes the white space off their ends, so the lengths alone say where each one begins.
+    ``lengths`` are those of all parts, in characters. ``split`` cuts a text into consecutive pieces and strips white
+    space from their ends, so the lengths alone determine where each piece begins.
     """
     at = _after_space(whole, 0)
     for length in lengths[: number - 1]:
         at = _after_space(whole, at + length)
-    if not whole.startswith(part, at):  # it was changed between two looks at the store
+    if not whole.startswith(part, at):  # the text was changed between two reads of the store
         at = whole.find(part)
     return Passage(part, at, at + len(part)) if at >= 0 else None
 

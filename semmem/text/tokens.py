@@ -1,14 +1,13 @@
-"""Tokens, their stems and keys. Pure, and safe on any string.
+"""Tokens, their stems and keys, and stop words. Pure, and safe on any string.
 
-A word is a run of letters, marks and digits of any script; hyphens, underscores and slashes part words, so that
-``INC-211`` is read as ``inc`` and ``211`` by the lexical leg, whichever way a question spells it (concepts join the
-parts again). Apostrophes, the dots of ``U.S.`` and the points of ``v2.3.1`` stay inside. Han, Hiragana and Katakana
-have no spaces: a run of them becomes its overlapping pairs of characters.
+A word is a run of letters, marks and digits of any script. Hyphens, underscores and slashes separate words, so the
+lexical leg reads ``INC-211`` as ``inc`` and ``211``, however a question spells it (concepts join the parts again).
+Apostrophes, the dots of ``U.S.`` and the points of ``v2.3.1`` stay inside a word. Han, Hiragana and Katakana have no
+spaces: a run of them becomes its overlapping pairs of characters.
 
-Function words that the lexical leg and the concepts leave out, as folded tokens.
-
-English is complete, question words included (they alone are worth .066 recall@10 on conversation).
-The other languages have none yet: their function words are ordinary terms, which BM25's idf makes light.
+Stop words are function words, as folded tokens, that the lexical leg and the concepts leave out. The list is complete
+for English, question words included (these alone are worth .066 recall@10 on conversation). The other languages have
+none yet: their function words are ordinary terms, to which BM25's idf gives little weight.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ _UNFINISHED = " (unfinished)"
 
 
 def unfinished(language: str) -> str:
-    """Return what stands for the language of a namespace whose memories are being read anew in ``language``."""
+    """Return the mark stored as the language of a namespace while its memories are extracted in ``language``."""
     return language + _UNFINISHED
 
 
 def check_language(namespace: str, stored: str, wanted: str) -> None:
-    """Raise InvalidInput unless memories of a namespace, read in ``stored``, are found by the stems of ``wanted``."""
+    """Raise InvalidInput unless a namespace extracted in ``stored`` can be searched with the stems of ``wanted``."""
     if stored == wanted:
         return
     if stored.endswith(_UNFINISHED):
@@ -112,19 +111,19 @@ _CJK_START = re.compile(f"[{_CJK}]")
 
 _POINT_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
 
-_ACRONYMS = frozenset(("US", "IT", "WHO"))  # stop words, were they not written in capitals
+_ACRONYMS = frozenset(("US", "IT", "WHO"))  # stop words unless written in capitals
 
-_FIRST_PERSON = frozenset(("i", "im", "ive", "ill", "id"))  # capitals that say nothing
+_FIRST_PERSON = frozenset(("i", "im", "ive", "ill", "id"))  # their capital says nothing
 
 _CACHED_WORDS = 1 << 16
 
 _LONGEST_CACHED = 40
 
-_LONGEST_STEM = 96  # characters; what is longer is told apart by its beginning
+_LONGEST_STEM = 96  # characters; longer words are told apart by their beginning
 
 
 class Word(NamedTuple):
-    """One token: its folded form, stem and key, whether it is a stop word, and whether it is written with a capital.
+    """One token: its folded form, stem and key, whether it is a stop word, and whether it has a capital.
 
     ``kind`` is Kind.TERM for a number, otherwise Kind.STEM; ``key`` is the key of (kind, stem).
     """
@@ -149,8 +148,8 @@ def _folded(text: str) -> str:
 def fold(token: str) -> str:
     """Return ``token`` in lower case, without accents (NFKD), possessive 's, dots and apostrophes.
 
-    A point between digits stays, since 2.5 is not 25. Any other character but letters, marks and
-    digits is left out.
+    A point between digits stays, because 2.5 is not 25. All other characters except letters, marks and digits are
+    removed.
     """
     if token.isascii() and token.isalnum():
         return token.lower()
@@ -166,7 +165,7 @@ def fold(token: str) -> str:
 
 
 class _Stemmers(threading.local):
-    """One Snowball stemmer a language and thread: the C object keeps state between calls."""
+    """One Snowball stemmer for each language and thread, because the C object keeps state between calls."""
 
     def __init__(self) -> None:
         self.by_language: dict[str, Stemmer.Stemmer] = {}
@@ -187,8 +186,8 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 def stem(token: str, language: str = "english") -> str:
     """Return the folded Snowball stem of a token.
 
-    English words are folded before they are stemmed (café is cafe); elsewhere accents guide the stemmer, so they go
-    last.
+    English words are folded before stemming (café is cafe). In other languages accents guide the stemmer, so they are
+    removed afterwards.
     """
     folded = fold(token)
     if not folded or (folded.isascii() and not folded.isalpha()):
@@ -209,12 +208,12 @@ def hashed(data: str) -> int:
 
 
 def key(kind: int, parts: Iterable[str]) -> int:
-    """Return the signed 64-bit hash that stands for (kind, folded tokens) in a store."""
+    """Return the signed 64-bit hash that is the key of (kind, folded tokens) in a store."""
     return hashed(f"{int(kind)}\x1f" + "\x1f".join(parts))
 
 
 def is_number(folded: str) -> bool:
-    """Return whether a folded token is digits and points alone, so that it is a term and no concept."""
+    """Return whether a folded token consists of digits and points, so that it is a term but no concept."""
     return folded[0].isdigit() and (folded.isdigit() or folded.replace(".", "").isdigit())
 
 
@@ -310,7 +309,7 @@ def words(text: str) -> list[tuple[str, int, int]]:
 
 
 def author_key(author: str) -> str:
-    """Return an author's name in the form in which authors are compared: folded words."""
+    """Return an author's name in the form that authors are compared in: folded words."""
     return " ".join(word.folded for word, _, _ in tokens(author))
 
 
@@ -356,7 +355,7 @@ STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
         )
     }
 )
-"""By language; a language that is absent has no stop words."""
+"""Stop words by language; a language that is absent has none."""
 
 _WITH_APOSTROPHE = """
 ill id youd hed shed wed well hell shell theyd theyll thatll itd itll wont weve whod wholl whove whatre
@@ -364,4 +363,4 @@ theres arent aint neednt darent mightnt shant
 """
 
 CONTRACTIONS: Mapping[str, frozenset[str]] = MappingProxyType({"english": frozenset(_WITH_APOSTROPHE.split())})
-"""Stop words only where they were written with an apostrophe: "I'll" is one, "ill" is not."""
+"""Words that are stop words only when written with an apostrophe: "I'll" is one, "ill" is not."""

@@ -45,7 +45,7 @@ def test_a_command_of_the_readme_is_one_and_its_data_are_in_the_clone(words: lis
 def test_the_readme_shows_the_commands_and_how_to_judge_ones_own_notes() -> None:
     assert len(COMMANDS) >= 15
     assert any(words[3:4] == ["make"] for words in COMMANDS)
-    assert "Every other set you must bring" in README
+    assert "You have to bring every other set yourself" in README
 
 
 def test_a_report_says_how_to_read_it_behind_the_verdict_and_before_the_numbers() -> None:

@@ -140,7 +140,7 @@ def test_a_sensitive_row_of_a_table_needs_an_id_since_one_of_its_cells_would_tel
     (item,) = reader("csv")(path, reject=bad.append)
     assert (item["text"], item["sensitive"]) == ("The gate is green.", False)
     assert [(row.where, row.reason) for row in bad] == [
-        ("line 2", "it is sensitive and has no id, and one made from its cells would tell of them; give it one.")
+        ("line 2", "it is sensitive and has no id, and an id made from its cells would reveal them; give it one.")
     ]
     path.write_text("text,pinned,importance,id\nx,ON,,a\n", encoding="utf-8")
     with pytest.raises(BadItem, match="line 2: its pinned must be true or false, yes or no, 1 or 0, not 'ON'"):

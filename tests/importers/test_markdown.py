@@ -188,7 +188,7 @@ def test_links_to_themselves_pipes_sockets_and_devices_are_told_and_not_waited_f
         "null.md": "it is a link to outside the folder, which is not followed.",
         "one.md": "it cannot be read: Too many levels of symbolic links.",
         "other.md": "it cannot be read: Too many levels of symbolic links.",
-        "pipe.md": "it is no regular file.",
+        "pipe.md": "it is not a regular file.",
     }
 
 
@@ -196,9 +196,9 @@ def test_links_to_themselves_pipes_sockets_and_devices_are_told_and_not_waited_f
 def test_a_pipe_or_a_device_is_no_file_of_any_format(format: str, tmp_path: Path) -> None:
     for name in ("pipe.jsonl", "pipe.json"):
         os.mkfifo(tmp_path / name)
-        with pytest.raises(InvalidInput, match=rf"{name} is no regular file; save what it gives in one"):
+        with pytest.raises(InvalidInput, match=rf"{name} is not a regular file; save its output in one"):
             list(reader(format)(tmp_path / name))
-    with pytest.raises(InvalidInput, match="/dev/zero is no regular file"):
+    with pytest.raises(InvalidInput, match="/dev/zero is not a regular file"):
         list(reader(format)(Path("/dev/zero")))
 
 

@@ -1,9 +1,9 @@
 -- access_lock --
--- Which of these memories are there: they stay until the counts are written, so that none outlives its memory.
+-- Lock those of the given memories that exist until their counts are written, so that no count outlives its memory.
 SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 ORDER BY id FOR KEY SHARE;
 
 -- access_add --
--- What one process has counted since it last wrote.
+-- Add the accesses that one process has counted since its last write.
 INSERT INTO access AS a (namespace, id, count, last_at)
 SELECT m.namespace, m.id, c.count, c.last_at
 FROM unnest(%(ids)s::text[], %(counts)s::bigint[], %(times)s::timestamptz[]) AS c(id, count, last_at)
@@ -12,16 +12,16 @@ ORDER BY m.id
 ON CONFLICT (namespace, id) DO UPDATE SET count = a.count + excluded.count, last_at = greatest(a.last_at, excluded.last_at);
 
 -- access_list --
--- Of memories that were returned at all.
+-- Return the access counts of memories; memories never returned have no row.
 SELECT id, count, last_at FROM access WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
 -- access_purge --
--- It goes with the memory; of an id that is used anew it is its own.
+-- Delete the access counts of removed memories; a memory stored anew under the id starts from 0.
 DELETE FROM access a WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT EXISTS (
     SELECT FROM memory m WHERE m.namespace = a.namespace AND m.id = a.id);
 
 -- drop_access --
--- Of memories that are not there any more.
+-- Delete access counts whose memory no longer exists.
 DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
     SELECT a.id FROM access a WHERE a.namespace = %(namespace)s AND NOT EXISTS (
         SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = a.id) LIMIT %(limit)s);

@@ -1,79 +1,79 @@
 -- moment --
--- The number of the last change, and what people corrected: a writer compares later what has changed since.
+-- Return the last change number and the corrections; a writer compares later what has changed since.
 SELECT coalesce(one.changes, 0)::bigint, c.key, c.name, c.into_key, c.into_name
 FROM (SELECT %(namespace)s AS namespace, (SELECT changes FROM namespace WHERE namespace = %(namespace)s)) AS one
 LEFT JOIN correction c ON c.namespace = %(namespace)s;
 
 -- alias_note --
--- In the transaction that brings or takes the aliases, so that a crash loses none; under the number it has just taken.
+-- Record changed subjects in the transaction that changes them, under its change number, so that a crash loses none.
 INSERT INTO alias_change AS noted (namespace, number, keys, waiting)
 SELECT namespace, changes, %(keys)s, %(keys)s FROM namespace WHERE namespace = %(namespace)s RETURNING noted.number;
 
 -- alias_changes --
--- What came and went since a change, whoever brought it.
+-- Return the subjects that came or went after a change number.
 SELECT DISTINCT unnest(keys) FROM alias_change WHERE namespace = %(namespace)s AND number > %(since)s;
 
 -- alias_waiting --
--- What is still to be looked for in older memories.
+-- Return the names that wait for propagation to older memories.
 SELECT number, waiting FROM alias_change
 WHERE namespace = %(namespace)s AND cardinality(waiting) > 0 AND (%(all)s OR NOT looked) ORDER BY number;
 
 -- alias_looked --
--- Found, or left for maintain. Nothing is lost when a crash undoes this: it is looked for again.
+-- Mark names as propagated, or left for maintain. A crash that undoes this only repeats the propagation.
 UPDATE alias_change SET waiting = %(waiting)s, looked = true
 WHERE namespace = %(namespace)s AND number = ANY(%(numbers)s);
 
 -- alias_namespaces --
--- Where maintain has to look.
+-- List the namespaces where names wait.
 SELECT DISTINCT namespace FROM alias_change WHERE cardinality(waiting) > 0 ORDER BY namespace;
 
 -- alias_prune --
--- Nobody writes for a day with what was read before.
+-- Delete records of names older than a day; no writer still uses knowledge from before.
 DELETE FROM alias_change WHERE cardinality(waiting) = 0 AND at < now() - interval '1 day';
 
 -- alias_empty --
--- Of an empty namespace nothing is left.
+-- Delete the waiting names of an empty namespace.
 DELETE FROM alias_change WHERE namespace = %(namespace)s
 AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
 
 -- correction_empty --
--- Not even what people corrected.
+-- Delete the corrections of an empty namespace.
 DELETE FROM correction WHERE namespace = %(namespace)s
 AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
 
 -- reindex_lock --
--- Those still there, in the order in which forget locks them.
+-- Lock the memories that still exist, in the order of forget.
 SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY id, part FOR NO KEY UPDATE;
 
 -- reindex_forwards --
--- What they hold until now.
+-- Return the present forward entries of memories.
 SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- reindex_relationships --
--- What they tie until now.
+-- Return the present relationships of memories.
 SELECT ord, subject, predicate, object FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- reindex_pending --
--- Waits for a fold that holds a row, and then finds it gone: the postings have it.
+-- Return which memories are pending, taking them out; it waits for a fold that holds a row, which then no longer exists.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
 
 -- reindex_forward --
--- What they hold from now on.
+-- Store the new forward entries of memories.
 UPDATE forward f SET length = k.length, entries = k.entries
 FROM unnest(%(ords)s::bigint[], %(lengths)s::int[], %(entries)s::bytea[]) AS k(ord, length, entries)
 WHERE f.namespace = %(namespace)s AND f.ord = k.ord;
 
 -- relationship_forget --
--- Ties go with the memory they were found in.
+-- Delete the relationships extracted from a memory.
 DELETE FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- relationship_ords --
--- Memories that say something of one of these concepts, whether or not they mention it by itself.
+-- Return the memories with a relationship of one of these concepts, whether or not they mention it otherwise.
 SELECT DISTINCT ord FROM relationship
 WHERE namespace = %(namespace)s AND (subject = ANY(%(keys)s) OR object = ANY(%(keys)s)) ORDER BY ord;
 
 -- relationships_of --
--- What the concepts of a few memories are tied to, whoever says so; both ways, each once.
+-- Return the concepts related to those of a few memories, in both directions, each once.
 SELECT DISTINCT one, other FROM (
     SELECT subject AS one, object AS other FROM relationship
     WHERE namespace = %(namespace)s AND subject = ANY(%(keys)s)
@@ -89,8 +89,8 @@ FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0
 ORDER BY ord LIMIT %(limit)s;
 
 -- spelled --
--- Memories whose text may hold one of a few words that no index finds: stop words, and words with accents. Texts of
--- ASCII alone are searched as they fold; the others are all returned.
+-- Return the memories whose text may hold one of a few words without postings: stop words, and words with accents.
+-- ASCII texts are searched in lower case; all other texts are returned.
 SELECT ord FROM (
     SELECT ord, coalesce(title, '') || ' ' || text || ' ' || array_to_string(tags, ' ') AS whole
     FROM memory WHERE namespace = %(namespace)s AND parts = 0) AS m
@@ -99,7 +99,7 @@ WHERE octet_length(whole) <> char_length(whole)
 ORDER BY ord;
 
 -- graph_hash --
--- Of what the graph means: no ord, no segment, no order of writing. One snapshot, 32 bytes a memory.
+-- Hash the meaning of the graph, independent of ords, segments and order of writing; one snapshot, 32 bytes a memory.
 SELECT encode(sha256(
     coalesce((SELECT string_agg(sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
                                        || int4send(f.length) || int4send(length(f.entries)) || f.entries
@@ -122,13 +122,12 @@ SELECT encode(sha256(
                  WHERE l.namespace = %(namespace)s AND l.made_by IS DISTINCT FROM 'semmem'), ''::bytea)), 'hex');
 
 -- concepts_pending --
--- Of memories that are in no posting yet, in the same snapshot as concepts.
+-- Return the entries of pending memories, in the same snapshot as concepts.
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- concepts --
--- What the memories of a namespace are about, the most mentioned first; pending ones are passed in. The initials of a
--- title, which nobody mentions, are kept for questions and not listed. Of several forms of a name the one that stands
--- for most memories is shown.
+-- List the names of a namespace, the most mentioned first; pending memories are passed in. The initials of titles, which
+-- no memory mentions, are kept for questions and not listed. Of several spellings the most frequent one is shown.
 SELECT key, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1], sum(n)::bigint AS df, sum(subjects)::bigint
 FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
       FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
@@ -148,7 +147,7 @@ HAVING sum(n) + sum(subjects) > 0
 ORDER BY df DESC, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1] COLLATE "C", key LIMIT %(limit)s;
 
 -- correct --
--- A later word of the same person about the same name counts; what had been merged into it moves along.
+-- Record a correction; a later one replaces an earlier one of the same name, and names merged into it move along.
 WITH moved AS (
     UPDATE correction SET into_key = %(into_key)s, into_name = %(into_name)s
     WHERE namespace = %(namespace)s AND into_key = %(key)s)
@@ -158,5 +157,5 @@ ON CONFLICT (namespace, key) DO UPDATE SET name = excluded.name, into_key = excl
     into_name = excluded.into_name;
 
 -- correct_not --
--- What was merged into a name, and the word about the name itself, are taken back.
+-- Undo the merges into a name, and the correction of the name itself.
 DELETE FROM correction WHERE namespace = %(namespace)s AND (key = %(key)s OR into_key = %(key)s);

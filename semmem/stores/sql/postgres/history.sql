@@ -1,5 +1,5 @@
 -- history_list --
--- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
+-- Return the versions of a memory, oldest first, with who ended each and when; the present one comes last.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
        0::bigint AS ord, changed_by, changed_at, forgotten_at
@@ -10,8 +10,8 @@ FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
 ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --
--- What is to be changed or forgotten softly, as it is now: with what the postings hold of each passage, and its vectors. A
--- version of that number is there only where a memory was forgotten and remembered anew at one time.
+-- Copy a memory into the history before it is changed or softly forgotten, with the entries and vectors of its passages.
+-- A version of that number exists only where a memory was forgotten and remembered anew at the same time.
 INSERT INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata, importance,
                      created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, payload,
                      changed_by, changed_at, forgotten_at, length, entries, vectors)
@@ -45,17 +45,17 @@ ON CONFLICT (namespace, id, version) DO UPDATE SET
           excluded.length, excluded.entries, excluded.vectors);
 
 -- history_hide --
--- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
+-- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT sensitive;
 
 -- history_forget --
--- The versions before the one that is forgotten softly, which has just been kept, go with it.
+-- Mark the earlier versions of a memory as forgotten together with its last version, which has just been kept.
 UPDATE history SET forgotten_at = now()
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 
 -- history_forgotten --
--- What was forgotten softly last under an id, with its vectors; locked for who takes it back.
+-- Return and lock the memory last softly forgotten under an id, with its vectors.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
        0::bigint AS ord, payload, vectors
@@ -63,21 +63,21 @@ FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS
 ORDER BY version DESC LIMIT 1;
 
 -- history_take --
--- It becomes a memory again; no row where somebody was faster.
+-- Remove the version that is restored as a memory; no row where another process was faster.
 DELETE FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
 RETURNING forgotten_at;
 
 -- history_seen --
--- What came back was remembered again just now: it stays for as long as its namespace keeps a memory.
+-- Set the time of a restored memory to now, from which keep_days of its namespace counts.
 UPDATE memory SET last_seen = now() WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- history_return --
--- And the versions before it are its versions again.
+-- Make the earlier versions of a restored memory its versions again.
 UPDATE history SET forgotten_at = NULL
 WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND forgotten_at = %(forgotten_at)s;
 
 -- purge_count --
--- How many would go for good: memories, and what was forgotten softly; an id that is both counts once.
+-- Count what would be removed for good: memories, and softly forgotten ones; an id that is both counts once.
 SELECT count(*) FROM (
 SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
@@ -90,7 +90,7 @@ SELECT id FROM history h WHERE namespace = %(namespace)s AND forgotten_at IS NOT
   AND <memory_filters>) AS gone;
 
 -- purge_select --
--- The lives that were forgotten softly, by what they were at their ends; a memory may have one of the ids now.
+-- Select softly forgotten memories by their last version; a present memory may have the same id.
 SELECT id, forgotten_at FROM history h
 WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
   AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
@@ -100,17 +100,17 @@ WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
 ORDER BY id;
 
 -- purge_history --
--- The versions of memories that are gone; an earlier life that was forgotten softly may still be taken back.
+-- Delete the versions of removed memories, but not softly forgotten ones of the same id, which can be restored.
 DELETE FROM history h WHERE namespace = %(namespace)s AND id = ANY(%(gone)s) AND forgotten_at IS NULL AND NOT EXISTS (
     SELECT FROM memory m WHERE m.namespace = h.namespace AND m.id = h.id);
 
 -- purge_earlier --
--- Earlier lives, by their ids and when they were forgotten.
+-- Delete softly forgotten memories, by id and time of forgetting.
 DELETE FROM history WHERE namespace = %(namespace)s
   AND (id, forgotten_at) IN (SELECT * FROM unnest(%(earlier)s::text[], %(times)s::timestamptz[]));
 
 -- purge_link --
--- Ties of what is gone, with every earlier life; each end by its index.
+-- Delete the links of ids of which nothing is left; each end by its index.
 DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
     SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id)
     WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)
@@ -121,46 +121,46 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
       AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id))));
 
 -- purge_judgement --
--- What was said of it.
+-- Delete the judgements of these ids.
 DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
   AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id)
   AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = j.namespace AND h.id = j.id);
 
 -- purge_recall_log --
--- Questions that found it may quote it: their lines go, and with them what was said of the other hits.
+-- Delete the logged recalls that found these ids, whose questions may quote them, and the judgements of their hits.
 WITH gone AS (DELETE FROM recall_log WHERE namespace = %(namespace)s AND hits ?| %(ids)s::text[] RETURNING recall_id)
 DELETE FROM judgement WHERE namespace = %(namespace)s AND recall_id IN (SELECT recall_id FROM gone);
 
 -- purge_change --
--- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.
+-- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.
 DELETE FROM change c WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND kind <> 'forgotten' AND NOT EXISTS (
     SELECT FROM memory m WHERE m.namespace = c.namespace AND m.id = c.id);
 
 -- sweep_forgotten_due --
--- Where something was forgotten softly so long ago that nobody takes it back.
+-- List the namespaces with softly forgotten memories whose time for restoring is over.
 SELECT DISTINCT namespace FROM history
 WHERE forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) ORDER BY 1;
 
 -- sweep_forgotten --
--- Some of it.
+-- Select some softly forgotten memories whose time for restoring is over.
 DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
       AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s)
 RETURNING id;
 
 -- sweep_forgotten_left --
--- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
+-- Return the ids of which nothing is kept any more; one that was forgotten again later can still be restored.
 SELECT k.id FROM unnest(%(ids)s::text[]) AS k(id) WHERE NOT EXISTS (
     SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id);
 
 -- sweep_versions_due --
--- Where a memory has more earlier versions than are kept.
+-- List the namespaces where a memory has more earlier versions than are kept.
 SELECT DISTINCT namespace FROM (
     SELECT namespace FROM history WHERE forgotten_at IS NULL
     GROUP BY namespace, id HAVING count(*) > %(versions)s) AS many ORDER BY 1;
 
 -- sweep_versions --
--- The oldest of them, some at a time. Those of what was forgotten go with it.
+-- Delete some of the oldest surplus versions; the versions of forgotten memories are removed with those instead.
 DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     SELECT v.id, v.version FROM (
         SELECT h.id, h.version, row_number() OVER (PARTITION BY h.id ORDER BY h.version DESC) AS place
@@ -168,17 +168,17 @@ DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     WHERE v.place > %(versions)s LIMIT %(limit)s);
 
 -- sweep_expired_due --
--- Where something has vanished.
+-- List the namespaces with expired memories.
 SELECT DISTINCT namespace FROM memory WHERE expires_at <= now() ORDER BY 1;
 
 -- sweep_expired --
--- Some of it, or of the memories that are asked for. Locked, so that one that is remembered anew meanwhile stays.
+-- Select some expired memories, or those among the given ids; locked, so that one remembered anew meanwhile stays.
 SELECT id FROM memory WHERE namespace = %(namespace)s AND expires_at <= now()
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
 ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
 
 -- history_at --
--- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
+-- Return the version of a memory that was valid at a time: the last that had begun, if it had not ended.
 SELECT * FROM (
     SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
            updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
@@ -195,8 +195,7 @@ WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
 ORDER BY version DESC LIMIT 1;
 
 -- history_earlier --
--- The versions that were valid at a time, of memories that have been changed since: as history_at has them, with what was
--- indexed of them.
+-- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
 SELECT v.namespace, v.id, 0 AS part, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
        v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
        v.seen_count, NULL::timestamptz AS last_seen, 0::bigint AS ord, v.length, v.entries, v.vectors

@@ -1,5 +1,5 @@
 -- memory_firsts --
--- Of what was not stored because it had been said before: which memory said it first.
+-- Return the first memory with the content of each item that was not stored because it repeats it.
 SELECT DISTINCT ON (r.id) r.id, o.id
 FROM unnest(%(ids)s::text[], %(contents)s::bytea[], %(payloads)s::bytea[]) AS r(id, content, payload)
 JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
@@ -9,7 +9,7 @@ WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;
 
 -- memory_corroborate --
--- What was said again counts how often, and when last. Its version and the time of its last change stay.
+-- Count a repeat and its time; version and time of the last change stay as they are.
 UPDATE memory m SET seen_count = m.seen_count + r.times, last_seen = greatest(now(), m.last_seen)
 FROM unnest(%(ids)s::text[], %(times)s::int[]) AS r(id, times)
 WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0
@@ -26,7 +26,7 @@ CROSS JOIN (<likeness_shifts>) AS s
 JOIN packed_likeness l ON l.namespace = %(namespace)s AND l.shift = s.shift AND l.bits = k.key >> s.shift AND k.key = ANY(l.keys)
 
 -- likeness_add --
--- The keys of some memories that have none, each once, in the order of the index.
+-- Store the likeness keys of memories that have none, each once, in the order of the index.
 WITH given AS MATERIALIZED (
     SELECT r.key::integer AS key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
 ), whole AS (
@@ -144,5 +144,5 @@ WITH s AS MATERIALIZED (<likeness_shifts>), before AS (
 SELECT count(*) FROM went;
 
 -- likeness_key_rows --
--- What is left where many have been packed.
+-- Count the rows of likeness keys that are left after packing.
 SELECT count(*) FROM likeness_key;

@@ -1,10 +1,10 @@
 -- link_there --
--- Which of the memories to be linked there are. Asked under the lock of the namespace's row: who forgets one takes its
--- links away behind that lock.
+-- Return which of the memories to link exist. Run under the lock of the namespace's row, behind which a forget removes
+-- the links of its memories.
 SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0;
 
 -- link_order --
--- All that supersedes the newer ones, and all that the older ones supersede: what a new link could close to a circle.
+-- Return the links above the newer and below the older memories, with which a new link could close a circle.
 WITH RECURSIVE newer(id) AS (
     SELECT f.id COLLATE "C" FROM unnest(%(from_ids)s::text[]) AS f(id)
     UNION
@@ -23,8 +23,8 @@ SELECT l.from_id, l.to_id FROM older o
 JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- What is linked already stays as it is, but that a link which semmem made is from now on of who else makes it, and of an
--- earlier time where that is given, as an export gives it. Returns what is new or has another maker or time.
+-- Store links; existing ones stay, except that a link made by semmem takes over another maker, and an earlier time where
+-- one is given, as by an export. Returns the links that are new or have another maker or time.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 SELECT %(namespace)s, r.from_id, r.type, r.to_id, coalesce(r.since, now()), r.made_by
 FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since)s::timestamptz[], %(made_by)s::text[])
@@ -35,12 +35,12 @@ ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
 RETURNING from_id, to_id;
 
 -- link_remove --
--- One of them.
+-- Delete one link.
 DELETE FROM link WHERE namespace = %(namespace)s AND from_id = %(from_id)s AND type = %(type)s AND to_id = %(to_id)s
 RETURNING from_id, to_id;
 
 -- link_list --
--- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
+-- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
 FROM (SELECT * FROM link WHERE namespace = %(namespace)s AND from_id = ANY(%(ids)s)
       UNION
@@ -50,9 +50,9 @@ WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = 
 ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_newer --
--- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
--- supersedes nothing, and one that is gone or expired is not there. A sensitive one, which is in no index, is told of too: what
--- it supersedes is out of date.
+-- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
+-- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned
+-- too, because the memory that it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT k.id COLLATE "C", k.id COLLATE "C", 0 FROM unnest(%(ids)s::text[]) AS k(id)
     UNION
@@ -71,8 +71,8 @@ FROM chain c JOIN memory m ON m.namespace = %(namespace)s AND m.id = c.id AND m.
 WHERE c.depth > 0;
 
 -- link_neighbours --
--- Edges of the walk: the memories that a few are linked with, either way, but for the links that semmem made. Of each a
--- bounded number.
+-- Return the links that the walk follows: in both directions, except links made by semmem; a bounded number for each
+-- memory.
 SELECT m.ord, o.ord, q.type FROM memory m
 CROSS JOIN LATERAL (
     (SELECT l.to_id AS id, l.type FROM link l WHERE l.namespace = %(namespace)s AND l.from_id = m.id

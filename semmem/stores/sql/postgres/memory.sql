@@ -15,9 +15,9 @@ updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_c
   AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
 
 -- memory_insert --
--- Of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order. Without a number
--- before the first, the numbers are those that the transaction has taken last. Where an id was forgotten softly, the
--- versions count on. What merges and was said before is not stored once more.
+-- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
+-- Without an ord before the first, the ords are those that the transaction took last. Where an id was softly forgotten,
+-- version numbers continue. A row that merges is not stored where its content is stored already.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
                     expires_at, pinned, content, payload)
@@ -44,17 +44,17 @@ ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
 -- memory_payloads --
--- To tell "the same again" from a conflict; and whether an interrupted drop is still to take it.
+-- Return the content hash of stored ids, to tell a repeat from a conflict, and whether a drop will remove them.
 SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_written --
--- What a lost connection may have committed: memories and their parts.
+-- Return the memories and parts that a lost connection may have committed.
 SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
 -- memory_stored --
--- What a batch is compared with, before anything is read or embedded; and whether a drop is still to take it.
+-- Return the stored memories that a batch is compared with, and whether a drop will remove them.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
        m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload,
@@ -63,13 +63,13 @@ SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.positi
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
 -- memory_vectors --
--- To tell another vector from the same, and to keep it where what was embedded has not changed.
+-- Return stored vectors, to compare them with given ones and to keep them where the embedded text is the same.
 SELECT m.id, m.part, public.vector_send(e.vector)
 FROM memory m JOIN embedding e USING (namespace, ord)
 WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s);
 
 -- replace_select --
--- What others take the place of, locked in the order of every writer; a part goes with its whole.
+-- Lock the memories to replace, with their parts, in the common order.
 SELECT id, part, ord, version, payload, created_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
 ORDER BY id, part FOR UPDATE;
 
@@ -80,7 +80,7 @@ FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
   AND (expires_at IS NULL OR expires_at > now());
 
 -- memory_wholes --
--- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
+-- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
        m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord,
@@ -94,22 +94,22 @@ SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_heads --
--- What fusion needs of a candidate, no text.
+-- Return the head of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
        extract(epoch FROM updated_at)::float8
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_locate --
--- The indexed rows of one memory: itself, or its parts.
+-- Return the indexed rows of one memory: itself, or its parts.
 SELECT ord FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND parts = 0 ORDER BY part;
 
 -- memory_texts --
--- For phrase checks: title and text as stored.
+-- Return title and text, for checking quoted phrases.
 SELECT ord, coalesce(title, '') || E'\n' || text FROM memory
 WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_titles --
--- To tell a title that names from one that describes.
+-- Return titles, to tell names from descriptions.
 SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- memory_list --
@@ -123,7 +123,7 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;
 
 -- memory_scope --
--- The indexed memories that a set of filters lets through, packed; beside them what memory_size has.
+-- Return the indexed memories that filters admit, packed, and the columns of memory_size.
 SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea ORDER BY ord), ''::bytea),
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
         FROM namespace_setting WHERE namespace = %(namespace)s),
@@ -136,14 +136,14 @@ WHERE namespace = %(namespace)s AND parts = 0
   AND <memory_filters>;
 
 -- memory_excluded --
--- Ids to leave out, as ords; a memory's id covers its parts.
+-- Return the ords of ids to leave out; the id of a memory covers its parts.
 SELECT ord FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_bounds --
--- By the few that have bounds in time: what is out of the scope (true), for it has vanished, or was not valid at the time
--- that is asked for: written or begun later, or ended before; and what is not valid now, where none is asked for.
+-- Return memories with bounds in time: those out of scope (true), because they have expired or were not valid at the
+-- requested time (written or begun later, or ended before), and where none is requested, those not valid now.
 SELECT ord, true FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
 UNION ALL
@@ -156,9 +156,9 @@ WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 
   AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz);
 
 -- memory_size --
--- How many memories are indexed: no count, but what writers have counted. The namespace's own settings and its language
--- come along, so that every recall knows them and none asks for them; and whether memories are linked by somebody
--- (1), perhaps superseded (2): of the first links, so that many of other types cost nothing.
+-- Return the number of indexed memories, as counted by writers. The namespace's settings and language are included, so
+-- that no recall asks for them separately, and whether memories are linked by somebody (1) or may be superseded (2), by
+-- the first links only, so that many links of other types cost nothing.
 SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint,
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
         FROM namespace_setting WHERE namespace = %(namespace)s),
@@ -168,8 +168,8 @@ SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s)
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l);
 
 -- memory_neighbours --
--- Previous and next of the same session: by position where it is given, those without one after them, then by time.
--- Two index probes a memory.
+-- Return the previous and next memory of the session: by position, memories without one last, then by time. Two index
+-- probes for each memory.
 SELECT m.ord, q.ord, coalesce(q.author = m.author, false) FROM memory m
 CROSS JOIN LATERAL (
     (SELECT ord, author FROM memory p
@@ -186,8 +186,8 @@ CROSS JOIN LATERAL (
 WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.session IS NOT NULL;
 
 -- memory_kinds --
--- Are there sessions, are there authors, whom does the question name, and who wrote what stands before the last of their
--- memories, nearest first. Index look-ups, of a bounded number, whatever the size.
+-- Return whether there are sessions and authors, the authors that the question names, and who wrote the memories before
+-- each of their last ones, nearest first. A bounded number of index look-ups, whatever the size.
 SELECT 'session' AS what, NULL AS author, NULL::text[] AS behind
 WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.session IS NOT NULL AND m.parts = 0)
 UNION ALL
@@ -207,12 +207,12 @@ CROSS JOIN LATERAL (
     ORDER BY m.created_at DESC, m.id DESC, m.part DESC LIMIT %(last)s) AS found;
 
 -- memory_written_by --
--- Which of a few hundred memories the author named by the question wrote.
+-- Return which of a few hundred memories an author wrote.
 SELECT ord FROM memory
 WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND author = %(author)s ORDER BY ord;
 
 -- memory_turns --
--- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.
+-- Return the sessions around some memories, in order, with the columns of memory_heads; a memory without one is alone.
 SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
        (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int,
        m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8,
@@ -225,7 +225,7 @@ WHERE m.namespace = %(namespace)s AND m.parts = 0 AND (
 ORDER BY m.namespace, m.session, coalesce(m.position, 9223372036854775807), m.created_at, m.id, m.part LIMIT %(limit)s;
 
 -- memory_turns_vectors --
--- The same with their vectors, if the sessions are not too long; one index probe a memory.
+-- Like memory_turns, with vectors if the sessions are not too long; one index probe for each memory.
 WITH turns AS MATERIALIZED (
     SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?' AS asks,
            (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int AS month,
@@ -247,7 +247,7 @@ SELECT t.namespace, t.ord, t.session, t.author, t.asks, t.month, t.id, t.part, t
 FROM turns t ORDER BY t.place;
 
 -- nearest_turns --
--- The nearest as the statement nearest has them, rows without a namespace, and then the turns around these.
+-- Return the rows of the statement nearest, without a namespace, and then the turns around these memories.
 WITH nearest AS MATERIALIZED (
     SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM embedding
     WHERE namespace = %(namespace)s
@@ -281,14 +281,14 @@ FROM turns t
 ORDER BY namespace NULLS FIRST, place;
 
 -- forget_count --
--- How many would go: whole memories, and with their parts; nothing is locked.
+-- Count the memories that a forget would remove, whole and with parts; nothing is locked.
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
 WHERE namespace = %(namespace)s
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND <memory_filters>;
 
 -- forget_select --
--- Which memories go, locked in one order so that two forgets do not deadlock.
+-- Lock the memories to forget, in the common order, so that two forgets do not deadlock.
 SELECT id, part, ord FROM memory
 WHERE namespace = %(namespace)s
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
@@ -296,27 +296,27 @@ WHERE namespace = %(namespace)s
 ORDER BY id, part FOR UPDATE;
 
 -- forget_memory --
--- The text itself.
+-- Delete memories.
 DELETE FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- forget_pending --
--- Waits for a fold that holds the row, and then finds it gone: the postings have it.
+-- Delete the pending marks of memories; it waits for a fold that holds a row, whose memory is then in the postings.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
 
 -- forget_forward --
--- Returns what was indexed, so that the postings can be cleared of it.
+-- Delete forward entries; returns them, so that the postings can be cleared.
 DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, length, entries;
 
 -- forget_embedding --
--- No vector outlives its text.
+-- Delete the vectors of removed memories.
 DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- forget_shadow --
--- Nor one that a rebuild has made for the time to come. After the other table, as a rebuild locks them.
+-- Delete their vectors in the shadow too; after the other table, in the order in which a rebuild locks.
 DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- stats --
--- Counts of one namespace, or of all of them. What is pending is read out of its packed entries (stores/packing.py).
+-- Count memories, concepts and vectors of one namespace, or of all; pending memories are counted from packed entries.
 WITH waiting AS (
     SELECT get_byte(e, o)::bigint | (get_byte(e, o + 1)::bigint << 8) | (get_byte(e, o + 2)::bigint << 16)
            | (get_byte(e, o + 3)::bigint << 24) | (get_byte(e, o + 4)::bigint << 32) | (get_byte(e, o + 5)::bigint << 40)

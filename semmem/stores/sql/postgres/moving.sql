@@ -1,6 +1,5 @@
 -- move_columns --
--- Every table with the columns that can be carried over, and their place in the primary key. A generated column makes
--- itself.
+-- List every table with its columns and their place in the primary key, without generated columns.
 SELECT c.relname, a.attname, a.attcollation <> 0, array_position(k.conkey, a.attnum)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -10,78 +9,78 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migrati
 ORDER BY c.relname, a.attnum;
 
 -- move_snapshot --
--- One moment of the store for as long as it takes, whatever limits the server has for those who forget to end.
+-- Begin a snapshot that lasts as long as needed, without the server's limits for idle or long transactions.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path TO semmem, public;
 SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0; SET LOCAL transaction_timeout TO 0;
 
 -- move_snapshot_old --
--- The same on a server older than PostgreSQL 17.
+-- Do the same on a server older than PostgreSQL 17.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path TO semmem, public;
 SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0;
 
 -- move_read --
--- One range of a table, in order, as PostgreSQL itself writes its values: bit for bit.
+-- Copy one range of a table out, in order, in PostgreSQL's binary format.
 COPY (SELECT {columns} FROM {table} WHERE {range} ORDER BY {order}) TO STDOUT (FORMAT binary);
 
 -- move_write --
--- The same back; identities keep the numbers they had.
+-- Copy rows in; identity columns keep their numbers.
 COPY {table} ({columns}) FROM STDIN (FORMAT binary);
 
 -- move_end --
--- The last key of the next range.
+-- Return the last key of the next range.
 SELECT {keys} FROM {table} WHERE {range} ORDER BY {order} OFFSET {skip} LIMIT 1;
 
 -- move_holds --
--- Whether something is in a range already.
+-- Return whether a range has any row.
 SELECT EXISTS (SELECT 1 FROM {table} WHERE {range});
 
 -- move_delete --
--- What is there differs.
+-- Delete a range whose rows differ from the source.
 DELETE FROM {table} WHERE {range};
 
 -- move_clear --
--- Of an empty store: what is left of memories that were forgotten.
+-- Empty the tables of a store without memories.
 TRUNCATE {tables};
 
 -- move_alone --
--- One copy or restore writes to a store at a time.
+-- Lock out other copies and restores into this store.
 SELECT pg_try_advisory_lock(hashtextextended('semmem copy', 0));
 
 -- move_done --
--- Given back explicitly: the connection is pooled.
+-- Release the lock explicitly, because the connection is pooled.
 SELECT pg_advisory_unlock(hashtextextended('semmem copy', 0));
 
 -- move_size --
--- Whether the store is empty, and what is told.
+-- Count the memories, to see whether the store is empty.
 SELECT count(*) FROM semmem.memory WHERE part = 0;
 
 -- move_kept --
--- Memories that were forgotten and may be taken back: they are no memories, and yet nobody's to overwrite.
+-- Count softly forgotten memories: they can be restored, so a store that has some is not empty.
 SELECT count(DISTINCT (namespace, id)) FROM semmem.history WHERE forgotten_at IS NOT NULL;
 
 -- move_ords --
--- To tell what came and went since a snapshot: of each memory its number and namespace, hashed.
+-- Return a hash of ord and namespace for each memory, to find what came and went since a snapshot.
 SELECT coalesce(string_agg(int8send(hashtextextended(namespace, ord)), ''::bytea), ''::bytea) FROM semmem.memory
 WHERE part = 0;
 
 -- move_numbers --
--- Up to where a cursor of changes that was given before may go on behind a restore.
+-- Return the change number up to which an older cursor may continue after a restore.
 SELECT namespace, changes FROM namespace;
 
 -- move_analyze --
--- Else the planner takes a full store for an empty one.
+-- Update the planner's statistics, which still describe an empty store.
 ANALYZE {tables};
 
 -- move_drop --
--- An empty store makes room for an older schema, which is then migrated.
+-- Drop the schema of an empty store, for a backup of an older schema, which is then migrated.
 DROP SCHEMA semmem CASCADE;
 
 -- content_namespaces --
--- All that hold memories.
+-- List the namespaces that hold memories.
 SELECT DISTINCT namespace FROM memory ORDER BY namespace;
 
 -- content_hash --
--- What the memories of a namespace say and the vectors they have: no ord, no order of writing, nothing derived by rules.
+-- Hash the content and vectors of a namespace, independent of ords, order of writing and extraction.
 SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), count(e.ord),
     encode(sha256(coalesce(string_agg(sha256(
         int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part) || int4send(m.parts)
@@ -105,41 +104,41 @@ SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), c
 FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %(namespace)s;
 
 -- moved_lock --
--- Every memory of a namespace that gets another name, in the order in which others lock.
+-- Lock every memory of a namespace to rename, in the common order.
 SELECT count(*) FROM (SELECT FROM memory WHERE namespace = %(old)s ORDER BY id, part FOR UPDATE) AS locked;
 
 -- moved_own --
--- Its writers wait here: one of both at a time, as each may lie on a node of its own.
+-- Lock the row of a namespace, so that its writers wait; one namespace at a time, as each may be on another node.
 SELECT dropping FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
 
 -- moved_kept --
--- What the other name gets of its row.
+-- Return the row of the namespace, for the new name.
 SELECT ords, segments, changes, revision, memories, length, language, keep, most_memories, most_bytes
 FROM namespace WHERE namespace = %(namespace)s;
 
 -- moved_holds --
--- A name that is taken is not taken over.
+-- Return whether the new name holds anything already.
 SELECT EXISTS (SELECT FROM {table} WHERE namespace = %(namespace)s);
 
 -- moved_count --
--- What is told.
+-- Count the memories, for the report.
 SELECT count(*) FROM memory WHERE namespace = %(namespace)s AND part = 0;
 
 -- moved_copy --
--- All columns, with the other name.
+-- Copy all rows of a table under the new name.
 INSERT INTO {table} (namespace, {columns}) SELECT %(new)s, {values} FROM {table} WHERE namespace = %(old)s;
 
 -- moved_delete --
--- Under the old name nothing stays.
+-- Delete all rows of a table under the old name.
 DELETE FROM {table} WHERE namespace = %(namespace)s;
 
 -- moved_change --
--- Nor does what led to this.
+-- Delete the changes of the old name.
 DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- moved_counts --
--- No number is given out twice under either name, and whoever has read something of the new one reads it again. Limits
--- that the new one has stay.
+-- Create the row of the new name: no ord or change number is used twice under either name, readers of the new name read
+-- it again, and its limits stay.
 UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
     changes = greatest(changes, %(changes)s) + 1, revision = greatest(revision, %(revision)s) + 1,
     memories = %(memories)s, length = %(length)s, language = %(language)s, keep = coalesce(keep, %(keep)s),
@@ -148,12 +147,12 @@ UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segmen
 WHERE namespace = %(namespace)s;
 
 -- moved_written --
--- For those who keep a copy of the new one.
+-- Record the new memories for readers of changes.
 INSERT INTO change (namespace, number, id, kind)
 SELECT n.namespace, n.changes, m.id, 'written'
 FROM namespace n JOIN memory m ON m.namespace = n.namespace AND m.part = 0 WHERE n.namespace = %(new)s;
 
 -- moved_away --
--- The old one is empty from here on.
+-- Reset the counts of the old namespace, which is empty now.
 UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = 0, length = 0, changed_at = now(),
     keep = NULL, most_memories = NULL, most_bytes = NULL WHERE namespace = %(namespace)s;

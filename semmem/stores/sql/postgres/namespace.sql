@@ -1,17 +1,17 @@
 -- ords_take --
--- Numbers for some memories and parts; the first of them makes the row. Returns the last one.
+-- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord.
 INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (%(namespace)s, %(count)s, now(), %(language)s)
 ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, changed_at = excluded.changed_at,
     language = CASE WHEN namespace.memories = 0 THEN excluded.language ELSE namespace.language END
 RETURNING ords, language;
 
 -- namespace_make --
--- A row to be locked or counted on, for what may come before the first memory.
+-- Create the namespace's row, for what may come before its first memory.
 INSERT INTO namespace (namespace) VALUES (%(namespace)s) ON CONFLICT (namespace) DO NOTHING;
 
 -- namespace_check --
--- Under the lock of the row, when all is written: the language its memories are read in, its limits, and what it holds,
--- counted only where there is a limit. The bytes are those of texts and titles.
+-- Return, under the lock of the row after all writes, the language, the limits, and the present counts where there is a
+-- limit. The bytes are those of texts and titles.
 SELECT n.language, n.most_memories, n.most_bytes,
        CASE WHEN n.most_memories IS NOT NULL THEN (
            SELECT count(*) FROM memory m WHERE m.namespace = %(namespace)s AND m.part = 0) END,
@@ -21,86 +21,86 @@ SELECT n.language, n.most_memories, n.most_bytes,
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- namespace_claim --
--- The same lock as namespace_own; who brings the first memories chooses the language.
+-- Take the lock of namespace_own; the first memories choose the language.
 UPDATE namespace SET language = CASE WHEN memories = 0 THEN %(language)s ELSE language END
 WHERE namespace = %(namespace)s RETURNING ords, dropping;
 
 -- namespace_own --
--- From here to the commit one after the other: behind the rows of memories, before any row of a posting.
+-- Lock the namespace's row until the commit: after the rows of memories, before any row of postings.
 SELECT ords, dropping FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
 
 -- namespace_count --
--- What came or went has a number, under the lock of the row until the commit: so who sees a number sees all before it.
+-- Number a change, under the lock of the row until the commit; so a reader that sees a number sees all before it.
 UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = memories + %(memories)s,
     length = length + %(length)s, changed_at = now()
 WHERE namespace = %(namespace)s RETURNING changes, memories;
 
 -- namespace_revise --
--- Nothing came or went, and recalls read something else: segments, lengths, names.
+-- Count a revision where no memory came or went but recalls read other data: segments, lengths, names.
 UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE namespace = %(namespace)s;
 
 -- namespace_prune --
--- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
--- a limit waits for its next memory. A sensitive memory is not counted.
+-- Delete the row of a namespace empty for a day and longer than changes are kept, when no writer can still hold its
+-- ords. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
 DELETE FROM namespace n WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace);
 
 -- change_prune --
--- Nor is there anybody to be told of it.
+-- Delete the last changes of such a namespace.
 DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- namespace_forgotten --
--- The namespaces that have been empty for so long.
+-- List the namespaces that have been empty that long.
 SELECT namespace FROM namespace n WHERE memories = 0 AND dropping IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- namespace_names --
--- Those that hold memories, if they are sensitive ones alone.
+-- List the namespaces that hold memories, including those with sensitive ones only.
 SELECT namespace FROM namespace n
 WHERE memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- namespace_list --
--- What there is, for a person who wants to know: every whole memory is counted.
+-- Return each namespace with its number of whole memories and its last change, for people.
 SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";
 
 -- language_list --
--- Whose stems the memories of each namespace were read with.
+-- Return the language in which each namespace was extracted.
 SELECT namespace, language FROM namespace WHERE memories > 0 ORDER BY namespace;
 
 -- language_of --
--- Under the lock of the row, for who reads memories anew.
+-- Return the language of a namespace under the lock of its row, for re-extraction.
 SELECT language FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
 
 -- language_begin --
--- From here on nobody writes or recalls until every memory has been read anew; where that changes nothing, all go on.
+-- Record that a namespace is being extracted in another language, during which nobody writes to it or recalls from it.
 UPDATE namespace SET language = %(unfinished)s WHERE namespace = %(namespace)s AND language <> %(language)s;
 
 -- language_end --
--- Every memory has been read anew.
+-- Record that every memory of a namespace was extracted in a language.
 UPDATE namespace SET language = %(language)s, revision = revision + 1
 WHERE namespace = %(namespace)s AND language <> %(language)s;
 
 -- segment_next --
--- One number a batch: two writers never touch the same posting row.
+-- Take a segment number for a batch, so that two writers never touch the same posting row.
 UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE namespace = %(namespace)s RETURNING segments;
 
 -- change_add --
--- What became of which memories, under the number that the transaction has just taken.
+-- Record the changes of memories under the change number just taken.
 INSERT INTO change (namespace, number, id, kind)
 SELECT n.namespace, n.changes, k.id, %(kind)s
 FROM namespace n CROSS JOIN unnest(%(ids)s::text[]) AS k(id) WHERE n.namespace = %(namespace)s;
 
 -- limits_get --
--- What a namespace keeps, in days, and how much it may hold.
+-- Return the limits of a namespace: days that it keeps memories, memories and bytes that it may hold.
 SELECT (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes FROM namespace
 WHERE namespace = %(namespace)s;
 
 -- limits_set --
--- Every writer reads it with the lock of the row. What is not given stays.
+-- Change some limits of a namespace; every writer reads them with the lock of the row.
 INSERT INTO namespace (namespace, keep, most_memories, most_bytes)
 VALUES (%(namespace)s, make_interval(secs => 86400 * %(keep_days)s::float8), %(most_memories)s, %(most_bytes)s)
 ON CONFLICT (namespace) DO UPDATE SET
@@ -111,11 +111,11 @@ ON CONFLICT (namespace) DO UPDATE SET
 RETURNING (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes;
 
 -- sweep_kept_due --
--- Namespaces that keep memories for a time: the oldest by its first time tells nothing, so each is looked at.
+-- List the namespaces that keep memories for a limited time; every one is examined, as no index has their last changes.
 SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
 
 -- sweep_kept --
--- Some that nobody has changed or remembered again for so long; what is pinned stays. Locked, so that one that is changed
+-- Select some memories not changed or remembered again for that long, except pinned ones; locked, so that one changed
 -- meanwhile stays too.
 SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
 WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned

@@ -10,8 +10,8 @@ CROSS JOIN LATERAL (SELECT (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_by
 WHERE e.entry IS NOT NULL AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
 
 -- postings --
--- Totals, pending memories and postings in one snapshot: a fold in between can neither hide a memory nor count it twice.
--- Thousands of segments arrive as two long values. What too many mention comes without entries. A key that stands in
+-- Return totals, pending memories and postings in one snapshot, so that a fold can neither hide a memory nor count it
+-- twice. Thousands of segments arrive as two long values. A key with too many mentions has no entries. A key in
 -- lone_posting counts there only where it has no rows of its own.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
 FROM namespace WHERE namespace = %(namespace)s
@@ -29,8 +29,8 @@ FROM (
     <lone_entry_of_key>) AS held;
 
 -- postings_shared --
--- The same without the keys that one memory alone has: they tie nothing to anything, and are most of all keys. But with
--- those that a pending memory has as well.
+-- Like postings, but without keys that only one memory has: these are most keys and connect nothing. Keys that a pending
+-- memory has as well are included.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
 FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
@@ -48,17 +48,17 @@ FROM (
     <lone_entry_of_key>) AS held;
 
 -- forwards --
--- What each of a few memories holds, as two long values.
+-- Return the forward entries of a few memories, as two long values.
 SELECT string_agg(int8send(ord) || int8send(length(entries)), ''::bytea ORDER BY ord),
        string_agg(entries, ''::bytea ORDER BY ord)
 FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- pending_entries --
--- What pending memories hold, to be read with the postings of their keys.
+-- Return the forward entries of pending memories, to be read with the postings of their keys.
 SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- known_subjects --
--- Which names some memory is about; the pending ones are read whole, there are few.
+-- Return which keys are subjects of a memory; pending memories, which are few, are returned whole.
 SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
@@ -69,7 +69,7 @@ UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- known_subjects_corrected --
--- The same, and which of the names that people said these are.
+-- Like known_subjects, after corrections.
 SELECT DISTINCT key, NULL::bytea FROM posting
 WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
 UNION ALL
@@ -89,7 +89,7 @@ UNION ALL
 SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- names --
--- What people read for a key.
+-- Return the spelling of the names of keys.
 SELECT DISTINCT ON (key) key, name FROM (
     SELECT key, segment, name FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
@@ -114,78 +114,78 @@ FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
 ORDER BY k.ord, k.key;
 
 -- names_pending --
--- The same, of memories that are not folded yet.
+-- Return the spelling of the names of keys in pending memories.
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
 WHERE namespace = %(namespace)s;
 
 -- backlog --
--- When to fold, and when to compact.
+-- Return the numbers of pending memories and fresh segments, which decide on folding and compaction.
 SELECT (SELECT count(*) FROM pending WHERE namespace = %(namespace)s),
        (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s);
 
 -- forward_add --
--- What one new memory holds.
+-- Store the forward entries of one new memory.
 INSERT INTO forward (namespace, ord, length, entries) VALUES (%(namespace)s, %(ord)s, %(length)s, %(entries)s);
 
 -- pending_add --
--- One new memory that is in no posting yet.
+-- Mark one new memory as pending.
 INSERT INTO pending (namespace, ord, names) VALUES (%(namespace)s, %(ord)s, %(names)s::text[]);
 
 -- pending_namespaces --
--- What maintain has to fold.
+-- List the namespaces with pending memories.
 SELECT DISTINCT namespace FROM pending;
 
 -- fold_take --
--- Rows that another fold holds are its business.
+-- Take pending memories for a fold, skipping those that another fold has locked.
 SELECT ord, names FROM pending WHERE namespace = %(namespace)s ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- fold_forwards --
--- The entries of what is being folded.
+-- Return the forward entries of the memories being folded.
 SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY ord;
 
 -- fold_done --
--- From here on the postings answer for them.
+-- Delete the pending marks of folded memories, which the postings now hold.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- posting_lock --
--- The segments that may hold some memories of each key, in one order for all who change postings.
+-- Lock the segments that may hold some memories of each key, in the common order.
 SELECT p.key, p.segment, p.entries FROM posting p
 JOIN unnest(%(keys)s::bigint[], %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, low, high) USING (key)
 WHERE p.namespace = %(namespace)s AND p.low <= k.high AND p.high >= k.low
 ORDER BY p.key, p.segment FOR UPDATE OF p;
 
 -- posting_delete --
--- A segment that lost its last memory.
+-- Delete a posting row that lost its last memory.
 DELETE FROM posting p USING unnest(%(keys)s::bigint[], %(segments)s::bigint[]) AS k(key, segment)
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
 -- posting_rewrite --
--- A segment that lost some memories.
+-- Update a posting row that lost some memories.
 UPDATE posting p SET entries = k.entries, n = k.n, subjects = k.subjects, low = k.low, high = k.high
 FROM unnest(%(keys)s::bigint[], %(segments)s::bigint[], %(entries)s::bytea[], %(n)s::int[], %(subjects)s::int[],
             %(lows)s::bigint[], %(highs)s::bigint[]) AS k(key, segment, entries, n, subjects, low, high)
 WHERE p.namespace = %(namespace)s AND p.key = k.key AND p.segment = k.segment;
 
 -- fresh_add --
--- Compaction looks at the keys of these.
+-- Return the fresh segments, whose keys compaction considers.
 INSERT INTO fresh (namespace, segment) VALUES (%(namespace)s, %(segment)s);
 
 -- fresh_list --
--- How much has come since the last compaction.
+-- Count the fresh segments since the last compaction.
 SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
 
 -- fresh_done --
--- They are joined, or stand among so few that joining does not pay.
+-- Unmark fresh segments that were joined, or that are too few to be worth joining.
 DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s);
 
 -- fresh_empty --
--- A namespace without postings has nothing to compact.
+-- List the namespaces with postings.
 DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
     SELECT FROM posting WHERE namespace = %(namespace)s);
 
 -- compact --
--- Of each key of the given segments (NULL: every key), join the newest rows up to the oldest that is at most factor times
--- as large as all newer ones together, so that the rows that stay more than double; rows that are full stay.
+-- Join, for each key of the given segments (NULL: every key), the newest rows up to the oldest that is at most factor
+-- times as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
 WITH touched AS (
     SELECT DISTINCT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND (%(segments)s::bigint[] IS NULL OR segment = ANY(%(segments)s))
@@ -213,15 +213,15 @@ FROM placed GROUP BY key, piece
 RETURNING 1;
 
 -- segments_meet --
--- Keys that one memory alone had until now, and no longer.
+-- Mark keys as shared that only one memory had until now.
 UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone;
 
 -- segments_known --
--- Keys that are not new to the namespace.
+-- Return the keys that the namespace has already.
 SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);
 
 -- lone_meet --
--- Keys that stand in lone_posting and that another memory has from now on get a row of their own, which counts instead.
+-- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead.
 INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
 SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
        (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
@@ -237,7 +237,7 @@ WHERE a.at IS NOT NULL AND NOT EXISTS (
     SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key);
 
 -- lone_clear --
--- Memories are taken out of the rows of lone_posting that hold their keys; a row that holds nothing more goes.
+-- Remove memories from the rows of lone_posting that hold their keys; delete rows that are then empty.
 WITH gone AS MATERIALIZED (
     SELECT DISTINCT key, ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS g(key, ord)
 ), touched AS MATERIALIZED (
@@ -263,13 +263,13 @@ SELECT %(namespace)s, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY 
 FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.first;
 
 -- lone_count --
--- How many keys of one memory have rows of their own, and how many stand in lone_posting.
+-- Count the keys of single memories that have rows of their own, and those in lone_posting.
 SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND lone),
        (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting WHERE namespace = %(namespace)s);
 
 -- lone_pack --
--- All keys of one memory in a range of keys, and those of the last row that begins in it, are written into rows of
--- lone_posting anew. What has come to have rows of its own is left out. Returns the last key, and how many rows went.
+-- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last row
+-- that begins in it, except keys with rows of their own. Returns the last key, and how many rows were removed.
 WITH bound AS MATERIALIZED (
     SELECT greatest(%(upto)s::bigint, (
         SELECT l.keys[cardinality(l.keys)] FROM lone_posting l
@@ -303,5 +303,5 @@ WITH bound AS MATERIALIZED (
 SELECT b.upto, (SELECT count(*) FROM alone) FROM bound b;
 
 -- posting_rows --
--- What is left where many have been packed.
+-- Count the posting rows that are left after packing.
 SELECT count(*) FROM posting;

@@ -1,29 +1,29 @@
 -- resident_state --
--- What a recall may read is as it was when this row is as it was: writers count every change of it. The server's start
--- stands beside it, since one that was set back may give a number twice; and the file of the table, which is another one
--- behind a restore or a copy: these bring numbers of their own.
+-- Return the state of a namespace: writers count every change of what a recall may read. The server's start time is
+-- included, because a server set back to an earlier state may use a number twice, and so is the file of the table, which
+-- is another one after a restore or a copy, because these bring numbers of their own.
 SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL,
        extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
        (SELECT value::text FROM meta WHERE key = 'embedder'), pg_relation_filenode('semmem.namespace')::bigint
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- How much it would be, and whether all of it is of the kind that a revision tells of: times pass without one.
+-- Return the size of a namespace, and whether a memory has bounds in time, whose passing changes no revision.
 SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
        EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s
                AND (expires_at IS NOT NULL OR valid_from IS NOT NULL OR valid_to IS NOT NULL OR sensitive)),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
 -- resident_passing --
--- The same of what changed behind a number, whole memories included.
+-- Return the same for what changed after a change number, whole memories included.
 SELECT EXISTS (SELECT FROM memory m JOIN change c USING (namespace, id)
                WHERE m.namespace = %(namespace)s AND c.number > %(since)s
                  AND (m.expires_at IS NOT NULL OR m.valid_from IS NOT NULL OR m.valid_to IS NOT NULL
                       OR m.sensitive));
 
 -- resident_memories --
--- What memory_turns has of each indexed memory, its title, and what its session is in order by; of those that changed
--- behind a number (NULL: of all).
+-- Return the columns of memory_turns for each indexed memory, its title, and the order of its session; of memories that
+-- changed after a change number (NULL: of all).
 SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
        (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int,
        m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8,
@@ -36,7 +36,7 @@ WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.ord > %(after)s AND m.or
 ORDER BY m.ord;
 
 -- resident_forwards --
--- What each of these holds, packed.
+-- Return the forward entries of these memories, packed.
 SELECT string_agg(int8send(f.ord) || int8send(f.length) || int8send(octet_length(f.entries)), ''::bytea ORDER BY f.ord),
        string_agg(f.entries, ''::bytea ORDER BY f.ord)
 FROM forward f
@@ -46,7 +46,7 @@ WHERE f.namespace = %(namespace)s AND f.ord > %(after)s AND f.ord <= %(upto)s
       WHERE m.namespace = %(namespace)s AND c.number > %(since)s));
 
 -- resident_vectors --
--- And their vectors.
+-- Return the vectors of these memories, packed.
 SELECT string_agg(int8send(e.ord), ''::bytea ORDER BY e.ord),
        string_agg(public.vector_send(e.vector), ''::bytea ORDER BY e.ord)
 FROM embedding e
@@ -56,9 +56,9 @@ WHERE e.namespace = %(namespace)s AND e.ord > %(after)s AND e.ord <= %(upto)s
       WHERE m.namespace = %(namespace)s AND c.number > %(since)s));
 
 -- resident_changes --
--- What came, went or took the place of something since a number.
+-- Return the ids that came, went or were replaced after a change number.
 SELECT DISTINCT id, kind FROM change WHERE namespace = %(namespace)s AND number > %(since)s;
 
 -- resident_snapshot --
--- All that is read for one model is of one moment.
+-- Begin a snapshot, so that one model is read from one state.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;

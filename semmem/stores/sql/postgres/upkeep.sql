@@ -1,5 +1,5 @@
 -- upkeep_orphans --
--- What hangs on a memory that is neither there nor kept for its way back: links, likeness, vectors.
+-- Count links, likeness keys and vectors of memories that neither exist nor can be restored.
 SELECT (SELECT count(*) FROM link l
         LEFT JOIN memory f ON f.namespace = l.namespace AND f.id = l.from_id AND f.part = 0
         LEFT JOIN memory t ON t.namespace = l.namespace AND t.id = l.to_id AND t.part = 0
@@ -14,9 +14,9 @@ SELECT (SELECT count(*) FROM link l
             SELECT FROM memory m WHERE m.namespace = v.namespace AND m.ord = v.ord));
 
 -- upkeep_hubs --
--- Names that so many memories mention that they carry nothing in the graph.
+-- Count names that too many memories mention to carry weight in the graph leg.
 SELECT count(*) FROM (SELECT FROM posting WHERE kind = 3 GROUP BY namespace, key HAVING sum(n) > %(cap)s) AS hubs;
 
 -- upkeep_contradictions --
--- Links for somebody to look at.
+-- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';

@@ -1,21 +1,21 @@
 -- access_add --
--- What one process has counted since it last wrote, of a memory that is there.
+-- Add the accesses that one process has counted since its last write, for memories that exist.
 INSERT INTO access (namespace, id, count, last_at)
 SELECT :namespace, :id, :count, :last_at
 WHERE EXISTS (SELECT 1 FROM memory WHERE namespace = :namespace AND id = :id AND part = 0)
 ON CONFLICT (namespace, id) DO UPDATE SET count = count + excluded.count, last_at = max(last_at, excluded.last_at);
 
 -- access_list --
--- Of memories that were returned at all.
+-- Return the access counts of memories; memories never returned have no row.
 SELECT id, count, last_at FROM access WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids));
 
 -- access_purge --
--- It goes with the memory; of an id that is used anew it is its own.
+-- Delete the access counts of removed memories; a memory stored anew under the id starts from 0.
 DELETE FROM access WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND NOT EXISTS (
     SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = access.id);
 
 -- drop_access --
--- Of memories that are not there any more.
+-- Delete access counts whose memory no longer exists.
 DELETE FROM access WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
 
 -- memory_list_sorted --

@@ -1,47 +1,47 @@
 -- drop_count --
--- How many memories go.
+-- Count the memories that a drop removes.
 SELECT count(*) FROM memory WHERE namespace = :namespace AND part = 0;
 
 -- drop_lexical --
--- No posting outlives its text. Some thousands at a time.
+-- Delete the tokens of some thousands of dropped memories.
 DELETE FROM lexical WHERE rowid IN (
     SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
 
 -- drop_memory --
--- The texts of the same.
+-- Delete the same memories.
 DELETE FROM memory WHERE row IN (
     SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit)
 RETURNING parts = 0, length;
 
 -- drop_setting --
--- A namespace that comes again begins with the settings of the program.
+-- Delete the settings of the namespace; a new one of its name begins with the program's settings.
 DELETE FROM namespace_setting WHERE namespace = :namespace;
 
 -- drop_rest --
--- What led to this end means nothing behind it.
+-- Delete the changes before the drop, which mean nothing after it.
 DELETE FROM change WHERE namespace = :namespace AND number < (
     SELECT max(number) FROM change WHERE namespace = :namespace AND kind = 'dropped');
 
 -- drop_history --
--- Earlier versions of what is not there any more.
+-- Delete the earlier versions of dropped memories.
 DELETE FROM history WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
 
 -- drop_link --
--- Ties of what is not there any more.
+-- Delete the links of dropped memories.
 DELETE FROM link WHERE namespace = :namespace AND (
     from_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace)
     OR to_id NOT IN (SELECT id FROM memory WHERE namespace = :namespace));
 
 -- drop_likeness --
--- What was alike in memories that are not there any more.
+-- Delete the likeness keys of dropped memories.
 DELETE FROM likeness WHERE namespace = :namespace AND ord NOT IN (
     SELECT ord FROM memory WHERE namespace = :namespace);
 
 -- drop_judgement --
--- What was said of memories that are not there any more.
+-- Delete the judgements of dropped memories.
 DELETE FROM judgement WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
 
 -- drop_recall_log --
--- Questions asked before the namespace went.
+-- Delete the logged recalls of the dropped namespace.
 DELETE FROM recall_log WHERE namespace = :namespace AND at < (
     SELECT max(at) FROM change WHERE namespace = :namespace AND kind = 'dropped');

@@ -1,5 +1,5 @@
 -- history_list --
--- The versions of one memory, oldest first, with who ended each and when; the one that is there now comes last.
+-- Return the versions of a memory, oldest first, with who ended each and when; the present one comes last.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = :namespace AND id = :id
@@ -9,8 +9,8 @@ FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version LIMIT :limit OFFSET :offset;
 
 -- history_keep --
--- What is to be changed or forgotten softly, as it is now: with the tokens of each passage. A version of that number is there
--- only where a memory was forgotten and its id used anew.
+-- Copy a memory into the history before it is changed or softly forgotten, with the tokens of its passages. A version of
+-- that number exists only where a memory was forgotten and its id used anew.
 INSERT OR REPLACE INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata,
                                 importance, created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned,
                                 seen_count, payload, changed_by, changed_at, forgotten_at, length, entries)
@@ -24,36 +24,36 @@ SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.pos
 FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
 
 -- history_hide --
--- A memory becomes sensitive: so do its earlier versions, and what was found in them goes. The hash is drawn by chance.
+-- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL
 WHERE namespace = :namespace AND id = :id AND NOT sensitive;
 
 -- history_forget --
--- The versions before the one that is forgotten softly, which has just been kept, go with it.
+-- Mark the earlier versions of a memory as forgotten together with its last version, which has just been kept.
 UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id AND forgotten_at IS NULL;
 
 -- history_forgotten --
--- What was forgotten softly last under an id.
+-- Return the memory last softly forgotten under an id.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, payload
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --
--- It becomes a memory again; no row where somebody was faster.
+-- Remove the version that is restored as a memory; no row where another process was faster.
 DELETE FROM history WHERE namespace = :namespace AND id = :id AND version = :version AND forgotten_at IS NOT NULL
 RETURNING forgotten_at;
 
 -- history_seen --
--- What came back was remembered again just now: it stays for as long as its namespace keeps a memory.
+-- Set the time of a restored memory to now, from which keep_days of its namespace counts.
 UPDATE memory SET last_seen = :at WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- history_return --
--- And the versions before it are its versions again.
+-- Make the earlier versions of a restored memory its versions again.
 UPDATE history SET forgotten_at = NULL
 WHERE namespace = :namespace AND id = :id AND version < :version AND forgotten_at = :forgotten_at;
 
 -- purge_select --
--- The lives that were forgotten softly and are to go for good, by what they were at their ends.
+-- Select the softly forgotten memories to remove for good, by their last version.
 SELECT id, forgotten_at FROM history AS h WHERE namespace = :namespace AND forgotten_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = h.namespace AND l.id = h.id
                   AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
@@ -62,17 +62,17 @@ SELECT id, forgotten_at FROM history AS h WHERE namespace = :namespace AND forgo
 ORDER BY id;
 
 -- purge_history --
--- The versions of memories that are gone; an earlier life that was forgotten softly may still be taken back.
+-- Delete the versions of removed memories, but not softly forgotten ones of the same id, which can be restored.
 DELETE FROM history WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:gone)) AND forgotten_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = history.id);
 
 -- purge_earlier --
--- Earlier lives, by their ids and when they were forgotten.
+-- Delete softly forgotten memories, by id and time of forgetting.
 DELETE FROM history WHERE namespace = :namespace
   AND (id, forgotten_at) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:earlier));
 
 -- purge_link --
--- Ties of what is gone, with every earlier life; each end by its index.
+-- Delete the links of ids of which nothing is left; each end by its index.
 DELETE FROM link WHERE namespace = :namespace AND (namespace, from_id, type, to_id) IN (
     WITH gone(id) AS (
         SELECT value FROM json_each(:ids)
@@ -85,51 +85,51 @@ DELETE FROM link WHERE namespace = :namespace AND (namespace, from_id, type, to_
     FROM gone AS g CROSS JOIN link AS l ON l.namespace = :namespace AND l.to_id = g.id);
 
 -- purge_judgement --
--- What was said of it.
+-- Delete the judgements of these ids.
 DELETE FROM judgement WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids))
   AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = judgement.id)
   AND NOT EXISTS (SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = judgement.id);
 
 -- purge_judged --
--- Questions that found it may quote it: their lines go, and before them what was said of the other hits.
+-- Delete the judgements of logged recalls that found these ids, before the recalls themselves.
 DELETE FROM judgement WHERE namespace = :namespace AND recall_id IN (
     SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND EXISTS (
         SELECT 1 FROM json_each(l.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids))));
 
 -- purge_recall_log --
--- The lines themselves.
+-- Delete the logged recalls that found these ids, because their questions may quote them.
 DELETE FROM recall_log WHERE namespace = :namespace AND EXISTS (
     SELECT 1 FROM json_each(recall_log.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids)));
 
 -- purge_change --
--- What became of it before; that it was forgotten stays for those who keep a copy, and goes with the changes.
+-- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.
 DELETE FROM change WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND kind <> 'forgotten'
   AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = change.id);
 
 -- sweep_forgotten_due --
--- Where something was forgotten softly so long ago that nobody takes it back.
+-- List the namespaces with softly forgotten memories whose time for restoring is over.
 SELECT DISTINCT namespace FROM history WHERE forgotten_at < :forgotten_before ORDER BY 1;
 
 -- sweep_forgotten --
--- Some of it.
+-- Select some softly forgotten memories whose time for restoring is over.
 DELETE FROM history WHERE (namespace, id, version) IN (
     SELECT namespace, id, version FROM history
     WHERE namespace = :namespace AND forgotten_at < :forgotten_before LIMIT :limit)
 RETURNING id;
 
 -- sweep_forgotten_left --
--- Of which nothing is kept any more: one that was remembered anew and forgotten again later may still be taken back.
+-- Return the ids of which nothing is kept any more; one that was forgotten again later can still be restored.
 SELECT value FROM json_each(:ids) WHERE NOT EXISTS (
     SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = value);
 
 -- sweep_versions_due --
--- Where a memory has more earlier versions than are kept.
+-- List the namespaces where a memory has more earlier versions than are kept.
 SELECT DISTINCT namespace FROM (
     SELECT namespace FROM history WHERE forgotten_at IS NULL
     GROUP BY namespace, id HAVING count(*) > :versions) ORDER BY 1;
 
 -- sweep_versions --
--- The oldest of them, some at a time. Those of what was forgotten go with it.
+-- Delete some of the oldest surplus versions; the versions of forgotten memories are removed with those instead.
 DELETE FROM history WHERE namespace = :namespace AND (id, version) IN (
     SELECT id, version FROM (
         SELECT id, version, row_number() OVER (PARTITION BY id ORDER BY version DESC) AS place
@@ -137,16 +137,16 @@ DELETE FROM history WHERE namespace = :namespace AND (id, version) IN (
     WHERE place > :versions LIMIT :limit);
 
 -- sweep_expired_due --
--- Where something has vanished.
+-- List the namespaces with expired memories.
 SELECT DISTINCT namespace FROM memory WHERE expires_at <= :now ORDER BY 1;
 
 -- sweep_expired --
--- Some of it, or of the memories that are asked for.
+-- Select some expired memories, or those among the given ids.
 SELECT DISTINCT id FROM memory WHERE namespace = :namespace AND expires_at <= :now
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids))) ORDER BY id LIMIT :limit;
 
 -- history_at --
--- The version of a memory that was valid at a time: of those that had begun the last, if it had not ended.
+-- Return the version of a memory that was valid at a time: the last that had begun, if it had not ended.
 SELECT * FROM (
     SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
            updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0
@@ -162,8 +162,7 @@ WHERE coalesce(valid_from, updated_at) <= :at
 ORDER BY version DESC LIMIT 1;
 
 -- history_earlier --
--- The versions that were valid at a time, of memories that have been changed since: as history_at has them, with what was
--- indexed of them.
+-- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
 SELECT v.namespace, v.id, 0, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
        v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
        v.seen_count, NULL, 0, v.length, v.entries

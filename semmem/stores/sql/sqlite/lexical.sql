@@ -1,100 +1,100 @@
 -- namespace_take --
--- Numbers for some memories and parts; the first of them makes the row.
+-- Reserve ords for memories and parts; the first call creates the namespace's row.
 INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (:namespace, :count, :at, :language)
 ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, changed_at = excluded.changed_at,
     language = CASE WHEN memories = 0 THEN excluded.language ELSE language END
 RETURNING number, ords, language, most_memories, most_bytes;
 
 -- namespace_of --
--- Number, memories and length of one that holds something.
+-- Return number, memories and length of a namespace that holds memories.
 SELECT number, memories, length FROM namespace WHERE namespace = :namespace AND memories > 0;
 
 -- namespace_last --
--- The row of its last memory, whether or not that is still there.
+-- Return the last row id given to a memory of the namespace.
 SELECT (number << 40) + ords FROM namespace WHERE namespace = :namespace;
 
 -- namespace_count --
--- What came, or (negative) went, has a number.
+-- Number a change, and add what came or (negative) went to the counts.
 UPDATE namespace SET memories = memories + :memories, length = length + :length, changes = changes + 1,
     revision = revision + 1, changed_at = :at
 WHERE namespace = :namespace;
 
 -- namespace_revise --
--- Nothing came or went, and recalls read something else.
+-- Count a revision where no memory came or went but recalls read other data.
 UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE namespace = :namespace;
 
 -- namespace_prune --
--- Nobody still holds a number of a namespace that has been empty for a day, and longer than changes are kept; one that has
--- a limit waits for its next memory. A sensitive memory is not counted.
+-- Delete the row of a namespace empty for a day and longer than changes are kept, when no writer can still hold its
+-- ords. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
 DELETE FROM namespace WHERE namespace = :namespace AND memories = 0 AND changed_at < min(:day_before, :changes_before)
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace);
 
 -- change_prune --
--- Nor is there anybody to be told of it.
+-- Delete the last changes of such a namespace.
 DELETE FROM change WHERE namespace = :namespace;
 
 -- namespace_forgotten --
--- The namespaces that have been empty for so long.
+-- List the namespaces that have been empty that long.
 SELECT namespace FROM namespace WHERE memories = 0 AND changed_at < min(:day_before, :changes_before)
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace) ORDER BY namespace;
 
 -- change_add --
--- What became of which memories, under the number that was just taken.
+-- Record the changes of memories under the change number just taken.
 INSERT INTO change (namespace, number, id, kind, at)
 SELECT n.namespace, n.changes, k.value, :kind, :at FROM namespace AS n CROSS JOIN json_each(:ids) AS k
 WHERE n.namespace = :namespace;
 
 -- language_list --
--- Whose stems the memories of each namespace were read with.
+-- Return the language in which each namespace was extracted.
 SELECT namespace, language FROM namespace WHERE memories > 0 ORDER BY namespace;
 
 -- language_of --
--- For who reads memories anew, with the write lock.
+-- Return the language of a namespace, for re-extraction with the write lock.
 SELECT language FROM namespace WHERE namespace = :namespace;
 
 -- language_begin --
--- From here on nobody writes or recalls until every memory has been read anew; where that changes nothing, all go on.
+-- Record that a namespace is being extracted in another language, during which nobody writes to it or recalls from it.
 UPDATE namespace SET language = :unfinished WHERE namespace = :namespace AND language <> :language;
 
 -- language_end --
--- Every memory has been read anew.
+-- Record that every memory of a namespace was extracted in a language.
 UPDATE namespace SET language = :language, revision = revision + 1
 WHERE namespace = :namespace AND language <> :language;
 
 -- namespace_holds --
--- When all is written, and only where there is a limit: how much it holds. The bytes are those of texts and titles.
+-- Return how much a namespace with limits holds after all writes. The bytes are those of texts and titles.
 SELECT count(*), coalesce(sum(length(CAST(text AS BLOB)) + coalesce(length(CAST(title AS BLOB)), 0)), 0)
 FROM memory WHERE namespace = :namespace AND part = 0;
 
 -- namespaces --
--- Those that hold memories, if they are sensitive ones alone.
+-- List the namespaces that hold memories, including those with sensitive ones only.
 SELECT namespace FROM namespace AS n
 WHERE memories > 0 OR EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.namespace) ORDER BY namespace;
 
 -- lexical_insert --
--- FTS5 inverts it.
+-- Index the tokens of a memory.
 INSERT INTO lexical (rowid, tokens) VALUES (:row, :tokens);
 
 -- lexical_replace --
--- A memory that was read anew.
+-- Replace the tokens of a memory that was extracted again.
 UPDATE lexical SET tokens = :tokens WHERE rowid = :row;
 
 -- lexical_forget --
--- No posting outlives its text.
+-- Delete the tokens of removed memories.
 DELETE FROM lexical WHERE rowid = :row;
 
 -- lexical_matches --
--- FTS5's inverted list of one token: a memory as often as it has the token, and each time its length. As two long values,
--- for a row each would take three times as long to read. The cross join keeps FTS5 first.
+-- Return FTS5's inverted list of one token: each memory repeated by term frequency, with its length. Two long values,
+-- because single rows would take three times as long to read. The cross join makes SQLite read FTS5 first.
 SELECT group_concat(t.doc & 1099511627775), group_concat(m.length)
 FROM lexical_term AS t CROSS JOIN memory AS m ON m.row = t.doc WHERE t.term = :token;
 
 -- lexical_segments --
--- How many pieces the inverted index lies in.
+-- Count the segments of the inverted index.
 SELECT count(DISTINCT segid) FROM lexical_idx;
 
 -- lexical_optimize --
--- All pieces become one, and what was forgotten leaves the index for good.
+-- Merge all segments of the inverted index, which removes forgotten tokens for good.
 INSERT INTO lexical (lexical) VALUES ('optimize');

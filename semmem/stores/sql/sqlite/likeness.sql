@@ -1,31 +1,31 @@
 -- memory_first --
--- Which memory said the same first; by its content, and never by its time ("+"), which would read the namespace.
+-- Return the first memory with the same content; "+" keeps SQLite from using the index of times.
 SELECT id FROM memory
 WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
   AND expires_at IS NULL
 ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
--- What was said again counts how often, and when last. Its version and the time of its last change stay.
+-- Count a repeat and its time; version and time of the last change stay as they are.
 UPDATE memory SET seen_count = seen_count + :times, last_seen = max(:now, coalesce(last_seen, 0))
 WHERE namespace = :namespace AND id = :id AND part = 0
 RETURNING id;
 
 -- likeness_add --
--- The keys of some memories, as (key, ord).
+-- Store the likeness keys of memories, as (key, ord).
 INSERT INTO likeness (namespace, key, ord)
 SELECT :namespace, value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
 ON CONFLICT (namespace, key, ord) DO NOTHING;
 
 -- likeness_find --
--- What has each of some keys, the newest few; keys that nothing has are left out.
+-- Return the newest few memories that have each of some keys; keys without a memory are left out.
 SELECT k.value, (
     SELECT json_group_array(ord) FROM (
         SELECT ord FROM likeness WHERE namespace = :namespace AND key = k.value ORDER BY ord DESC LIMIT :newest))
 FROM json_each(:keys) AS k WHERE EXISTS (SELECT 1 FROM likeness WHERE namespace = :namespace AND key = k.value);
 
 -- likeness_memories --
--- What has keys in common with another one.
+-- Return the memories that share likeness keys with another one.
 SELECT ord, id, text, title, author, created_at FROM memory
 WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
   AND NOT sensitive AND (expires_at IS NULL OR expires_at > :now);
@@ -41,9 +41,9 @@ WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | 
 ORDER BY row LIMIT :limit;
 
 -- likeness_again --
--- The keys of some memories go.
+-- Delete the likeness keys of some memories.
 DELETE FROM likeness WHERE namespace = :namespace AND ord IN (SELECT value FROM json_each(:ords));
 
 -- likeness_forget --
--- Those of a memory that goes, by its row.
+-- Delete the likeness keys of a removed memory, by its row.
 DELETE FROM likeness WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);

@@ -1,9 +1,9 @@
 -- link_there --
--- Which of the memories to be linked there are.
+-- Return which of the memories to link exist.
 SELECT id FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0;
 
 -- link_order --
--- All that supersedes the newer ones, and all that the older ones supersede: what a new link could close to a circle.
+-- Return the links above the newer and below the older memories, with which a new link could close a circle.
 WITH RECURSIVE newer(id) AS (
     SELECT value FROM json_each(:from_ids)
     UNION
@@ -20,8 +20,8 @@ SELECT l.from_id, l.to_id FROM older AS o
 JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- What is linked already stays as it is and changes no row, but that a link which semmem made is from now on of who else
--- makes it, and of an earlier time where that is given, as an export gives it.
+-- Store a link; an existing one changes no row, except that a link made by semmem takes over another maker, and an
+-- earlier time where one is given, as by an export.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 VALUES (:namespace, :from_id, :type, :to_id, :since, :made_by)
 ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
@@ -29,11 +29,11 @@ ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
     WHERE link.made_by IS 'semmem' AND (excluded.made_by IS NOT 'semmem' OR excluded.since < link.since);
 
 -- link_remove --
--- One of them.
+-- Delete one link.
 DELETE FROM link WHERE namespace = :namespace AND from_id = :from_id AND type = :type AND to_id = :to_id;
 
 -- link_list --
--- From and to some memories, where the other one is there too: one that was forgotten softly keeps its links, unseen.
+-- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by
 FROM (SELECT * FROM link WHERE namespace = :namespace AND from_id IN (SELECT value FROM json_each(:ids))
       UNION
@@ -43,9 +43,9 @@ WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id 
 ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_newer --
--- What supersedes some memories, and these, to the newest: each with the row that stands for it. One that is not valid yet
--- supersedes nothing, and one that is gone or expired is not there. A sensitive one, which is in no index, is told of too: what
--- it supersedes is out of date.
+-- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
+-- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned
+-- too, because the memory that it supersedes is out of date.
 WITH RECURSIVE chain(old, id, depth) AS (
     SELECT value, value, 0 FROM json_each(:ids)
     UNION
@@ -63,8 +63,8 @@ FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND
 WHERE c.depth > 0;
 
 -- link_neighbours --
--- Edges of the walk: the memories that a few are linked with, either way, but for the links that semmem made. Of each a
--- bounded number.
+-- Return the links that the walk follows: in both directions, except links made by semmem; a bounded number for each
+-- memory.
 WITH some(ord, id) AS (
     SELECT ord, id FROM memory WHERE row IN (
         SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))

@@ -16,7 +16,7 @@ updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_c
   AND (:before IS NULL OR created_at < :before)
 
 -- memory_insert --
--- An id that is there already stays as it is, and changes no row. Where an id was forgotten softly, the versions count on.
+-- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
                     expires_at, pinned, content, payload, length)
@@ -27,23 +27,23 @@ VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_ke
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
--- Which of a batch are stored just so, before they are read again; and whether their time is over.
+-- Return the content hashes of stored ids of a batch, and whether they have expired.
 SELECT m.namespace, m.id, m.payload, coalesce(m.expires_at <= :now, 0) FROM json_each(:names) AS k
 JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- memory_payload --
--- To tell "the same again" from a conflict.
+-- Return the content hash of stored ids, to tell a repeat from a conflict.
 SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- memory_stored --
--- What a batch is compared with, before anything is read; and whether its time is over.
+-- Return the stored memories that a batch is compared with, and whether they have expired.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
        m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, coalesce(m.expires_at <= :now, 0)
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- replace_select --
--- What another takes the place of, with its parts.
+-- Return the memory to replace, with its parts.
 SELECT version, payload, created_at, part, parts, row, length FROM memory WHERE namespace = :namespace AND id = :id ORDER BY part;
 
 -- memory_get --
@@ -53,7 +53,7 @@ FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(
   AND (expires_at IS NULL OR expires_at > :now);
 
 -- memory_wholes --
--- For hits that are parts: the whole each one is of, and how long its parts are, which tells where each one stands.
+-- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
        m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord,
@@ -69,17 +69,17 @@ FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
 -- memory_heads --
--- What fusion needs of a candidate, no text.
+-- Return the head of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, created_at, updated_at
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
 -- memory_locate --
--- The indexed rows of one memory: itself, or its parts.
+-- Return the indexed rows of one memory: itself, or its parts.
 SELECT ord FROM memory WHERE namespace = :namespace AND id = :id AND parts = 0 ORDER BY part;
 
 -- memory_texts --
--- For phrase checks: title and text as stored.
+-- Return title and text, for checking quoted phrases.
 SELECT ord, coalesce(title, '') || char(10) || text FROM memory
 WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
@@ -95,21 +95,21 @@ ORDER BY created_at DESC, id DESC
 LIMIT :limit;
 
 -- memory_scope --
--- The indexed memories that a set of filters lets through.
+-- Return the indexed memories that filters admit.
 SELECT ord FROM memory AS m
 WHERE namespace = :namespace AND parts = 0
   AND <memory_filters>
 ORDER BY ord;
 
 -- memory_excluded --
--- Ids to leave out, as ords; a memory's id covers its parts.
+-- Return the ords of ids to leave out; the id of a memory covers its parts.
 SELECT ord FROM memory
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 
 -- memory_size --
--- How many memories are indexed: no count, but what writers have counted. Beside it the language of each namespace, and by
--- the few memories that have bounds in time: what is out of the scope (1), for it has vanished, or was not valid at the time
--- that is asked for: written or begun later, or ended before; and what is not valid now, where none is asked for.
+-- Return the number of indexed memories, as counted by writers, and the language of each namespace. Of the memories with
+-- bounds in time, also return those out of scope (1), because they have expired or were not valid at the requested time
+-- (written or begun later, or ended before), and where none is requested, those not valid now.
 SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER (WHERE memories > 0), (
     SELECT json_group_array(json_array(namespace, ord, gone)) FROM (
         SELECT m.namespace, m.ord, 1 AS gone FROM json_each(:namespaces) AS k JOIN memory AS m ON m.namespace = k.value
@@ -125,8 +125,8 @@ SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER
 FROM namespace WHERE namespace IN (SELECT value FROM json_each(:namespaces));
 
 -- memory_kinds --
--- In each namespace: are there sessions, are there authors, whom does the question name, and who wrote what stands before
--- the last of their memories, nearest first. Index look-ups, of a bounded number, whatever the size.
+-- Return for each namespace whether there are sessions and authors, the authors that the question names, and who wrote
+-- the memories before each of their last ones, nearest first. A bounded number of index look-ups, whatever the size.
 SELECT n.value, 'session', NULL, NULL FROM json_each(:namespaces) AS n
 WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = n.value AND m.session IS NOT NULL AND m.parts = 0)
 UNION ALL
@@ -147,7 +147,7 @@ FROM json_each(:namespaces) AS n CROSS JOIN json_each(:keys) AS k JOIN memory AS
 ORDER BY 1, 2;
 
 -- memory_turns --
--- The sessions around some memories, in order; memories without a session stand alone. With what memory_heads has.
+-- Return the sessions around some memories, in order, with the columns of memory_heads; a memory without one is alone.
 SELECT namespace, ord, session, author, substr(rtrim(text, ' ' || char(9, 10, 13)), -1) = '?', created_at, id, part,
        importance, content, updated_at
 FROM memory
@@ -159,22 +159,22 @@ WHERE namespace = :namespace AND parts = 0 AND (
 ORDER BY session, coalesce(position, 9223372036854775807), created_at, id, part LIMIT :limit;
 
 -- forget_select --
--- Which memories go.
+-- Return the memories to forget.
 SELECT id, part, parts, row, length FROM memory AS m
 WHERE namespace = :namespace
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND <memory_filters>;
 
 -- forget_memory --
--- The text itself.
+-- Delete memories.
 DELETE FROM memory WHERE row = :row;
 
 -- memory_length --
--- Of one indexed memory, with the tokens it stands under; no row for one that was forgotten.
+-- Return one indexed memory with its tokens; no row for a forgotten one.
 SELECT m.length, l.tokens FROM memory AS m JOIN lexical AS l ON l.rowid = m.row WHERE m.row = :row;
 
 -- memory_lengthen --
--- After it was read anew.
+-- Store the length of a memory after re-extraction.
 UPDATE memory SET length = :length WHERE row = :row;
 
 -- indexed_after --
@@ -185,7 +185,7 @@ FROM memory WHERE parts = 0 AND row > (SELECT number FROM namespace WHERE namesp
 ORDER BY row LIMIT :limit;
 
 -- stats --
--- Counts of one namespace, or of all of them, by the index of ids alone.
+-- Count memories of one namespace, or of all, by the index of ids alone.
 WITH asked AS MATERIALIZED (SELECT namespace FROM namespace WHERE :namespace IS NULL OR namespace = :namespace)
 SELECT (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.namespace WHERE m.part = 0),
        (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.namespace WHERE m.part > 0),
@@ -193,5 +193,5 @@ SELECT (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.name
        (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size);
 
 -- namespace_list --
--- What there is, for a person who wants to know: every whole memory is counted.
+-- Return each namespace with its number of whole memories and its last change, for people.
 SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace;

@@ -1,17 +1,17 @@
 -- application --
--- Whose file this is, 0 where nobody said.
+-- Return the application id of the file, 0 where there is none.
 PRAGMA application_id;
 
 -- tables --
--- Nothing at all in a new file.
+-- Count the tables and other objects of the file; a new file has none.
 SELECT count(*) FROM sqlite_master;
 
 -- migration_exists --
--- No row in a file that semmem has not seen yet.
+-- Return the table of migrations; no row in a file without semmem's tables.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration';
 
 -- migration_table --
--- What was applied and when.
+-- Create the record of migrations.
 CREATE TABLE migration (
     number     INTEGER PRIMARY KEY,
     name       TEXT NOT NULL,
@@ -19,9 +19,9 @@ CREATE TABLE migration (
 );
 
 -- migration_number --
--- The schema is as new as the last migration applied.
+-- Return the number of the last migration applied, which is the schema's number.
 SELECT coalesce(max(number), 0) FROM migration;
 
 -- migration_record --
--- In the same transaction as the migration itself.
+-- Record a migration, in the transaction of the migration itself.
 INSERT INTO migration (number, name) VALUES (:number, :name);

@@ -1,20 +1,20 @@
 -- setting_list --
--- Of one namespace, or of all of them.
+-- Return the search settings of one namespace, or of all.
 SELECT namespace, name, value FROM namespace_setting
 WHERE :namespace IS NULL OR namespace = :namespace ORDER BY namespace, name;
 
 -- setting_set --
--- In every process from its next recall on.
+-- Set a search setting of a namespace; every process uses it from its next recall on.
 INSERT INTO namespace_setting (namespace, name, value) VALUES (:namespace, :name, :value)
 ON CONFLICT (namespace, name) DO UPDATE SET value = excluded.value;
 
 -- setting_unset --
--- The program's own counts again.
+-- Delete a search setting of a namespace, so that the program's applies.
 DELETE FROM namespace_setting WHERE namespace = :namespace AND name = :name;
 
 -- settings_together --
--- Of the namespaces of one recall, as one JSON array; NULL where there are none. And in which of them memories are linked
--- by somebody (1), perhaps superseded (2): of the first links, so that many of other types cost nothing.
+-- Return the settings of the namespaces of one recall as a JSON array, NULL where there are none, and in which of them
+-- memories are linked by somebody (1) or may be superseded (2), by the first links only, so that many others cost nothing.
 SELECT nullif(json_group_array(json_array(namespace, name, json(value))), '[]'),
        (SELECT json_group_array(json_array(n.value, (
             SELECT CASE WHEN count(*) = 200 OR max(type = 'supersedes') THEN 2 ELSE max(made_by IS NOT 'semmem') END

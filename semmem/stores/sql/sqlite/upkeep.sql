@@ -1,5 +1,5 @@
 -- upkeep_orphans --
--- What hangs on a memory that is neither there nor kept for its way back: links, likeness.
+-- Count links and likeness keys of memories that neither exist nor can be restored.
 SELECT (SELECT count(*) FROM link AS l WHERE EXISTS (
             SELECT 1 FROM json_each(json_array(l.from_id, l.to_id)) AS e WHERE NOT EXISTS (
                 SELECT 1 FROM memory AS m WHERE m.namespace = l.namespace AND m.id = e.value)
@@ -9,5 +9,5 @@ SELECT (SELECT count(*) FROM link AS l WHERE EXISTS (
             WHERE n.namespace = l.namespace));
 
 -- upkeep_contradictions --
--- Links for somebody to look at.
+-- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';
