@@ -41,3 +41,13 @@ def test_a_filter_is_answered_by_its_index(store_url: str, filters: dict[str, An
         for _ in range(8):
             assert len(mem.list(namespace="n", filters=filters)) == count
         assert scans() >= between + 8
+
+
+def test_a_scope_has_its_numbers_ascending_wherever_the_rows_stand(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        sql(mem, FILL)
+        sql(mem, "UPDATE memory SET text = 'moved behind the others' WHERE ord %% 3 = 0")
+        sql(mem, "ANALYZE memory")
+        allowed = mem.store.scope(("n",), semmem.Filters(tags=("t5",)), ()).allowed
+        assert allowed is not None
+        assert allowed.tolist() == list(range(5, 4000, 200))

@@ -358,7 +358,7 @@ def scope_of(
     allowed = None
     if "memory_scope" in found:
         within = [found["memory_scope"][n][0] for n in namespaces]
-        packed = [np.frombuffer(raw, dtype=">i8").astype(np.int64) for _, raw, *_ in within]
+        packed = [np.sort(np.frombuffer(raw, dtype=">i8").astype(np.int64)) for _, raw, *_ in within]
         allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
         sized = [(size, *more) for size, _, *more in within]
     else:

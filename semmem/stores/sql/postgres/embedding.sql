@@ -47,7 +47,7 @@ SELECT set_config('hnsw.ef_search', %(breadth)s, true);
 -- Build the one index of the store; {dimensions} is a whole number from meta, as an index needs it written out. {table} is
 -- embedding, or the shadow that takes its place.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw ON {table}
-USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 64)
+USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 128)
 WHERE indexed;
 
 -- embedding_index_ready --
