@@ -194,7 +194,7 @@ def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semm
     limits = mem.namespace_limits("small", most_memories=3)
     assert (limits.keep_days, limits.most_memories, limits.most_bytes) == (None, 3, None)
     mem.remember_many(items("a", "b"), namespace="small")
-    full = r"namespace 'small' would hold 4 memories, and at most 3 are allowed; nothing was stored\. Forget memories"
+    full = r"'small' would then hold 4 memories, and at most 3 are allowed; nothing was stored\. Forget memories"
     with pytest.raises(semmem.NamespaceFull, match=full):
         mem.remember_many(items("c", "d"), namespace="small")
     with pytest.raises(semmem.NamespaceFull, match=full):
@@ -289,7 +289,7 @@ def test_limits_that_a_name_has_stay_when_a_namespace_gets_it(mem: Semmem, stay:
     mem.namespace_limits("old", keep_days=7, most_bytes=500)
     mem.namespace_limits("small", most_memories=2)
     mem.namespace_limits("new", most_memories=3, keep_days=30)
-    with pytest.raises(semmem.NamespaceFull, match="'small' would hold 3 memories, and at most 2 are allowed; nothing"):
+    with pytest.raises(semmem.NamespaceFull, match="'small' would then hold 3 memories, and at most 2 are allowed;"):
         move("old", "small")
     assert [(one.name, one.memories) for one in mem.namespaces()] == [("old", 3)]
     assert mem.namespace_limits("small").most_memories == 2
