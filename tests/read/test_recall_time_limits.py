@@ -1,0 +1,157 @@
+"""The time limit of a leg: what counts against it, and what happens to a leg that is late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import semmem
+from semmem.embedders.hashing import Hashing
+from semmem.model.exchange import Question, Ranking, Scope
+from tests.read.harbour import Slow, ids, legs
+
+
+@pytest.mark.parametrize("leg", ["lexical", "dense", "graph"])
+def test_a_leg_that_is_late_is_degraded_and_the_others_answer(mem: semmem.Semmem, leg: str) -> None:
+    mem.remember("ferry at dawn", id="match")
+    legs(mem)[leg] = late = Slow(leg)
+    try:
+        found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={leg: 0.05}))
+    finally:
+        late.go.set()
+    assert found.degraded == {leg: "no answer within 0.05 s"}
+    assert ids(found) == ["match"]
+
+
+def test_reading_the_model_from_disk_is_not_on_the_time_of_a_leg(store_url: str) -> None:
+    class Cold(Hashing):
+        """Half a second late the first time it is asked for one text, as a model that has to be loaded is."""
+
+        late = True
+
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if self.late and len(texts) == 1:
+                self.late = False
+                threading.Event().wait(0.5)
+            return super().embed(texts)
+
+    embedder = Cold()
+    with semmem.connect(store_url, embedder=embedder) as mem:
+        mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
+        found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.2}))
+        assert not found.degraded
+        assert not embedder.late
+        embedder.late = True  # once loaded, it is
+        again = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.05}))
+        assert again.degraded == {"dense": "no answer within 0.05 s"}
+
+
+def test_other_legs_are_asked_when_the_question_has_its_vector_and_have_no_more_time_than_ever(store_url: str) -> None:
+    order = list[str]()
+
+    class Cold(Hashing):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(texts) == 1:
+                threading.Event().wait(0.3)
+                order.append("vector")
+            return super().embed(texts)
+
+    class Sleeper:
+        name = "asleep"
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
+            order.append("asleep")
+            assert question.vector is not None
+            mem.store.run(lambda c: c.execute("SELECT pg_sleep(60)"))
+            return Ranking()
+
+    with semmem.connect(store_url, embedder=Cold()) as mem:
+        mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
+        legs(mem)["asleep"] = Sleeper()
+        more = {"weights": {"dense": 1, "asleep": 1}, "rank_constants": {"dense": 60, "asleep": 60}}
+        found = mem.recall("ferry", recipe=semmem.recipe("dense", **more, timeouts={"asleep": 0.05}))
+        assert order == ["vector", "asleep"]
+        assert found.degraded == {"asleep": "no answer within 0.05 s"}
+
+
+def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        mem.remember("ferry", id="match")
+        mem.recall("ferry")
+        scope = mem.store.scope(("default",), semmem.Filters(), ())
+        question = Question("ferry", vector=mem._recaller._vectors.embedded("ferry"))
+        degraded: dict[str, str] = {}
+        timings: dict[str, float] = {}
+        order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
+        work = {leg: partial(legs(mem)[leg].search, question, scope, order) for leg in ("lexical", "dense")}
+        over = threading.Event()
+        busy = [mem._recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
+        threading.Timer(1.5, over.set).start()
+        found = mem._recaller._asking.ask(work, order, degraded, timings)
+        assert over.is_set()  # it was not given up while every thread was busy
+        assert [one.result(30) for one in busy] == [True] * 16
+        assert (degraded, set(found)) == ({}, {"lexical", "dense"})
+
+        def ask() -> None:
+            found.update(mem._recaller._asking.ask(work, order, degraded, {}))
+
+        found.clear()
+        asked = threading.Thread(target=ask)
+        with mem.store.lasting(), mem.store.lasting():  # every connection of the pool
+            asked.start()
+            asked.join(1.5)
+            assert asked.is_alive()
+        asked.join(30)
+        assert (degraded, set(found)) == ({}, {"lexical", "dense"})
+
+
+def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Semmem) -> None:
+    mem.remember("ferry", id="match")
+    graph = legs(mem)["graph"]
+    began, ended = threading.Event(), list[BaseException]()
+
+    class Late:
+        name = "graph"
+
+        def prepare(self, *asked: Any) -> Any:
+            try:
+                began.set()
+                mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
+                mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
+            except BaseException as error:
+                ended.append(error)
+                over.set()
+                raise
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe, prepared: Any = None) -> Ranking:
+            raise AssertionError("what it looks up has not come")
+
+    over = threading.Event()
+    legs(mem)["graph"] = Late()
+    found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={"graph": 0.3}))
+    assert found.degraded["graph"].startswith("no answer within")
+    assert over.wait(10)
+    assert len(ended) == 1
+    assert graph.name == "graph"
+
+
+def test_the_store_cancels_a_statement_that_outlives_the_limit(mem: semmem.Semmem) -> None:
+    class Sleeper:
+        name = "dense"
+
+        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
+            mem.store.run(lambda c: c.execute("SELECT pg_sleep(30)"))
+            return Ranking()
+
+    mem.remember("ferry", id="match")
+    legs(mem)["dense"] = Sleeper()
+    for _ in range(10):  # more than the pool has connections: none may stay busy
+        found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.05}))
+        assert "dense" in found.degraded
+        assert ids(found) == ["match"]
