@@ -1,0 +1,22 @@
+"""An empty memory in each store, for the tests of what becomes of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
+    """An empty memory in each store."""
+    if request.param == "sqlite":
+        with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
+            yield mem
+    else:
+        with semmem.connect(request.getfixturevalue("store_url"), embedder="hashing", pool_size=2) as mem:
+            yield mem

@@ -1,0 +1,17 @@
+"""The texts that a memory has had, and a memory that expires, for the tests of what becomes of memories."""
+
+from __future__ import annotations
+
+from semmem.client.memory import Semmem
+
+
+def texts(mem: Semmem, id: str) -> list[str]:
+    return [one.memory.text for one in mem.history(id)]
+
+
+def let_expire(mem: Semmem, id: str) -> None:
+    """Let the time of a memory be over, as if it had been remembered long ago."""
+    if mem.store.kind == "SQLite":
+        mem.store._run(lambda c: c.execute("UPDATE memory SET expires_at = 1 WHERE id = ?", (id,)))
+    else:
+        mem.store.run(lambda c: c.execute("UPDATE memory SET expires_at = now() WHERE id = %s", (id,)))
