@@ -14,7 +14,7 @@ from semmem.stores.postgres.graph import PostgresGraph
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sqlite.store import SqliteStore
-from tests.stores.conformance import StoreConformance
+from tests.stores.conformance.suite import StoreConformance
 
 
 class TestPostgres(StoreConformance):

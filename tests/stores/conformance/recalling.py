@@ -1,0 +1,319 @@
+"""The answers that a recall asks of every store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import semmem
+from semmem.client.connection import legs_of
+from semmem.model.exchange import Kind
+from semmem.model.store import Store, graph_of
+from semmem.model.types import Filters
+from semmem.read.recall import Recaller
+from semmem.text.passages import content_key, term_key
+from semmem.text.tokens import key
+from tests.stores.conformance.hand_made import ANY, NOON, ord_of, shown, unit, write
+
+
+class Recalling:
+    """The answers that a recall asks of every store."""
+
+    def test_excluding_a_memory_excludes_its_parts_and_not_what_is_called_like_one(self, store: Store) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))
+        write(store, {"id": "long", "text": text}, {"id": "long#1"}, {"id": "b"})
+        parts = store.ords_of("n", "long")
+        lone, b = ord_of(store, "long#1"), ord_of(store, "b")
+        assert len(parts) > 1
+        for exclude, wanted in [
+            (["long"], parts),
+            (["long#2"], ()),
+            (["long#1"], (lone,)),
+            (["b", "nobody"], (b,)),
+            (["nobody"], ()),
+        ]:
+            scope = store.scope(("n",), ANY, exclude)
+            assert scope.excluded is not None
+            assert scope.excluded.tolist() == sorted(wanted), exclude
+            everything = np.array(sorted((*parts, lone, b)))
+            assert everything[scope.admits(everything)].tolist() == sorted({*parts, lone, b} - set(wanted))
+        assert store.scope(("n",), ANY, ()).size == len(parts) + 2
+
+    def test_heads_are_what_fusion_needs(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "Tea!", "importance": 0.75}, {"id": "b", "text": "tea"})
+        heads = store.candidate_info(["n"], [ord_of(store, "a"), ord_of(store, "b"), 999_999])
+        assert [(h.namespace, h.id, h.part, h.importance) for h in heads.values()] == [
+            ("n", "a", 0, 0.75),
+            ("n", "b", 0, 0.5),
+        ]
+        assert {bytes(h.content) for h in heads.values()} == {content_key("tea")}
+        assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON.timestamp(), NOON.timestamp())}
+        assert store.candidate_info(["n"], []) == {}
+
+    @pytest.mark.needs("graph")
+    def test_neighbours_are_the_memories_before_and_after_in_the_same_session(self, store: Store) -> None:
+        second = timedelta(seconds=1)
+        write(
+            store,
+            {"id": "d", "session": "s", "created_at": NOON + second, "author": "Ada"},
+            {"id": "b", "session": "s", "position": 2, "author": "Bob"},
+            {"id": "c", "session": "s", "position": 10, "author": "Ada"},
+            {"id": "a", "session": "s", "position": 2},
+            {"id": "other", "session": "S", "position": 3},
+            {"id": "alone", "position": 4},
+        )
+        at = {ord_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
+        found = [(at[ord], at[near], same) for ord, near, same in store.graph.neighbours(["n"], list(at))]
+        # By position, then those without one by time, then id: a b c d; c and d are both Ada's.
+        pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
+        assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
+
+    def test_a_position_that_is_given_orders_a_session_before_any_time(self, store: Store) -> None:
+        late = NOON + timedelta(microseconds=7)
+        write(
+            store,
+            {"id": "first", "session": "s", "position": 1, "created_at": late},
+            {"id": "second", "session": "s", "position": 2},
+            {"id": "then", "session": "s", "created_at": NOON - timedelta(days=1)},
+            {"id": "last", "session": "s"},
+        )
+        at = {ord_of(store, i): i for i in ("first", "second", "then", "last")}
+        turns = store.session_turns(["n"], list(at))
+        assert [at[turn.ord] for turn in turns] == ["first", "second", "then", "last"]
+        assert {turn.ord: turn.head for turn in turns} == store.candidate_info(["n"], list(at))
+        if store.graph is None:
+            return
+        beside = sorted((at[ord], at[near]) for ord, near, _ in store.graph.neighbours(["n"], list(at)))
+        pairs = [("first", "second"), ("second", "then"), ("then", "last")]
+        assert beside == sorted([*pairs, *((after, before) for before, after in pairs)])
+
+    def test_what_stands_before_the_last_memories_of_an_author_is_known_nearest_first(self, store: Store) -> None:
+        turns = [("Ada", "s"), (None, "s"), ("Bob", "s"), ("Ada", "s"), ("ada", "t"), ("Ada", None)]
+        rows = [{"id": str(i), "author": a, "session": s, "position": i} for i, (a, s) in enumerate(turns)]
+        write(store, *({k: v for k, v in row.items() if v is not None} for row in rows))
+        write(store, {"id": "x", "author": "Ada", "session": "s"}, {"id": "y", "session": "s"}, namespace="m")
+        found = store.conversation_facts(["n", "m", "empty"], ["ada", "nobody"])
+        assert (found["n"].sessions, found["n"].authors, found["empty"].sessions, found["empty"].named) == (
+            True, True, False, {},
+        )  # fmt: skip
+        assert {a: sorted(before, key=len) for a, before in found["n"].named.items()} == {
+            "Ada": [(), (), ("Bob", None, "Ada")],
+            "ada": [()],
+        }
+        assert found["m"].named == {"Ada": [()]}
+
+    @pytest.mark.slow
+    @pytest.mark.needs("lexical")
+    def test_that_sessions_are_too_long_to_read_what_stands_around_a_turn_is_told_and_so_are_they_alone(
+        self, store: Store
+    ) -> None:
+        """4,000 turns are read; of 4,001 no rule acts, which a recall says in ``degraded``. Nothing else is touched."""
+        turns = [
+            {"id": f"t{n}", "text": f"tea {n}", "author": ("Ada", "Bob")[n % 2], "session": "long", "position": n}
+            for n in range(4_000)
+        ]
+        turns[7]["text"] = "mooring"
+        write(store, *turns)
+        write(store, {"id": "rum", "text": "rum", "author": "Ada", "session": "other"})
+        recaller = Recaller(store, legs_of(store, "english"), lambda: "no embedder", "english")
+
+        def asked(question: str) -> tuple[list[str], dict[str, str]]:
+            found = recaller.recall(question, ["n"], semmem.recipe("lexical"), filters=ANY, limit=3)
+            return [hit.memory.id for hit in found], dict(found.degraded)
+
+        assert asked("mooring") == (
+            ["t7", "t8", "t6"],
+            {},
+        )  # what was said before a turn counts for more than what follows
+        write(store, {"id": "last", "text": "milk", "session": "long", "position": 4_000})
+        found, degraded = asked("mooring")
+        assert found == ["t7"]
+        assert list(degraded) == ["conversation"]
+        assert degraded["conversation"].startswith("the sessions around what was found have more than 4,000 turns")
+        assert asked("rum") == (["rum"], {})
+        recaller.close()
+
+    @pytest.mark.needs("lexical")
+    @pytest.mark.parametrize("maintained", [False, True])
+    def test_postings_say_who_has_a_term_how_often_and_how_long_it_is(self, store: Store, maintained: bool) -> None:
+        write(store, {"id": "a", "text": "Tea, tea and rum"}, {"id": "b", "text": "rum", "title": "Tea"})
+        write(store, {"id": "gone", "text": "tea"}, {"id": "c", "text": "gin"})
+        store.forget("n", "gone", ANY, dry_run=False)
+        if maintained:
+            store.maintain()
+        tea, gin, nobody = term_key("tea"), term_key("gin"), term_key("nobody")
+        found = store.postings(["n", "m"], [tea, gin, nobody])
+        # a title counts twice: b is tea tea rum, of length 3; 3 + 3 + 1 = 7 terms in all
+        assert (found["n"].memories, found["n"].length, found["m"].memories, found["m"].length) == (3, 7, 0, 0)
+        held = {at: entries[["ord", "count", "length"]].tolist() for at, entries in found["n"].items()}
+        a, b, c = (ord_of(store, i) for i in "abc")
+        assert {at: sorted(rows) for at, rows in held.items()} == {tea: [(a, 2, 3), (b, 2, 3)], gin: [(c, 1, 1)]}
+        assert found["n"].keys.tolist() == sorted([tea, gin])
+        assert found["m"].keys.tolist() == []
+        assert store.postings(["n"], [tea, gin], max_df=1)["n"].keys.tolist() == [gin]
+        assert tea in store.postings(["n"], [tea, gin], shared=True)["n"].keys.tolist()
+
+    def test_folded_postings_are_those_of_one_namespace_however_they_are_asked_for(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea"}, {"id": "b", "text": "tea gin"}, namespace="one")
+        write(store, {"id": "x", "text": "rum"}, *({"id": f"c{n}", "text": "tea"} for n in range(5)), namespace="two")
+        store.maintain()
+        tea = term_key("tea")
+        ords = sorted(ord_of(store, id, "one") for id in "ab")
+        for how in ({}, {"shared": True}, {"max_df": 9}, {"shared": True, "pending": [tea]}):
+            found = store.postings(["one"], [tea], **how)["one"]  # type: ignore[arg-type]
+            assert {at: entries["ord"].tolist() for at, entries in found.items()} == {tea: ords}, how
+
+    @pytest.mark.needs("graph")
+    def test_pending_keys_are_those_of_one_namespace(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea"}, namespace="one")
+        store.maintain()
+        write(store, {"id": "x", "text": "rum"}, namespace="two")
+        graph = graph_of(store)
+
+        def pending(namespace: str, id: str) -> list[int]:
+            ords = [ord_of(store, id, namespace)]
+            return graph.forwards_and_neighbours(namespace, ords, neighbours=False)[2].tolist()
+
+        assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], True)
+
+    @pytest.mark.needs("graph")
+    def test_a_name_is_spelt_as_its_own_namespace_spells_it(self, store: Store) -> None:
+        for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
+            write(store, {"id": "a", "title": title}, namespace=namespace)
+        store.maintain()
+        for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
+            assert list(graph_of(store).names([namespace], [key(Kind.NAME, ("blue", "ferry"))]).values()) == [title]
+
+    def test_postings_that_are_asked_for_together_are_those_of_each_question(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "tea gin"}, {"id": "b", "text": "tea rum"})
+        store.maintain()
+        write(store, {"id": "c", "text": "rum"})
+        tea, rum, gin = term_key("tea"), term_key("rum"), term_key("gin")
+        together = store.postings_of(["n", "m"], ([tea, rum], None), ([tea, rum, gin], 1))
+        assert shown(together[0]) == shown(store.postings(["n", "m"], [tea, rum]))
+        assert shown(together[1]) == shown(store.postings(["n", "m"], [tea, rum, gin], max_df=1))
+        assert list(shown(together[1])["n"]) == [gin]
+
+    @pytest.mark.needs("graph")
+    def test_the_surroundings_of_memories_are_what_they_hold_their_neighbours_and_the_keys_of_pending_ones(
+        self, store: Store
+    ) -> None:
+        write(store, {"id": "a", "text": "tea gin", "session": "s"}, {"id": "b", "text": "tea rum", "session": "s"})
+        store.maintain()
+        a, b = ord_of(store, "a"), ord_of(store, "b")
+        for _ in range(2):
+            held, neighbours, pending = store.graph.forwards_and_neighbours("n", [a], neighbours=True)
+            forwards = store.graph.forwards(["n"], [a])
+            assert held.ords.tolist() == forwards.ords.tolist() == [a]
+            assert held.entries.tolist() == forwards.entries.tolist()
+            assert [(o, other) for o, other, _ in neighbours] == [(a, b)]
+            assert list(store.graph.forwards_and_neighbours("n", [a], neighbours=False)[1]) == []
+            keys = [term_key(word) for word in ("gin", "rum", "tea", "ale")]
+            shared = shown(store.postings(["n"], keys, shared=True))
+            assert shown(store.postings(["n"], keys, shared=True, pending=pending)) == shared
+            # keys that were pending then, and are not any more, or are not yet
+            assert shown(store.postings(["n"], keys, shared=True, pending=keys)) == shared
+            write(store, {"id": "c", "text": "gin ale"})
+        assert set(shared["n"]) == {term_key("gin"), term_key("tea"), term_key("ale")}
+
+    @pytest.mark.needs("dense")
+    def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:
+        write(
+            store,
+            {"id": "x", "vector": [1, 0, 0], "session": "s"},
+            {"id": "xy", "vector": [1, 1, 0], "session": "s"},
+            {"id": "y", "vector": [0, 2, 0]},
+            {"id": "back", "vector": [-1, 0, 0]},
+        )
+        at = {ord_of(store, i): i for i in ("x", "xy", "y", "back")}
+
+        def nearest(filters: Filters, exclude: tuple[str, ...], depth: int) -> list[tuple[str, float]]:
+            found = store.vectors.nearest(store.scope(("n",), filters, exclude), unit(1, 0, 0), depth)
+            assert list(found.scores) == sorted(found.scores, reverse=True)
+            return [(at[o], pytest.approx(s, abs=1e-6)) for o, s in zip(found.ords, found.scores, strict=True)]
+
+        root = 0.5**0.5  # the cosine of 45 degrees
+        assert nearest(ANY, (), 10) == [("x", 1), ("xy", root), ("y", 0), ("back", -1)]
+        assert nearest(ANY, (), 2) == [("x", 1), ("xy", root)]
+        assert nearest(ANY, ("x",), 2) == [("xy", root), ("y", 0)]
+        assert nearest(Filters(sessions=("s",)), (), 10) == [("x", 1), ("xy", root)]
+        assert nearest(Filters(sessions=("s",)), ("x",), 1) == [("xy", root)]
+        assert nearest(Filters(sessions=("nobody",)), (), 10) == []
+
+    @pytest.mark.needs("dense")
+    def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
+        write(store, {"id": "x", "vector": [3, 4, 0]}, {"id": "bare"})
+        found = store.vectors.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
+        assert found == {ord_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
+
+    @pytest.mark.needs("graph")
+    @pytest.mark.parametrize("maintained", [False, True])
+    def test_subjects_and_names_are_known_at_once_and_after_maintenance(self, store: Store, maintained: bool) -> None:
+        write(store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."})
+        if maintained:
+            store.maintain()
+        ada, charles = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("charles", "babbage"))
+        nobody = key(Kind.NAME, ("nobody",))
+        known = store.graph.snapshot_with_subjects({"n": [ada, charles, nobody], "m": []})[2]
+        assert known == {"n": {ada}, "m": set()}
+        assert store.graph.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
+        moments, corrections, known = store.graph.snapshot_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
+        moment = moments["n"]
+        assert moments == {"n": 1, "m": 0, "none": 0}
+        assert corrections == store.graph.snapshot(["n", "m", "none"])[1]
+        assert known == {"n": {ada}, "m": set(), "none": set()}
+        assert store.graph.changed_and_known_subjects("n", moment, [ada, charles]) == (set(), {ada})
+        assert store.graph.record_correction("n", (charles, "Charles Babbage"), (ada, "Ada Lovelace"))
+        assert store.graph.snapshot_with_subjects({"n": [charles]})[2] == {"n": {ada}}
+        assert store.graph.changed_and_known_subjects("n", moment, []) == ({ada, charles}, set())
+        assert store.graph.changed_subjects("n", moment) == {ada, charles}
+        store.forget("n", "a", ANY, dry_run=False)
+        assert store.graph.snapshot_with_subjects({"n": [ada]})[2] == {"n": set()}
+        assert store.graph.names(["n"], [ada, charles]) == {}
+
+    @pytest.mark.parametrize("filters", [ANY, Filters(authors=("Ada",))])
+    def test_a_scope_that_is_asked_with_names_has_the_kinds_and_corrections_of_its_namespaces(
+        self, store: Store, filters: Filters
+    ) -> None:
+        write(store, {"id": "a", "author": "Ada", "session": "s"}, {"id": "b", "author": "Bob"})
+        write(store, {"id": "a"}, namespace="m")
+        if "graph" in store.capabilities:
+            assert store.graph.record_correction("n", (1, "Lovelace"), (2, "Ada"))
+        names = ["ada", "nobody"]
+        plain, whole = store.scope(("n", "m"), filters, ("b",)), store.scope(("n", "m"), filters, ("b",), names)
+        assert (plain.size, plain.settings, plain.kinds, plain.corrections) == (whole.size, None, None, None)
+        assert np.array_equal(plain.excluded, whole.excluded)
+        assert (plain.allowed is None) == (not filters)
+        assert plain.allowed is None or np.array_equal(plain.allowed, whole.allowed)
+        assert whole.kinds == store.conversation_facts(["n", "m"], names)
+        assert list(whole.kinds["n"].named) == ["Ada"]
+        if "graph" in store.capabilities:
+            assert whole.corrections == store.graph.snapshot(["n", "m"])[1]
+            assert whole.corrections["n"].into == {1: (2, "Ada")}
+
+    @pytest.mark.needs("graph")
+    def test_the_names_that_memories_are_about_come_with_what_people_read_for_them(self, store: Store) -> None:
+        write(
+            store, {"id": "a", "title": "Ada Lovelace", "text": "She met Charles Babbage."}, {"id": "t", "text": "tea"}
+        )
+        store.maintain()
+        write(store, {"id": "b", "title": "Grace Hopper", "text": "She met nobody."})
+        a, b, t = (ord_of(store, id) for id in "abt")
+        ada, grace = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("grace", "hopper"))
+        for _ in range(2):
+            found = store.graph.subject_names("n", [t, b, a])
+            assert {(ord, name) for ord, at, _, name in found if at in (ada, grace)} == {
+                (a, "Ada Lovelace"),
+                (b, "Grace Hopper"),
+            }
+            assert store.graph.names(["n"], {at for _, at, _, _ in found}) == {at: name for _, at, _, name in found}
+            forwards = store.graph.forwards(["n"], [a, b, t])
+            about = (forwards.entries["subject"] > 0) & (forwards.entries["kind"] == int(Kind.NAME))
+            owners = np.repeat(forwards.ords, forwards.sizes)[about].tolist()
+            held = forwards.entries[about]
+            rows = zip(owners, held["key"].tolist(), held["subject"].tolist(), strict=True)
+            assert [(ord, at, weight) for ord, at, weight, _ in found] == sorted(rows)
+            store.maintain()
+        assert list(store.graph.subject_names("m", [a])) == []

@@ -1,0 +1,73 @@
+"""The vectors of a store and the embedder that filled them."""
+
+from __future__ import annotations
+
+import pytest
+
+from semmem.model.store import Store
+from tests.stores.conformance.hand_made import ANY, ord_of, unit, write
+
+
+class Vectors:
+    """The vectors of a store and the embedder that filled them."""
+
+    @pytest.mark.needs("dense")
+    def test_the_first_embedder_to_claim_a_store_is_the_one_recorded(self, store: Store) -> None:
+        first = {"name": "one", "dimensions": 3, "fingerprint": "f"}
+        assert store.vectors.embedder() is None
+        assert store.vectors.claim_embedder(first) == first
+        assert store.vectors.claim_embedder({"name": "two", "dimensions": 4, "fingerprint": "g"}) == first
+        assert store.vectors.embedder() == first
+
+    @pytest.mark.needs("dense")
+    def test_vectors_that_are_missing_can_be_found_and_added_once(self, store: Store) -> None:
+        text = " ".join(f"Sentence number {n} is here." for n in range(100))
+        write(store, {"id": "has", "vector": [1, 0, 0]}, {"id": "a", "title": "T"}, {"id": "long", "text": text})
+        write(store, {"id": "b"}, namespace="z")
+        parts = store.ords_of("n", "long")
+        a, b = ord_of(store, "a"), ord_of(store, "b", "z")
+        missing = [(m.namespace, o, m) for o, m in store.vectors.missing_vectors(("", 0), 100)]
+        assert [(n, o) for n, o, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
+        assert next((m.id, m.title, m.text) for _, o, m in missing if o == a) == ("a", "T", "text of a")
+        assert [o for o, _ in store.vectors.missing_vectors(missing[0][:2], 1)] == [missing[1][1]]
+        store.forget("z", "b", ANY, dry_run=False)
+        store.vectors.add_vectors([(n, o, unit(0, 1, 0)) for n, o, _ in missing])
+        store.vectors.add_vectors([("n", a, unit(1, 0, 0))])  # it has one: nothing changes
+        assert store.vectors.similarities(["n"], [a], unit(0, 1, 0)) == {a: pytest.approx(1)}
+        assert list(store.vectors.missing_vectors(("", 0), 100)) == []
+        assert store.stats(None).vectors == 2 + len(parts)  # not one of what was forgotten
+
+    @pytest.mark.needs("dense")
+    def test_the_turns_around_memories_come_with_their_vectors_and_those_without_one_alone(self, store: Store) -> None:
+        said = {"session": "s", "author": "Ada"}
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, {"id": "b", "vector": [0, 1, 0], **said}, {"id": "c"})
+        write(store, {"id": "bare", "text": "no vector", **said}, {"id": "a"}, namespace="m")
+        a, b, c, bare = (ord_of(store, *name) for name in (("a",), ("b",), ("c",), ("bare", "m")))
+        like = unit(1, 0, 0)
+        turns, held, found = store.vectors.turns_with_vectors(["n"], [a, c], like)
+        assert turns == store.session_turns(["n"], [a, c])
+        assert [turn.ord for turn in turns] == [a, b, c]
+        assert (held.tolist(), found.tolist()) == ([a, b], [[1, 0, 0], [0, 1, 0]])
+        turns, held, found = store.vectors.turns_with_vectors(["m"], [bare], like)
+        assert ([turn.ord for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
+        assert store.vectors.turns_with_vectors(["n"], [], like)[0] == []
+
+    @pytest.mark.needs("dense")
+    @pytest.mark.parametrize("exclude", [(), ("b",)])
+    @pytest.mark.parametrize("depth", [1, 3, 10])
+    def test_the_nearest_come_with_the_turns_around_them_as_if_both_were_asked_for(
+        self, store: Store, exclude: tuple[str, ...], depth: int
+    ) -> None:
+        said = {"session": "s", "author": "Ada"}
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, {"id": "b", "vector": [1, 1, 0], **said})
+        write(store, {"id": "c", "vector": [0, 1, 0]}, {"id": "d", "vector": [0, 1, 0]})
+        write(store, {"id": "e", "vector": [0, 0, 1]})
+        write(store, {"id": "a", "vector": [1, 0, 0], **said}, namespace="m")
+        scope, like = store.scope(("n",), ANY, exclude), unit(1, 0.5, 0)
+        near, turns, held, found = store.vectors.nearest_with_turns(scope, like, depth)
+        alone = store.vectors.nearest(scope, like, depth)
+        assert (near.ords, near.scores, near.total) == (alone.ords, alone.scores, alone.total)
+        assert len(near.ords) == min(depth, 5 - len(exclude))
+        whole = store.vectors.turns_with_vectors(["n"], near.ords, like)
+        assert (turns, held.tolist(), found.tolist()) == (whole[0], whole[1].tolist(), whole[2].tolist())
+        assert len(turns) == {1: 2, 3: 4 if exclude else 3, 10: 5}[depth]  # b a c, or a c d and b beside a
