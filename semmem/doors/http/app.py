@@ -127,7 +127,11 @@ class Service:
             rows = await self.workers.run(partial(_call, route, self.mem, arguments))
             return Lines(rows, self.workers, self.limits.seconds)
         _check(route, arguments, self)
-        before = _precondition(route, request, arguments)
+        expected = _expected(route, request, arguments)
+        if expected:
+            current = partial(_current, self.mem, expected, arguments["id"], arguments.get("namespace", "default"))
+            arguments["expected_version"] = expected[0] if len(expected) == 1 else await self.workers.run(current)
+        before = expected is not None
         once = request.headers.get("idempotency-key") if route.right == "write" and route.method == "POST" else None
         if once is None:
             return await self._called(route, request, arguments, key, before)
@@ -231,31 +235,38 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
     plan_of({"rerank": arguments.get("rerank")}, service.mem.recipe)
 
 
-def _precondition(route: Route, request: Request, arguments: dict[str, Any]) -> bool:
-    """Read If-Match into the expected version; return whether there was one. Raises Conflict for one never met.
+def _expected(route: Route, request: Request, arguments: dict[str, Any]) -> list[int | str] | None:
+    """Return the versions of which If-Match wants one: none of them is any version, None is no If-Match.
 
     A tag of the version alone is met by every memory of that version, a weak one (W/"3") by none (RFC 9110, 13.1.1).
+    Raises Conflict where no version can be meant.
     """
-    given = request.headers.get("if-match")
-    if given is None or route.method not in ("PATCH", "DELETE"):
-        return False
+    lines = request.headers.getlist("if-match")
+    if not lines or route.method not in ("PATCH", "DELETE"):
+        return None
     if spread(route) is None or "id" not in arguments:
         raise InvalidInput("If-Match is for PATCH of a memory alone; leave it out.")
+    given = ", ".join(lines)
     if given.strip() == "*":
-        return True
-    tags = [tag.strip() for tag in given.split(",")]
-    if not all(_TAGS.fullmatch(tag) for tag in tags):
-        raise InvalidInput('If-Match is the ETag of one version, in quotes, such as "3".')
-    found = _TAG.fullmatch(tags[0]) if len(tags) == 1 else None
-    if found is None:
+        return []
+    tags = _TAGS.findall(given)
+    if not tags or _TAGS.sub("", given).strip(" \t,"):
+        raise InvalidInput('If-Match is the ETag of one version, in quotes, such as "3", or several with commas.')
+    found = [(tag, known) for tag in tags if (known := _TAG.fullmatch(tag))]
+    if not found:
         error = Conflict(
             'If-Match is the ETag of one version, such as "3", and no version has the one that was sent; a weak one, '
             "which begins with W/, never fits."
         )
         error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
         raise error
-    arguments["expected_version"] = tags[0].strip('"') if found[2] else int(found[1])
-    return True
+    return [tag.strip('"') if known[2] else int(known[1]) for tag, known in found]
+
+
+def _current(mem: Semmem, expected: list[int | str], id: str, namespace: Any) -> int | str:
+    """Return which of the expected versions a memory has, else the first of them, which update refuses."""
+    memory = mem.get(id, namespace=namespace)
+    return next((one for one in expected if one in (memory.version, memory.tag)), expected[0])
 
 
 def _tags(header: str | None) -> list[str]:

@@ -72,7 +72,7 @@ def test_what_is_not_there_has_a_title_that_fits_whatever_it_is(http: httpx.Clie
 
 def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client) -> None:
     http.post("/v1/memories", json={"text": "The key is red.", "id": "key"})
-    for tag in ('"2"', '"x"', '"1", "2"', 'W/"1"'):
+    for tag in ('"2"', '"x"', '"2", "3"', 'W/"1"', 'W/"1", "2"'):
         refused = http.patch("/v1/memories/key", json={"text": "No."}, headers={"if-match": tag})
         assert problem(refused) == (412, "Conflict")
         assert "call update" not in refused.text  # that is what was called
@@ -88,6 +88,17 @@ def test_a_change_for_another_version_fails_its_precondition(http: httpx.Client)
     for name in ("id", "namespace", "expected_version"):
         body = {name: "1"}
         assert problem(http.patch("/v1/memories/key?namespace=default", json=body)) == (422, "InvalidInput")
+
+
+def test_of_several_tags_one_that_is_current_is_enough(http: httpx.Client) -> None:
+    tag = http.post("/v1/memories", json={"text": "The key is red.", "id": "key"}).headers["etag"]
+    for version, tags in ((2, f'"x", W/"7" ,, {tag}'), (3, '"9","2"')):
+        changed = http.patch("/v1/memories/key", json={"title": tags}, headers={"if-match": tags})
+        assert (changed.status_code, changed.json()["version"]) == (200, version)
+    lines = [("if-match", '"8"'), ("if-match", '"3"')]
+    assert http.patch("/v1/memories/key", json={"text": "Blue."}, headers=lines).json()["version"] == 4
+    assert problem(http.patch("/v1/memories/none", json={"text": "x"}, headers=lines)) == (404, "NotFound")
+    assert problem(http.patch("/v1/memories/key", json={"text": "x"}, headers=lines)) == (412, "Conflict")
 
 
 def test_a_tag_of_a_memory_that_was_forgotten_is_none_of_its_successor(http: httpx.Client) -> None:
