@@ -164,7 +164,7 @@ class Settings(BaseModel):
         if unknown := sorted(set(given) - set(names)):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
         environment = {name for name in names if f"SEMMEM_{name.upper()}" in map(str.upper, os.environ)}
-        files = _files(given.get("config", os.environ.get("SEMMEM_CONFIG")), names)
+        files = _files(given.get("config", _environment().get("config")), names)
         in_file = {name: file for file in files for name in file.values}
         try:
             found = cls(**given)
@@ -220,7 +220,7 @@ def _environment() -> dict[str, Any]:
         for name in Settings.model_fields
         if f"SEMMEM_{name.upper()}" in variables
     }
-    with suppress(KeyError, ValueError):  # a name of a recipe is no JSON
+    with suppress(KeyError, ValueError, RecursionError):  # a name of a recipe is no JSON
         found["recipe"] = json.loads(found["recipe"])
     return {name: value for name, value in found.items() if value is not None}
 
@@ -236,7 +236,8 @@ def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
     return tuple(read_settings_file(path, known, trusted=trusted) for path, trusted in found)
 
 
-_SECRET = frozenset(("key", "llm_key"))
+_SECRET = frozenset(("key", "llm_key", "llm_url", "url"))
+"""The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
 
 _MUST_BE = {
     "int": "a whole number",

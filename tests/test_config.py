@@ -186,3 +186,32 @@ def test_a_bad_value_of_the_environment_is_named_with_its_variable(
 def test_a_setting_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(InvalidInput, match="no setting 'pool'; there are url, home, embedder"):
         Settings.load(pool=3)
+
+
+def test_an_address_of_the_wrong_type_stands_in_no_error_because_a_password_may_stand_in_it() -> None:
+    for name in ("url", "llm_url"):
+        with pytest.raises(InvalidInput) as refused:
+            Settings.load(**{name: ["postgresql://me:hunter2@db/notes"]})
+        assert str(refused.value) == f"The setting {name} must be a string."
+
+
+def test_a_recipe_of_the_environment_that_is_nested_too_deeply_is_taken_for_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SEMMEM_RECIPE", "[" * 100_000)
+    assert Settings.load().recipe == "[" * 100_000  # which no recipe has, and so connect refuses it
+
+
+def test_a_variable_in_small_letters_names_the_file_of_settings_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("pool_size = 3\n")
+    monkeypatch.delenv("SEMMEM_CONFIG", raising=False)
+    monkeypatch.setenv("semmem_config", str(file))
+    found = Settings.load()
+    assert (found.pool_size, found.source("pool_size")) == (3, str(file))
+    file.write_text("pool_size = 'x'\n")
+    with pytest.raises(InvalidInput) as refused:
+        Settings.load()
+    assert str(refused.value) == f"The setting pool_size ({file}, line 1) must be a whole number, not 'x'."
