@@ -161,8 +161,8 @@ class Service:
             raise
         if route.name in ("recall", "recall_by_url"):
             self.metrics.degraded(value.degraded)
-        known = _tags(request.headers.get("if-none-match"))
-        if route.name == "get" and entity_tag(value) in known and not arguments.get("reveal"):
+        known = _tags(request.headers.getlist("if-none-match"))
+        if route.name == "get" and not known.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
             return Response(status_code=304, headers={"etag": entity_tag(value)})
         response = await self.workers.run(partial(answer_of, route, value, arguments, key))
         if noted:
@@ -269,9 +269,9 @@ def _current(mem: Semmem, expected: list[int | str], id: str, namespace: Any) ->
     return next((one for one in expected if one in (memory.version, memory.tag)), expected[0])
 
 
-def _tags(header: str | None) -> list[str]:
-    """Return the tags of If-None-Match, which weak ones fit too."""
-    return [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
+def _tags(lines: list[str]) -> set[str]:
+    """Return the tags of If-None-Match, which weak ones fit too; "*" is any."""
+    return {tag.strip().removeprefix("W/") for line in lines for tag in line.split(",")}
 
 
 def told(error: Exception) -> Response:

@@ -54,6 +54,9 @@ def test_a_memory_is_stored_read_changed_and_forgotten(http: httpx.Client) -> No
     assert listed.json()["memories"][0]["last_accessed"] > made.json()["created_at"]
     assert problem(http.get("/v1/memories", params={"sort_by": "relevance"})) == (422, "InvalidInput")
     assert http.get("/v1/memories/key", headers={"if-none-match": f"W/{tag}"}).status_code == 304
+    assert http.get("/v1/memories/key", headers={"if-none-match": "*"}).status_code == 304
+    lines = [("if-none-match", '"x"'), ("if-none-match", tag)]
+    assert http.get("/v1/memories/key", headers=lines).status_code == 304
     changed = http.patch("/v1/memories/key", json={"text": "The key is blue."}, headers={"if-match": tag})
     assert (changed.status_code, changed.headers["etag"][:3], changed.json()["tags"]) == (200, '"2-', ["house"])
     assert http.get("/v1/memories/key", headers={"if-none-match": tag}).json()["text"] == "The key is blue."
