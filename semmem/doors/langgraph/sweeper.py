@@ -22,9 +22,10 @@ class Sweeper:
     def start(self, minutes: float) -> Future[None]:
         """Start the thread and return a future that is done when the thread has ended; cancelled, it ends the thread.
 
-        Where it runs already, it goes on, and the future is that of the first start.
+        Where it runs already, it goes on, and the future is that of the first start. One that was told to end, and is
+        still at its last sweep, counts no more.
         """
-        if self._running is not None and self._running[0].is_alive():
+        if self._running is not None and self._running[0].is_alive() and not self._running[1].is_set():
             return self._running[2]
         stopped, ended = threading.Event(), Future[None]()
 

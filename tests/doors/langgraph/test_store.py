@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 
 from semmem.doors.langgraph import SemmemStore
 from semmem.doors.langgraph import store as store_module
+from semmem.doors.langgraph.sweeper import Sweeper
 
 
 @pytest.fixture
@@ -337,3 +339,24 @@ def test_a_batch_whose_put_is_refused_deletes_nothing(items: SemmemStore) -> Non
     with pytest.raises(semmem.SemmemError):
         items.batch([PutOp(("a",), "k", None), PutOp(("a",), "bad", {"x": "a\0b"})])
     assert items.get(("a",), "k") is not None
+
+
+def test_a_sweeper_that_is_at_its_last_sweep_can_be_started_again() -> None:
+    entered, free, swept = threading.Event(), threading.Event(), threading.Event()
+
+    def sweep() -> int:
+        if entered.is_set():
+            swept.set()
+        entered.set()
+        free.wait(60)
+        return 0
+
+    sweeper = Sweeper(sweep)
+    first = sweeper.start(0.0001)
+    assert entered.wait(60)
+    assert not sweeper.stop(timeout=0)  # it still sweeps
+    second = sweeper.start(0.0001)
+    assert second is not first
+    assert swept.wait(60)
+    free.set()
+    assert sweeper.stop(timeout=60)
