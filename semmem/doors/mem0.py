@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from semmem.doors.mem0_shapes import (
     time,
     turn_of,
 )
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ _MEM0_CONFIG = frozenset(
 """The keys of mem0's own config, of 1.x and 2.x."""
 
 _MOST = 1_000
+_PATIENCE_S = 10.0
 _LEFT: Any = object()
 
 
@@ -61,8 +63,8 @@ class Memory:
     ``memory`` is an open Semmem, else the store of ``settings`` is opened, as ``semmem.connect`` takes them.
     ``extract`` finds what is to be remembered of a chat; without it ``add`` stores the messages as they are, and says
     so once. What a ``config`` says of mem0's own stores and models (``vector_store``, ``llm``, ``embedder`` …) is not
-    used, and a warning says so; ``namespace``, ``url`` and any other key are settings as here. Raises InvalidInput for
-    a key that is neither.
+    used, and a warning says so; ``namespace`` (else ``mem0``), ``url`` and any other key are settings as here, and an
+    argument wins. Raises InvalidInput for a key that is neither.
     """
 
     def __init__(
@@ -70,18 +72,18 @@ class Memory:
         config: Any = None,
         *,
         memory: Semmem | None = None,
-        namespace: str = "mem0",
+        namespace: str | None = None,
         extract: Extract | None = None,
         **settings: Any,
     ) -> None:
         import semmem
 
         settings = {**_settings(config), **settings}
-        namespace = settings.pop("namespace", namespace)
+        configured = settings.pop("namespace", "mem0")
         if memory is not None and settings:
             raise InvalidInput(f"An open memory has its settings already; leave {next(iter(settings))} out.")
         self.memory = semmem.connect(**settings) if memory is None else memory
-        self.namespace = namespace
+        self.namespace = configured if namespace is None else namespace
         self._extract = extract
         self._opened = memory is None
         self._warned = False
@@ -214,13 +216,23 @@ class Memory:
         """
         if (text := data if text is None else text) is None and metadata is None and expiration_date is _LEFT:
             raise InvalidInput("At least one of text, metadata, or expiration_date must be provided.")
-        there = self._there(memory_id)
         fixed = (*OWNERS, "actor_id")
         changes = {name: value for name, value in mapping("metadata", metadata).items() if name not in fixed}
         if expiration_date is not _LEFT:
             changes["expiration_date"] = None if expiration_date is None else day(expiration_date)
         given: dict[str, Any] = {} if text is None else {"text": text}
-        self.memory.update(there.id, namespace=self.namespace, metadata={**there.metadata, **changes}, **given)
+        end = monotonic() + _PATIENCE_S
+        while True:
+            there = self._there(memory_id)
+            whole: dict[str, Any] = {}
+            if changes:
+                whole = {"metadata": {**there.metadata, **changes}, "expected_version": there.tag}
+            try:
+                self.memory.update(there.id, namespace=self.namespace, **given, **whole)
+                break
+            except Conflict:  # somebody else changed it since it was read, and that is kept
+                if not whole or monotonic() > end:
+                    raise
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -217,3 +218,17 @@ def test_a_config_opens_the_store_that_it_names_and_refuses_what_nobody_knows(tm
             Memory.from_config({"url": url}, memory=mem)
     with pytest.raises(semmem.InvalidInput, match="There is no setting 'uri'; there are url, "):
         Memory.from_config({"uri": url})
+
+
+def test_ten_who_change_the_metadata_of_one_memory_at_once_lose_nothing(tmp_path: Path) -> None:
+    with Memory(url=f"sqlite:{tmp_path / 'notes.db'}") as m:
+        id = m.add("The key is red.", user_id="alice", infer=False)["results"][0]["id"]
+        with ThreadPoolExecutor(10) as threads:
+            list(threads.map(lambda number: m.update(id, metadata={f"n{number}": number}), range(10)))
+        assert m.get(id)["metadata"] == {f"n{number}": number for number in range(10)}  # type: ignore[index]
+
+
+def test_an_argument_wins_over_a_config(tmp_path: Path) -> None:
+    config = {"namespace": "team", "url": f"sqlite:{tmp_path / 'notes.db'}"}
+    with Memory(config, namespace="mine") as mine, Memory(config) as team:
+        assert (mine.namespace, team.namespace) == ("mine", "team")
