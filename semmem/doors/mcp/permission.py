@@ -61,7 +61,11 @@ def within_scope(memory: Any, scope: Scope) -> Any:
     """Return ``memory`` as a call of ``scope`` may use it. It raises AccessDenied for a namespace of others."""
 
     def check(_: Right, names: list[str] | None) -> None:
-        if names is None or set(names) - {scope.namespace}:
+        if names is None:
+            raise AccessDenied(
+                f"Only the namespace {scope.namespace!r} may be used here; this is about the whole store."
+            )
+        if set(names) - {scope.namespace}:
             raise AccessDenied(f"Only the namespace {scope.namespace!r} may be used here; leave namespace out.")
 
     return _Permitted(memory, check) if scope.only else memory
@@ -90,4 +94,5 @@ def _names(namespace: Any) -> list[str] | None:
     """Return the namespaces of a call as a list; None is the whole store."""
     if namespace is None:
         return None
-    return [namespace] if isinstance(namespace, str) or not isinstance(namespace, Iterable) else list(namespace)
+    several = isinstance(namespace, Iterable) and not isinstance(namespace, str)
+    return [str(one) for one in namespace] if several else [str(namespace)]  # the facade refuses what is no string

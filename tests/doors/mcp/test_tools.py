@@ -261,6 +261,9 @@ async def test_agents_may_be_kept_to_one_namespace(url: str) -> None:
         assert [(hit["namespace"], found["scope"]["recalled"]) for hit in found["hits"]] == [("mine", ["mine"])]
         error = await refusal(client, "memory_get", id="ferry", namespace="personal")
         assert error["message"] == "Only the namespace 'mine' may be used here; leave namespace out."
+        assert (await refusal(client, "memory_recall", query="x", namespace=[["personal"]]))["class"] == "AccessDenied"
+        error = await refusal(client, "memory_forget", id="ferry", hard=True)
+        assert error["message"] == "Only the namespace 'mine' may be used here; this is about the whole store."
         assert (await refusal(client, "fetch", id="semmem://memory/personal/ferry"))["class"] == "AccessDenied"
         with pytest.raises(MCPError, match="Only the namespace 'mine'"):
             await client.read_resource("semmem://memory/personal/ferry")
