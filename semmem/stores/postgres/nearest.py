@@ -102,8 +102,19 @@ def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
     An index that lacks more vectors than it has is built anew, which is faster than inserting them. ``shrink`` writes
-    the table anew before that: every vector that is taken in leaves its old row behind.
+    the table anew before that: every vector that is taken in leaves its old row behind. Where another process is
+    indexing the same table, nothing is done: two builds would wait for each other, or drop each other's index.
     """
+    if not connection.execute(_SQL["embedding_index_lock"].format(table=table)).fetchone()[0]:
+        return 0
+    try:
+        return _index(connection, dimensions, table, shrink)
+    finally:
+        if not connection.closed and not connection.broken:  # a lost connection holds no lock
+            connection.execute(_SQL["embedding_index_unlock"].format(table=table))
+
+
+def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
     waiting = connection.execute(_SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}).fetchall()
     ready = _ready(connection, table)
     if not waiting and (ready or not _interrupted(connection, table)):

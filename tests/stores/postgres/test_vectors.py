@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,34 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         assert recalled(10, exclude=["m010"])[0] != "m010"
         assert mem.maintain()["indexed"] == 50
         assert recalled(390)[0] == "m390"
+
+
+def test_of_two_that_maintain_a_store_at_once_one_indexes_the_vectors(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
+    vectors = np.random.default_rng(7).normal(size=(60, 8))
+    with semmem.connect(store_url, embedder="none", pool_size=2) as mem:
+        mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+        indexing, finished = threading.Event(), threading.Event()
+        take_in = nearest._take_in
+
+        def slow(*given: Any) -> None:
+            indexing.set()
+            assert finished.wait(60)
+            take_in(*given)
+
+        monkeypatch.setattr(nearest, "_take_in", slow)
+        with ThreadPoolExecutor(1) as other:
+            first = other.submit(mem.maintain)
+            try:
+                assert indexing.wait(60)
+                assert mem.maintain()["indexed"] == 0
+            finally:
+                finished.set()
+            assert first.result()["indexed"] == 60
+        assert mem.maintain()["indexed"] == 0
+        assert mem.store.run(nearest._ready)
 
 
 def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index(

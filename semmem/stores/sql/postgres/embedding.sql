@@ -54,6 +54,14 @@ WHERE indexed;
 -- Return whether the index exists and is complete.
 SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass('{table}_hnsw');
 
+-- embedding_index_lock --
+-- Lock out others who would index the same table, for as long as the connection lives.
+SELECT pg_try_advisory_lock(hashtextextended('semmem index {table}', 0));
+
+-- embedding_index_unlock --
+-- Release the lock explicitly, because the connection is pooled.
+SELECT pg_advisory_unlock(hashtextextended('semmem index {table}', 0));
+
 -- embedding_index_drop --
 -- Drop the invalid index that an interrupted build leaves.
 DROP INDEX IF EXISTS {table}_hnsw;
