@@ -372,6 +372,8 @@ class Semmem(Keeping, Use):
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
         if count and not dry_run:
             self._upkeep.forgotten(namespace)
+            if self.settings.on_contradiction == "supersede":  # of what is left, other memories may be the newest now
+                self._ingest.catch_up(namespace)
         return count
 
     @observed

@@ -180,7 +180,10 @@ def limits(value: Any) -> Limits:
 
 def changes(value: Any) -> Changes:
     """Return some changes and the cursor to what follows."""
-    found = (Change(**{**one, "at": datetime.fromisoformat(one["at"])}) for one in value["changes"])
+    found = (
+        Change(**{**one, "at": datetime.fromisoformat(one["at"]), "types": tuple(one.get("types", ()))})
+        for one in value["changes"]
+    )
     return Changes(tuple(found), value["cursor"])
 
 

@@ -82,9 +82,10 @@ class Row:
     given; for a sensitive memory they are 16 random bytes. ``arrivals`` are the keys of its subjects that the namespace
     did not know. ``embedder`` is the identity of the embedder that made ``vector``: a store filled by another embedder
     refuses it, an empty store records it. ``replaces`` are version, payload and creation time of the memory that a
-    whole replaces; the history keeps that one as changed by ``changed_by``. ``restores`` says that the memory comes out
-    of the history. ``likeness`` are the keys by which similar memories find a whole. A row that ``merges`` is not
-    stored where a memory has the same content.
+    whole replaces; the history keeps that one as changed by ``changed_by``. ``retells`` says that the new one says
+    something else, ``restores`` that the memory comes out of the history. ``likeness`` are the keys by which similar
+    memories find a whole. A row that ``merges`` is not stored where a memory has the same content. ``text_at`` is when
+    the text of a whole began, None for its ``created_at``.
     """
 
     memory: Memory
@@ -102,6 +103,8 @@ class Row:
     restores: bool = False
     likeness: tuple[int, ...] = ()
     merges: bool = False
+    retells: bool = False
+    text_at: datetime | None = None
 
     @property
     def name(self) -> tuple[str, str]:
@@ -111,10 +114,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A whole memory as it is stored, and the hash of the item it was made from."""
+    """A whole memory as it is stored, the hash of the item it was made from, and ``text_at`` as a Row has it."""
 
     memory: Memory
     payload: bytes
+    text_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head
@@ -20,6 +20,7 @@ __all__ = [
     "MOST_EARLIER",
     "MOST_LINKS",
     "MOST_SIMILAR",
+    "WAITING_S",
     "Access",
     "Change",
     "Changes",
@@ -29,6 +30,7 @@ __all__ = [
     "Link",
     "Newer",
     "Similar",
+    "Uncompared",
     "Version",
     "around",
     "checked_link",
@@ -43,6 +45,8 @@ Kept = tuple[Memory, str | None, datetime | None, datetime | None]
 
 MADE_BY = "semmem"
 """The maker of links that semmem makes by itself; the walk of the graph leg ignores them."""
+WAITING_S = 60.0
+"""For how long a process may take to link what it has just written; after that, other processes link it."""
 MOST_SIMILAR = 20
 """For one key the newest memories, up to this number, are compared; for one memory as many, those sharing most keys."""
 
@@ -104,6 +108,7 @@ class Forgotten:
     payload: bytes | None
     embedder: Mapping[str, Any] | None = None
     vectors: Mapping[int, Any] = field(default_factory=dict)
+    text_at: datetime | None = None  # when its text began, None where it is its created_at
 
 
 MOST_EARLIER = 20_000
@@ -213,17 +218,20 @@ class Change:
     """What happened to one memory, for programs that keep a copy.
 
     ``kind`` is *written*, *updated*, *forgotten*, *linked*, *unlinked* or *restored*; *dropped*, without an id, says
-    that everything the namespace held until then is gone. ``get`` returns the memory as it is now.
+    that everything the namespace held until then is gone. ``get`` returns the memory as it is now. ``types``
+    are those of the links that were made or removed.
     """
 
     namespace: str
     id: str | None
     kind: str
     at: datetime
+    types: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values; times as ISO 8601."""
-        return {"namespace": self.namespace, "id": self.id, "kind": self.kind, "at": _iso(self.at)}
+        """Return plain JSON-ready values; times as ISO 8601, and types where there are any."""
+        out = {"namespace": self.namespace, "id": self.id, "kind": self.kind, "at": _iso(self.at)}
+        return out | ({"types": list(self.types)} if self.types else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +266,22 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A memory that has a key in common with a later one, which may repeat or contradict it."""
+    """A memory that has a key in common with another one, which may repeat or contradict it; its text began ``at``."""
 
     id: str
     ord: int
     text: str
     title: str | None
     author: str | None
-    created_at: datetime
+    at: datetime
+
+
+class Uncompared(NamedTuple):
+    """A memory, with its ord, that is still to be compared with what is like it; its text began ``at``."""
+
+    ord: int
+    at: datetime
+    memory: Memory
 
 
 def checked_link(

@@ -2,44 +2,185 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.life import DEEPEST, Link
+from semmem.model.life import DEEPEST, MADE_BY, Link
 
-__all__ = ["allowed"]
+__all__ = ["Linking", "fates_of", "linking", "types_of"]
 
 
-def allowed(
+class Linking(NamedTuple):
+    """The links to be made, and which links of ``supersedes``, as (newer, older), are to go for them."""
+
+    made: Sequence[Link]
+    lifted: Sequence[tuple[str, str]] = ()
+
+
+def linking(
     namespace: str,
     rows: Sequence[Link],
     there: Collection[str],
-    superseded: Iterable[tuple[str, str]],
+    superseded: Iterable[tuple[str, str, str | None]],
     *,
     skip: bool = False,
-) -> Sequence[Link]:
+) -> Linking:
     """Return which of ``rows`` may be linked: all or an error, or with ``skip`` those that may.
 
-    ``there`` are the ids that exist, ``superseded`` the present links (newer, older) around the new ones. Raises
-    NotFound for a memory that does not exist, and InvalidInput for a link that would close a circle of superseding or
-    make a chain of more than DEEPEST links.
+    ``there`` are the ids that exist, ``superseded`` the links (newer, older, maker) around the new ones. Where a
+    chain would have more than DEEPEST links, a memory that stands too deep is lifted: a memory half as deep supersedes
+    it directly, and the link that led to it is removed, if semmem made it. So the newest memory stays above all others,
+    and the newest half dozen stay in order. Raises NotFound for a memory that does not exist, and InvalidInput for a
+    link that would close a circle of superseding or make a chain that is too long and cannot be shortened so.
     """
-    older: dict[str, set[str]] = {}
-    newer: dict[str, set[str]] = {}
-    for new, old in superseded:
-        older.setdefault(new, set()).add(old)
-        newer.setdefault(old, set()).add(new)
-    taken = []
+    chains = _Chains()
+    for newer, older, made_by in superseded:
+        chains.add(newer, older, ours=made_by == MADE_BY)
+    stored = set(chains.ours)
+    taken: dict[tuple[str, str, str], Link] = {}
     for row in rows:
-        error = _missing(namespace, row, there) or _out_of_order(row, older, newer)
+        error: NotFound | InvalidInput | None = _missing(namespace, row, there)
+        lifts: Sequence[tuple[str, str, bool]] = ()
+        if error is None and row.type == "supersedes" and row.to_id not in chains.older.get(row.from_id, ()):
+            error, lifts = chains.joined(row)
         if error is None:
-            taken.append(row)
-            if row.type == "supersedes":
-                older.setdefault(row.from_id, set()).add(row.to_id)
-                newer.setdefault(row.to_id, set()).add(row.from_id)
+            taken[row.key] = row
+            for newer, older, comes in lifts:
+                key = newer, "supersedes", older
+                if comes:
+                    taken[key] = taken.get(key) or Link(namespace, newer, "supersedes", older, made_by=MADE_BY)
+                else:
+                    taken.pop(key, None)
         elif not skip:
             raise error
-    return taken
+    gone = {pair for pair in stored if pair[1] not in chains.older.get(pair[0], ())}
+    return Linking(list(taken.values()), sorted(gone))
+
+
+def fates_of(made: Iterable[tuple[str, str, str]], gone: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return what became of each end of links (from, type, to): *linked* or *unlinked*, with the types."""
+    types: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for kind, links in (("linked", made), ("unlinked", gone)):
+        for from_id, type, to_id in links:
+            for id in (from_id, to_id):
+                types[id, kind].add(type)
+    return {
+        id: f"{kind} {','.join(sorted(some))}"
+        for (id, kind), some in types.items()
+        if kind == "linked" or (id, "linked") not in types
+    }
+
+
+def types_of(written: str | None) -> tuple[str, ...]:
+    """Return the types of links as ``fates_of`` has them behind the kind of a change."""
+    return tuple(written.split(",")) if written else ()
+
+
+class _Chains:
+    """What supersedes what around some memories, and which of these links semmem made."""
+
+    def __init__(self) -> None:
+        self.older: dict[str, set[str]] = {}
+        self.newer: dict[str, set[str]] = {}
+        self.ours: set[tuple[str, str]] = set()
+
+    def add(self, newer: str, older: str, *, ours: bool) -> None:
+        self.older.setdefault(newer, set()).add(older)
+        self.newer.setdefault(older, set()).add(newer)
+        if ours:
+            self.ours.add((newer, older))
+
+    def remove(self, newer: str, older: str) -> None:
+        self.older[newer].discard(older)
+        self.newer[older].discard(newer)
+        self.ours.discard((newer, older))
+
+    def joined(self, row: Link) -> tuple[InvalidInput | None, Sequence[tuple[str, str, bool]]]:
+        """Add a link; return why it may not be, and which links (newer, older, whether it comes) change for it."""
+        if (error := _circle(row, self.older)) is not None:
+            return error, ()
+        ours, made = row.made_by == MADE_BY, (row.from_id, row.to_id)
+        deep = len(_levels(row.from_id, self.newer)) + len(_levels(row.to_id, self.older)) - 1
+        self.add(*made, ours=ours)
+        if deep <= DEEPEST:
+            return None, ()
+        tops = [id for level in _levels(row.from_id, self.newer) for id in level if not self.newer.get(id)]
+        changes: list[tuple[str, str, bool]] = []
+        depth: dict[str, int] = dict.fromkeys(tops, 0)
+        for id in self._order(tops):
+            if id in depth:
+                continue
+            above = {one: depth[one] for one in self.newer[id] if one in depth}
+            for one in [one for one, deep in above.items() if deep >= DEEPEST]:
+                if (one, id) not in self.ours:
+                    self._undo(made, changes)
+                    return _too_deep(row, deep), ()
+                for over in self._half_way(one, tops, depth):
+                    if over not in self.newer[id]:
+                        self.add(over, id, ours=True)
+                        changes.append((over, id, True))
+                    above[over] = depth[over]
+                self.remove(one, id)
+                changes.append((one, id, False))
+                del above[one]
+            depth[id] = max(above.values()) + 1
+        return None, changes
+
+    def _undo(self, made: tuple[str, str], changes: Sequence[tuple[str, str, bool]]) -> None:
+        for newer, older, comes in reversed(changes):
+            if comes:
+                self.remove(newer, older)
+            else:
+                self.add(newer, older, ours=True)
+        self.remove(*made)
+
+    def _half_way(self, id: str, tops: Sequence[str], depth: Mapping[str, int]) -> list[str]:
+        """Return what supersedes ``id`` half as deep as a chain may be; of each top above it at least the top."""
+        over = {one for level in _levels(id, self.newer) for one in level if depth.get(one, 0) == DEEPEST // 2}
+        found: set[str] = set()
+        for top in tops:
+            below = self._below(top)
+            if id in below:
+                found |= (over & below) or {top}
+        return sorted(found)
+
+    def _below(self, id: str) -> set[str]:
+        found, edge = {id}, {id}
+        while edge := {older for one in edge for older in self.older.get(one, ())} - found:
+            found |= edge
+        return found
+
+    def _order(self, tops: Sequence[str]) -> list[str]:
+        """Return all that ``tops`` supersede, and they themselves, each behind what supersedes it among these."""
+        reached = set().union(*map(self._below, tops))
+        left = {id: len(self.newer.get(id, set()) & reached) for id in reached}
+        edge = sorted(id for id, count in left.items() if not count)
+        order: list[str] = []
+        while edge:
+            order += edge
+            behind = [older for one in edge for older in self.older.get(one, ())]
+            for older in behind:
+                left[older] -= 1
+            edge = sorted({older for older in behind if not left[older]})
+        return order
+
+
+def _circle(row: Link, older: Mapping[str, Collection[str]]) -> InvalidInput | None:
+    if row.from_id not in {id for level in _levels(row.to_id, older) for id in level}:
+        return None
+    return InvalidInput(
+        f"{row.from_id!r} cannot supersede {row.to_id!r}, which supersedes it itself, directly or over others; "
+        f"nothing was linked, `semmem links` shows what there is."
+    )
+
+
+def _too_deep(row: Link, deep: int) -> InvalidInput:
+    return InvalidInput(
+        f"With {row.from_id!r} superseding {row.to_id!r}, {deep} links would stand in one chain, and at most "
+        f"{DEEPEST} may; nothing was linked, let the newest supersede the oldest directly."
+    )
 
 
 def _missing(namespace: str, row: Link, there: Collection[str]) -> NotFound | None:
@@ -49,27 +190,6 @@ def _missing(namespace: str, row: Link, there: Collection[str]) -> NotFound | No
                 f"There is no memory {id!r} in namespace {namespace!r}, so nothing was linked; `semmem list` shows "
                 "what is stored."
             )
-    return None
-
-
-def _out_of_order(
-    row: Link, older: Mapping[str, Collection[str]], newer: Mapping[str, Collection[str]]
-) -> InvalidInput | None:
-    """Return why ``row`` may not be linked, None where it may; a link that exists already may."""
-    if row.type != "supersedes" or row.to_id in older.get(row.from_id, ()):
-        return None
-    below, above = _levels(row.to_id, older), _levels(row.from_id, newer)
-    if row.from_id in {id for level in below for id in level}:
-        return InvalidInput(
-            f"{row.from_id!r} cannot supersede {row.to_id!r}, which supersedes it itself, directly or over others; "
-            f"nothing was linked, `semmem links` shows what there is."
-        )
-    deep = len(above) + len(below) - 1
-    if deep > DEEPEST:
-        return InvalidInput(
-            f"With {row.from_id!r} superseding {row.to_id!r}, {deep} links would stand in one chain, and at most "
-            f"{DEEPEST} may; nothing was linked, let the newest supersede the oldest directly."
-        )
     return None
 
 

@@ -33,7 +33,7 @@ from semmem.model.store import Store, vectors_of
 from semmem.model.types import IngestReport, Memory, Rejected
 from semmem.text.passages import content_key, embedded_text
 from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, id_of, parts_of, replaced_by
-from semmem.write.likeness import Likeness, OnContradiction, merged, merges
+from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
 from semmem.write.plan import (
     REMEMBERING,
     Outcome,
@@ -47,7 +47,7 @@ from semmem.write.plan import (
 )  # fmt: skip
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
-from semmem.write.versions import check_changes, overtaken
+from semmem.write.versions import check_changes, overtaken, with_kept
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
@@ -77,6 +77,7 @@ class Ingest:
         self._store = store
         self._likeness = Likeness(store, on_contradiction)
         self.maintain = self._likeness.maintain
+        self.catch_up = self._likeness.catch_up
         self._upkeep = Upkeep(store, extractor, language)
         self._embedder = embedder
         self._renewed = renewed
@@ -241,8 +242,13 @@ class Ingest:
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id a door made
-        counts = {name: times for name, times in again.items() if name not in sent_again}
-        corroborated = self._likeness.counted(counts, written.corroborated)
+        said = {name: (name[0], id) for name, id in written.corroborated.items()}
+        repeats = [(one, said.get(name, name)) for name, some in again.items() for one in some]
+        repeats += [(fresh[name], first) for name, first in said.items()]
+        anew = said_anew(repeats, like.contradicts, {draft.name: draft.at for draft in drafts})
+        counts = {name: sum(one not in anew for one in some) for name, some in again.items() if name not in sent_again}
+        firsts = {name: first for name, (_, first) in said.items() if fresh[name] not in anew}
+        corroborated = self._likeness.counted(counts, firsts)
         warn_of(fresh.values())
         for name in written.conflicts:
             refused = no_longer(fresh[name], policy)
@@ -250,10 +256,13 @@ class Ingest:
                 refuse(replace(refused, at=at))
         rejected.sort(key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
-        unchanged += sum(again.values()) - sum(counts.values())
+        unchanged += sum(len(some) for name, some in again.items() if name in sent_again)
         names = frozenset(draft.name for draft in drafts)
         found = (corroborated, like.count)
-        return Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
+        done = Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
+        for draft in anew:
+            done = done.with_more(self.batch([one for one in batch if one[0] == draft.at], namespace, on_error))
+        return done
 
     def plan(
         self,
@@ -279,32 +288,13 @@ class Ingest:
         return self._with_kept(plan) if plan.changed else plan
 
     def _with_kept(self, plan: Plan) -> Plan:
-        """Keep the vectors of changed memories whose embedded text is the same as before.
-
-        A given vector belongs to the text it was given with, so a new text needs a new one.
-        """
+        """Look up the vectors of changed memories that may stay."""
         held = self._store.vectors
         recorded = None if held is None else held.embedder()
         bare = [draft for draft in plan.changed if draft.vector is None]
         if held is None or recorded is None or not bare:
             return plan
-        vectors = held.stored_vectors([draft.name for draft in bare])
-        changed: list[Draft] = []
-        refused = list(plan.refused)
-        for draft in plan.changed:
-            vector = None if draft.vector is not None else vectors.get((*draft.name, 0))
-            if vector is None or draft.memory.sensitive:
-                changed.append(draft)
-            elif draft.replaces is not None and embedded_text(draft.replaces) == embedded_text(draft.memory):
-                changed.append(replace(draft, kept=(vector, recorded)))
-            elif recorded["name"].startswith("external:"):
-                reason = (
-                    f"The vector of {draft.memory.id!r} was given with its old text; give one with the new text too."
-                )
-                refused.append(Refused(draft.at, draft.name, reason, BadItem))
-            else:
-                changed.append(draft)
-        return replace(plan, changed=changed, refused=refused)
+        return with_kept(plan, recorded, held.stored_vectors([draft.name for draft in bare]))
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Raise EmbedderMismatch for a given vector that does not fit the store; return what embedder fills the store.
@@ -382,7 +372,8 @@ class Ingest:
             alike = likeness.get(draft.name, ()) if part == 0 else ()
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
             how = (draft.changed_by, draft.restores)
-            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single))
+            again = (part == 0 and retells(draft), draft.text_at if part == 0 else None)
+            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single, *again))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 

@@ -78,7 +78,8 @@ class Draft:
     that the draft replaces and ``replaced_payload`` the hash of its content. ``kept`` is the replaced memory's vector
     and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are the
     kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back, and
-    ``made_id`` that a door has made the id (see MadeId).
+    ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when its text began, None for its
+    ``created_at``.
     """
 
     at: int
@@ -93,6 +94,7 @@ class Draft:
     restores: bool = False
     suspected: tuple[str, ...] = ()
     made_id: bool = False
+    text_at: datetime | None = None
 
     @property
     def name(self) -> tuple[str, str]:

@@ -1,28 +1,44 @@
 """Compare new memories with similar ones: count repeats, link near-duplicates and contradictions.
 
-A memory is stored first and then compared with the memories that share a key with it (``concepts.likeness``). Work
-after the commit never raises: links that could not be made are reported and left to ``maintain``. Sensitive memories
-and turns of a conversation are compared with nothing.
+A memory is stored first and then compared with the memories that share a key with it (``concepts.likeness``). The
+transaction that stores a memory notes that it is still to be compared, if another memory shares a key with it, and the
+transaction that makes its links removes the note. So the note stays if the process ends between the two, or if the
+links cannot be made: ``maintain`` compares what is noted at once, and so does, after WAITING_S, the next write of the
+namespace that has something to compare. Work after the commit never raises. A memory that gets another text or is
+forgotten loses the links that semmem made, and the memories at their other ends are noted in the same way. Sensitive
+memories and turns of a conversation are compared with nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from heapq import nlargest
 from typing import Literal, TypeAlias
 
 from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
-from semmem.model.life import MADE_BY, Link, Similar
+from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
 from semmem.model.store import LifeStore, Store
 from semmem.model.types import LinkType, Memory
 from semmem.write.items import Draft
 
-__all__ = ["MOST_ALIKE", "Likeness", "Likenesses", "OnContradiction", "Text", "compared", "merged", "merges"]
+__all__ = [
+    "MOST_ALIKE",
+    "Likeness",
+    "Likenesses",
+    "OnContradiction",
+    "Text",
+    "compared",
+    "merged",
+    "merges",
+    "retells",
+    "said_anew",
+]
 
 _AT_ONCE = 500
 MOST_ALIKE = 3
@@ -43,10 +59,10 @@ def merges(draft: Draft) -> bool:
     return not (other or draft.memory.expires_at is not None or draft.memory.sensitive or draft.restores)
 
 
-def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:
-    """Return a batch without its repeats, and how often each memory is repeated, by the name of the first."""
+def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, list[Draft]]]:
+    """Return a batch without its repeats, and the repeats of each memory, by the name of the first."""
     kept: list[Draft] = []
-    again: Counter[Name] = Counter()
+    again: dict[Name, list[Draft]] = {}
     firsts: dict[tuple[str, bytes], Name] = {}
     for draft in drafts:
         if not merges(draft) or (first := firsts.setdefault((draft.memory.namespace, draft.payload), draft.name)) == (
@@ -54,8 +70,28 @@ def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, int]]:
         ):
             kept.append(draft)
         else:
-            again[first] += 1
-    return kept, dict(again)
+            again.setdefault(first, []).append(draft)
+    return kept, again
+
+
+def said_anew(
+    repeats: Iterable[tuple[Draft, Name]], contradicts: Mapping[Name, Collection[str]], places: Mapping[Name, int]
+) -> list[Draft]:
+    """Return those of a batch's ``repeats``, each with what said the same first, that are no repeats, in order.
+
+    Between the first and them the batch contradicts the first: a value that changes back is said anew. ``contradicts``
+    are the ids that memories of the batch contradict, ``places`` where each stands in the batch.
+    """
+    against: dict[Name, int] = {}
+    for name, ids in contradicts.items():
+        for id in ids:
+            against[name[0], id] = min(places[name], against.get((name[0], id), places[name]))
+    anew: list[Draft] = []
+    for draft, first in sorted(repeats, key=lambda repeat: repeat[0].at):
+        changed_between = first in against and against[first] < draft.at
+        if changed_between or (anew and (first in against or first in contradicts)):
+            anew.append(draft)
+    return anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +109,7 @@ class Likenesses:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to compare, and its place in time: its own time, then the order of writing."""
+    """A text to compare, and its place in time: when the text began, then the order of writing."""
 
     id: str
     text: str
@@ -133,7 +169,7 @@ class Likeness:
             times[name[0], first] += 1
         for name, count in again.items():
             times[name[0], said.get(name, name[1])] += count
-        if times:
+        if times := +times:
             with suppress(SemmemError):
                 self.again(times)
         return times.total()
@@ -142,78 +178,67 @@ class Likeness:
         """Link the new memories with those that they repeat or contradict; see the module's docstring."""
         if not rows or not self._looks or self._life is None:
             return Likenesses()
+        placed = {row.name: at for at, row in enumerate(rows) if row.part == 0}
+        of = {row.name: row for row in rows if row.part == 0}
+        retold = {name[0] for name in written.replaced if of[name].retells}
+        contradicts: dict[Name, tuple[str, ...]] = {}
         try:
-            self._unlink(written.replaced)
-            if not written.similar:
-                return Likenesses()
-            placed = {row.name: at for at, row in enumerate(rows) if row.part == 0}
-            of = {row.name: row.memory for row in rows if row.part == 0}
-            contradicts: dict[Name, tuple[str, ...]] = {}
-            for namespace in sorted({namespace for namespace, _ in written.similar}):
-                groups = []
+            for namespace in sorted({namespace for namespace, _ in written.similar} | retold):
+                groups, ords = [], []
                 for name, others in sorted(written.similar.items()):
-                    if name[0] == namespace:
-                        text = _text(of[name], written.ords[(*name, 0)], placed[name])
+                    if name[0] != namespace:
+                        continue
+                    ords.append(written.ords[(*name, 0)])
+                    if of[name].replaces is None or of[name].retells:
+                        at = of[name].text_at or of[name].memory.created_at
+                        text = _text(of[name].memory, ords[-1], at, placed[name])
                         groups.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
                 links = compared(namespace, groups, self._policy)
-                self._life.link(namespace, links, skip=True)
+                if self._life.compared(namespace, ords, links):
+                    self.catch_up(namespace)
                 for link in links:
                     if link.type == "contradicts":
                         of_one = contradicts.get((namespace, link.from_id), ())
                         contradicts[namespace, link.from_id] = (*of_one, link.to_id)
             return Likenesses(contradicts)
-        except SemmemError as error:  # the memories are committed, so nothing is raised
-            self._leave(written)
+        except SemmemError as error:  # the memories are committed and noted, so nothing is raised
             reason = f"Stored, but not linked to what they contradict, which maintain makes up for: {error.message}"
-            return Likenesses({}, {"links": reason})
+            return Likenesses(contradicts, {"links": reason})
 
-    def _leave(self, written: Written) -> None:
-        """Leave the comparison of the new memories to maintain, if the store can be reached."""
-        each: dict[str, list[int]] = defaultdict(list)
-        for name in written.similar:
-            each[name[0]].append(written.ords[(*name, 0)])
-        for namespace, ords in each.items():
-            with suppress(SemmemError):
-                if self._life is not None:
-                    self._life.compare_again(namespace, ords)
+    def catch_up(self, namespace: str) -> None:
+        """Compare a few memories whose links nobody has made, or that lost some; never raises."""
+        if self._life is None or not self._looks:
+            return
+        with suppress(SemmemError):
+            if some := self._life.waiting(namespace, MOST_SIMILAR):
+                self._compare(self._life, namespace, some)
+
+    def _compare(self, life: LifeStore, namespace: str, some: Sequence[Uncompared]) -> int:
+        """Compare memories with what is like them before and after, and link them; return how many have keys."""
+        turns = {one.ord for one in some if one.memory.sensitive or _a_turn(one.memory)}
+        told = [one for one in some if one.ord not in turns]
+        keys = {one.ord: its for one, its in zip(told, keys_of([one.memory for one in told]), strict=True) if its}
+        similar = life.similar(namespace, keys) if keys else {}
+        groups = [
+            (_text(one.memory, one.ord, one.at, 0), [_other(other, 0) for other in similar[one.ord]])
+            for one in told
+            if one.ord in similar
+        ]
+        life.compared(namespace, [one.ord for one in some], compared(namespace, groups, self._policy))
+        return len(keys)
 
     def maintain(self) -> dict[str, int]:
-        """Compare memories that were never compared, some hundreds at a time; return their number, if any.
+        """Compare memories that were never compared or linked, some hundreds at a time; return their number, if any.
 
-        A memory that has keys has been compared, and is not compared again.
+        A memory that has keys and no note has been compared, and is not compared again.
         """
         life, count = self._life, 0
         for namespace in sorted(self._store.languages()) if life is not None and self._looks else ():
             after = 0
             while life is not None and (some := life.uncompared(namespace, after, _AT_ONCE)):
-                after = some[-1][0]
-                each = zip(some, keys_of([memory for _, memory in some]), strict=True)
-                keys = {ord: keys for (ord, _), keys in each if keys}
-                try:
-                    found = life.similar(namespace, keys) if keys else {}
-                    groups = [
-                        (_text(memory, ord, 0), [_other(one, 0) for one in found[ord]])
-                        for ord, memory in some
-                        if ord in found
-                    ]
-                    life.link(namespace, compared(namespace, groups, self._policy), skip=True)
-                except SemmemError:
-                    life.compare_again(namespace, keys)
-                    raise
-                count += len(keys)
+                after = some[-1].ord
+                count += self._compare(life, namespace, some)
         return {"compared": count} if count else {}
-
-    def _unlink(self, names: Collection[Name]) -> None:
-        """Remove the links that semmem made for memories whose text may have changed."""
-        if self._life is None:
-            return
-        each: dict[str, list[str]] = defaultdict(list)
-        for namespace, id in sorted(names):
-            each[namespace].append(id)
-        for namespace, ids in each.items():
-            for link in self._life.links(namespace, ids):
-                if link.made_by == MADE_BY:
-                    self._life.unlink(namespace, link.from_id, link.type, link.to_id)
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
@@ -223,29 +248,43 @@ def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
     return [tuple({*one, *some}) for one, some in zip(said, bands, strict=True)]
 
 
+def retells(draft: Draft) -> bool:
+    """Return whether a draft says something else than the memory whose place it takes."""
+    now, before = draft.memory, draft.replaces
+    if before is None:
+        return False
+    same = (now.text, now.title, now.author, now.sensitive) == (
+        before.text,
+        before.title,
+        before.author,
+        before.sensitive,
+    )
+    return not same or "created_at" in draft.given or _a_turn(now) != _a_turn(before)
+
+
 def _a_turn(memory: Memory) -> bool:
     """Return whether a memory is a turn of a conversation, where the rules are wrong too often (adr/0035)."""
     return memory.session is not None and memory.position is not None
 
 
-def _text(memory: Memory, ord: int, place: int) -> Text:
-    assert memory.created_at is not None
-    return Text(memory.id, memory.text, memory.title, memory.author, (memory.created_at.timestamp(), place, ord))
+def _text(memory: Memory, ord: int, at: datetime | None, place: int) -> Text:
+    assert at is not None
+    return Text(memory.id, memory.text, memory.title, memory.author, (at.timestamp(), place, ord))
 
 
 def _other(one: Similar, place: int) -> Text:
-    return Text(one.id, one.text, one.title, one.author, (one.created_at.timestamp(), place, one.ord))
+    return Text(one.id, one.text, one.title, one.author, (one.at.timestamp(), place, one.ord))
 
 
 def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], policy: OnContradiction) -> list[Link]:
-    """Return the links between texts of one namespace, each compared with others that share keys with it.
+    """Return the links between texts of one namespace, each compared with others that share keys with it, oldest first.
 
     Where a value changed several times, each text contradicts only the one just before it. A near-duplicate is linked
     with the MOST_ALIKE texts that are most similar to it.
     """
     said: dict[str, list[Outline]] = {}
     known: dict[tuple[str, str], bool] = {}
-    found: dict[tuple[str, LinkType, str], Link] = {}
+    found: dict[tuple[str, LinkType, str], tuple[tuple[float, int, int], Link]] = {}
 
     def outlined(one: Text) -> list[Outline]:
         if one.id not in said:
@@ -260,7 +299,7 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
         return known[pair]
 
     def add(newer: Text, type: LinkType, older: Text) -> None:
-        found[newer.id, type, older.id] = Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
+        found[newer.id, type, older.id] = newer.at, Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
 
     for one, others in groups:
         alike: list[tuple[float, tuple[float, int, int], Text, Text]] = []
@@ -278,7 +317,7 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
                     add(newer, "supersedes", older)
         for _, _, newer, older in nlargest(MOST_ALIKE, alike, key=lambda pair: pair[:2]):
             add(newer, "see-also", older)
-    return list(found.values())
+    return [link for _, link in sorted(found.values(), key=lambda pair: pair[0])]
 
 
 def _of_one_title(one: Text, other: Text) -> bool:

@@ -91,6 +91,14 @@ class Outcome:
     corroborated: int = 0
     contradictions: int = 0
 
+    def with_more(self, other: Outcome) -> Outcome:
+        """Return it with what became of more items of the same batch."""
+        return Outcome(
+            self.remembered + other.remembered, self.unchanged + other.unchanged, self.replaced + other.replaced,
+            (*self.rejected, *other.rejected), {**self.degraded, **other.degraded}, self.names | other.names,
+            self.corroborated + other.corroborated, self.contradictions + other.contradictions,
+        )  # fmt: skip
+
 
 def planned(
     drafts: Iterable[Draft],
@@ -146,7 +154,10 @@ def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any]
     changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
     changes |= _validity(stored.memory, draft, now)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
+    same = draft.memory.text == stored.memory.text or "text" not in draft.given
+    begun = stored.text_at if same else now
     of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
+    of["text_at"] = None if "created_at" in draft.given else begun
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), **of)
 
 

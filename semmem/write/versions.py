@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import BadItem, InvalidInput, NotFound
 from semmem.model.life import Forgotten
 from semmem.model.types import Memory
+from semmem.text.passages import embedded_text
 from semmem.write.items import KEYS, Draft, payload_of
+from semmem.write.plan import Plan, Refused
 
-__all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored"]
+__all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored", "with_kept"]
 
 CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
 """The fields of a memory that update can change."""
@@ -63,6 +66,27 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
+def with_kept(plan: Plan, recorded: Mapping[str, Any], vectors: Mapping[tuple[str, str, int], Any]) -> Plan:
+    """Keep the vectors of changed memories of which the embedder ``recorded`` would see the same as before.
+
+    A vector that was given stands for the text it was given with, so a new text needs a new one.
+    """
+    changed: list[Draft] = []
+    refused = list(plan.refused)
+    for draft in plan.changed:
+        vector = None if draft.vector is not None else vectors.get((*draft.name, 0))
+        if vector is None or draft.memory.sensitive:
+            changed.append(draft)
+        elif draft.replaces is not None and embedded_text(draft.replaces) == embedded_text(draft.memory):
+            changed.append(replace(draft, kept=(vector, recorded)))
+        elif recorded["name"].startswith("external:"):
+            reason = f"The vector of {draft.memory.id!r} was given with its old text; give one with the new text too."
+            refused.append(Refused(draft.at, draft.name, reason, BadItem))
+        else:
+            changed.append(draft)
+    return replace(plan, changed=changed, refused=refused)
+
+
 def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None, now: datetime) -> Draft:
     """Return the draft that stores a softly forgotten memory again.
 
@@ -78,7 +102,7 @@ def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None, now: date
         )
     payload = forgotten.payload or payload_of(memory, timed=True)
     vector = forgotten.vectors.get(0)
-    draft = Draft(0, memory, payload, None, frozenset(("id",)), restores=True)
+    draft = Draft(0, memory, payload, None, frozenset(("id",)), restores=True, text_at=forgotten.text_at)
     if vector is None or forgotten.embedder is None or embedder is None or dict(embedder) != dict(forgotten.embedder):
         return draft
-    return Draft(0, memory, payload, None, frozenset(("id",)), kept=(vector, forgotten.embedder), restores=True)
+    return replace(draft, kept=(vector, forgotten.embedder))

@@ -16,15 +16,16 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 3, "remember, warm": 3, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
+        "remember": 4, "remember, warm": 4, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
         "forget": 7,
     },
     "SQLite": {
-        "remember": 12, "remember, warm": 12, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
-        "forget": 10,
+        "remember": 17, "remember, warm": 17, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,
+        "forget": 12,
     },
 }  # fmt: skip
-"""Round trips; to be lowered as they fall, and raised only for a verb that does more: what is alike is looked for."""
+"""Round trips; to be lowered as they fall, and raised only for a verb that does more: what is alike is looked for,
+and that it was compared is noted until then."""
 MOST_FILES = {"PostgreSQL": {"remember": 28, "recall": 36}, "SQLite": {"remember": 26, "recall": 27}}
 """Files of semmem that a verb enters, as CONTEXT.md says; to be raised only for a verb that does more by default."""
 

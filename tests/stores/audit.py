@@ -156,7 +156,7 @@ def _check_numbers(mem: Semmem | str) -> None:
         least = 0 if table == "posting" else 1  # what was packed comes back as segment 0
         assert all(least <= low <= high <= last[namespace][at] for namespace, low, high in tops), table
     assert all(dropping is None for *_, dropping in last.values())
-    for table in ("embedding_next", "relationship", "pending", "likeness"):
+    for table in ("embedding_next", "relationship", "pending", "likeness", "uncompared"):
         strangers = f"SELECT 1 FROM {table} t WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = t.namespace "
         assert sql(mem, strangers + "AND m.ord = t.ord)") == [], table
     # of each memory the last change that names it brought it; of what is not there it took it away

@@ -21,6 +21,7 @@ VALUES ('one', 'm1', 1, 'As it was.', .5, now(), now(), now());
 INSERT INTO likeness SELECT namespace, ord, '{-5,7}' FROM memory WHERE id = 'm1';
 INSERT INTO likeness_key SELECT namespace, 7, ord FROM likeness WHERE keys = '{-5,7}';
 INSERT INTO packed_likeness SELECT namespace, 31, -1, '{-5}', ARRAY[ord::oid] FROM likeness WHERE keys = '{-5,7}';
+INSERT INTO uncompared SELECT namespace, ord FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 1;
 INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
 INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
 INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);

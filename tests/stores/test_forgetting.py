@@ -172,7 +172,7 @@ def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(
 
 
 def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from semmem.stores.sqlite import write
+    from semmem.stores.sqlite import renaming
 
     def power_cut(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt
@@ -181,7 +181,7 @@ def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
         mem.remember_many([{"text": f"Owl {n}."} for n in range(10)], namespace="n")
         mem.configure(namespace="n", exact_bonus=0.5)
         with monkeypatch.context() as patched:
-            patched.setattr(write, "drop", power_cut)
+            patched.setattr(renaming, "drop", power_cut)
             with pytest.raises(KeyboardInterrupt):
                 mem.forget(namespace="n", everything=True)
         assert (mem.stats(namespace="n").memories, dict(mem.settings_of(namespace="n"))) == (10, {"exact_bonus": 0.5})

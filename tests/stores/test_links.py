@@ -15,7 +15,7 @@ import semmem
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.life import DEEPEST, MADE_BY, Link
 from semmem.model.types import LINK_TYPES
-from semmem.stores.link_rules import allowed
+from semmem.stores.link_rules import linking
 
 MEMORIES = [f"m{at:02}" for at in range(13)]
 
@@ -199,7 +199,7 @@ def test_nothing_crosses_the_wall_of_a_namespace(mem: semmem.Semmem, space: str)
 def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: list[tuple[int, int]]) -> None:
     ids = [str(at) for at in range(14)]
     rows = [Link("n", str(new), "supersedes", str(old)) for new, old in pairs if new != old]
-    taken = allowed("n", rows, ids, [], skip=True)
+    taken = linking("n", rows, ids, [], skip=True).made
     older: dict[str, set[str]] = {}
     for row in taken:
         older.setdefault(row.from_id, set()).add(row.to_id)
@@ -210,10 +210,51 @@ def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: lis
 
     assert max(depth(id, frozenset()) for id in ids) <= DEEPEST
     # what was left out would have broken one or the other
-    again = allowed(
-        "n", [row for row in rows if row not in taken], ids, [(row.from_id, row.to_id) for row in taken], skip=True
-    )
-    assert again == []
+    left, stored = [row for row in rows if row not in taken], [(row.from_id, row.to_id, None) for row in taken]
+    assert linking("n", left, ids, stored, skip=True) == ([], [])
+
+
+@given(st.permutations(range(30)), st.integers(1, 30))
+def test_of_a_value_that_changed_often_the_newest_stands_above_all_in_whatever_order_it_came(
+    order: list[int], at_once: int
+) -> None:
+    ids = [f"{at:02}" for at in range(30)]
+    ties: dict[tuple[str, str], str | None] = {}
+    there: list[int] = []
+    for start in range(0, 30, at_once):
+        rows = []
+        for at in order[start : start + at_once]:  # each is linked with the one before it, and the one behind
+            rows += [(at, max((one for one in there if one < at), default=None))]
+            rows += [(min((one for one in there if one > at), default=None), at)]
+            there.append(at)
+        links = [Link("n", ids[n], "supersedes", ids[o], None, MADE_BY) for n, o in rows if None not in (n, o)]
+        found = linking("n", links, ids, [(*tie, by) for tie, by in ties.items()], skip=True)
+        for tie in found.lifted:
+            del ties[tie]
+        ties |= {(row.from_id, row.to_id): row.made_by for row in found.made}
+        older: dict[str, set[str]] = {}
+        for new, old in ties:
+            assert new > old
+            older.setdefault(new, set()).add(old)
+        reached, edge, depth = set(), {ids[max(there)]}, 0
+        while edge := {old for one in edge for old in older.get(one, ())}:
+            reached |= edge
+            depth += 1
+        assert depth <= DEEPEST
+        assert reached == {ids[at] for at in there} - {ids[max(there)]}
+
+
+def test_links_that_a_person_made_are_not_moved_for_a_longer_chain() -> None:
+    ids = [f"{at:02}" for at in range(13)]
+    stored = [(ids[at + 1], ids[at], "ana") for at in range(10)]
+    row = Link("n", ids[11], "supersedes", ids[10], None, MADE_BY)
+    assert linking("n", [row], ids, stored, skip=True) == ([], [])
+    with pytest.raises(InvalidInput, match="11 links would stand in one chain"):
+        linking("n", [row], ids, stored)
+    stored[0] = (*stored[0][:2], MADE_BY)
+    found = linking("n", [row], ids, stored)
+    assert found.lifted == [(ids[1], ids[0])]
+    assert [one.key for one in found.made] == [row.key, (ids[6], "supersedes", ids[0])]
 
 
 def test_the_types_of_links_are_five() -> None:

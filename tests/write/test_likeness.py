@@ -307,7 +307,7 @@ def test_what_cannot_be_linked_is_stored_and_told(
     mem: semmem.Semmem, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mem.remember("Ana lives in Lisbon.", namespace=space)
-    monkeypatch.setattr(type(mem.store.life), "link", _fail)
+    monkeypatch.setattr(type(mem.store.life), "compared", _fail)
     report = mem.remember_many([{"text": "Ana moved to Porto."}], namespace=space)
     assert (report.remembered, report.contradictions) == (1, 0)
     assert report.degraded["links"] == (
@@ -327,7 +327,7 @@ def test_maintain_compares_what_was_not_and_does_nothing_twice(
     mem.remember("Ana moved to Porto.", id="new", namespace=space)
     assert links(mem, "new", space) == set()
     with monkeypatch.context() as broken:
-        broken.setattr(type(mem.store.life), "link", _fail)
+        broken.setattr(type(mem.store.life), "compared", _fail)
         report = mem.remember_many([{"text": "Ana moved to Ghent.", "id": "last"}], namespace=space)
         assert "maintain makes up for" in report.degraded["links"]
     assert mem.maintain()["compared"] == 2

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
-from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Newer, Similar, Version
+from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Newer, Similar, Uncompared, Version
 from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType, Memory
 
@@ -45,7 +45,8 @@ class LifeStore(Protocol):
 
         An existing link stays as it is. A ``since`` of None means now. Raises NotFound for an unknown memory,
         and InvalidInput for a link that closes a circle of superseding or makes a chain of more than DEEPEST links;
-        with ``skip`` such links are left out.
+        with ``skip`` such links are left out. Where a chain would be too long, links that semmem made are
+        moved up, so that the newest memory still supersedes all others.
         """
         ...
 
@@ -152,18 +153,29 @@ class LifeStore(Protocol):
         """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         ...
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return memories without keys, with their ords, ascending from above ``after``; no sensitive ones or turns."""
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
+        """Return memories that have no keys, or no links yet, ascending from above the ord ``after``.
+
+        No sensitive ones or turns.
+        """
         ...
 
-    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
-        """Take the keys of memories away, so that they are compared again."""
+    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+        """Return some memories whose links nobody has made for WAITING_S, or that are to be compared again."""
+        ...
+
+    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+        """Store the links of memories that were compared, but for those that may not be, and that they were.
+
+        Return whether others are ``waiting``.
+        """
         ...
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store the keys of memories that have none, by ord; return what has some of them too, before or after.
 
         Of each key the newest MOST_SIMILAR; of these for each memory as many, those with most keys in common first.
-        What has been forgotten meanwhile is left out. A write by itself finds only what was there before.
+        What has been forgotten meanwhile is left out. A write by itself finds only what was there before. What has
+        found something is uncompared until ``compared`` says otherwise.
         """
         ...

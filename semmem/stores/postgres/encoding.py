@@ -112,6 +112,7 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
         columns["content"].append(row.content)
         columns["payload"].append(row.payload)
         columns["merges"].append(row.merges)
+        columns["text_at"].append(row.text_at)
     return columns
 
 

@@ -23,7 +23,7 @@ from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined, session_setting
 from semmem.stores.postgres.encoding import filter_parameters
-from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases
+from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases, send_change
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -42,10 +42,10 @@ __all__ = [
 FORGET_AT_ONCE = 5_000
 """The number of memories whose entries the client holds at a time while it removes them from the postings."""
 _KEYS = ("namespace_own", "likeness_forget")
-_OTHERS = ("history", "link", "likeness", "judgement", "recall_log", "access", "change")
+_OTHERS = ("history", "link", "likeness", "uncompared", "judgement", "recall_log", "access", "change")
 _PURGES = (
-    "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log", "purge_change",
-    "access_purge",
+    "uncompared_around", "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log",
+    "purge_change", "access_purge",
 )  # fmt: skip
 _SQL = statements("postgres")
 
@@ -102,7 +102,11 @@ def forget(
     if not soft:
         purge(connection, namespace, ids, lives)
     fates = dict.fromkeys(ids, "forgotten")
-    _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
+    with pipelined(connection):
+        for statement in ("namespace_own", "uncompared_around") if soft else ():
+            connection.execute(_SQL[statement], {"namespace": namespace, "ids": sorted(ids)})
+        number = send_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
+    _, left = number.fetchone() or (0, 0)
     gone = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
     if not left:
         _clear_empty(connection, namespace)
@@ -253,7 +257,7 @@ def delete_rows(
         waiting = connection.execute(_SQL["forget_pending"], which)
         found = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
-            "forget_embedding", "forget_shadow", "forget_memory", "relationship_forget", *last,
+            "forget_embedding", "forget_shadow", "uncompared_forget", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     pending = {ord for (ord,) in waiting.fetchall()}

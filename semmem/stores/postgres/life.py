@@ -20,6 +20,7 @@ from semmem.model.life import Access, Change, Earlier, Forgotten, Version, aroun
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
+from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
@@ -64,9 +65,9 @@ class PostgresLife(PostgresLinks):
         rows = self._pool.rows("history_forgotten", {"namespace": namespace, "id": id})
         if not rows:
             return None
-        *row, payload, packed = rows[0]
+        *row, payload, text_at, packed = rows[0]
         embedder, vectors = unpacked_vectors(packed)
-        return Forgotten(memory_of(row), payload, embedder, vectors)
+        return Forgotten(memory_of(row), payload, embedder, vectors, text_at)
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
@@ -74,7 +75,9 @@ class PostgresLife(PostgresLinks):
         asked = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
         found = iter(self._pool.together(*asked))
         return {
-            n: ChangeLog([(number, Change(n, id or None, kind, at)) for number, id, kind, at in rows], *head)
+            n: ChangeLog(
+                [(at, Change(n, id or None, kind, when, types_of(types))) for at, id, kind, when, types in rows], *head
+            )
             for n, rows, (head,) in ((n, next(found), next(found) or [()]) for n in places)
         }
 

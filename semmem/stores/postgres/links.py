@@ -17,9 +17,10 @@ import numpy as np
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Head, Ords, Row, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, Link, Newer, Similar
-from semmem.model.types import LinkType, Memory
-from semmem.stores.link_rules import allowed
+from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, Similar, Uncompared
+from semmem.model.types import LinkType
+from semmem.stores.link_rules import fates_of, linking
+from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import count_change
 from semmem.stores.sql_files import statements
@@ -41,6 +42,7 @@ __all__ = [
     "link",
     "pack",
     "pack_steps",
+    "part",
     "similar",
     "similar_of",
 ]
@@ -64,7 +66,7 @@ _SHARE = 8
 def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
     """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
-    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
@@ -73,9 +75,12 @@ def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = 
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": [row.from_id for row in over], "to_ids": [row.to_id for row in over]}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    taken = allowed(namespace, rows, there, order, skip=skip)
+    taken, lifted = linking(namespace, rows, there, order, skip=skip)
     if not taken:
         return ()
+    for from_id, to_id in lifted:
+        which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
+        connection.execute(_SQL["link_remove"], which)
     columns = {
         "from_ids": [row.from_id for row in taken],
         "types": [row.type for row in taken],
@@ -84,12 +89,37 @@ def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = 
         "made_by": [row.made_by for row in taken],
     }
     new = connection.execute(_SQL["link_add"], {"namespace": namespace, **columns}).fetchall()
-    if new:
-        count_change(connection, namespace, _NOTHING, {id: "linked" for ends in new for id in ends})
-    wanted = {row.key for row in taken}
-    held = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted({k[0] for k in wanted})})
+    if new or lifted:
+        count_change(
+            connection, namespace, _NOTHING, fates_of(new, [(one, "supersedes", other) for one, other in lifted])
+        )
+    if skip:
+        return taken
+    held = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted(from_ids)})
     stored = {one.key: one for one in (Link(namespace, *row) for row in held)}
-    return [stored[row.key] for row in taken if row.key in stored]
+    return [stored[row.key] for row in rows if row.key in stored]
+
+
+def compared(connection: Any, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+    """Store the links of memories, and that they were compared; return whether others wait; see LifeStore."""
+    if links:
+        link(connection, namespace, links, skip=True)
+    which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "seconds": WAITING_S}
+    return bool(connection.execute(_SQL["uncompared_done"], which).fetchone()[0])
+
+
+def part(connection: Any, namespace: str, ids: Collection[str]) -> None:
+    """Take away the links that semmem made of memories that say something else now; what they led to is to be compared.
+
+    Behind the lock of the namespace's row.
+    """
+    which = {"namespace": namespace, "ids": sorted(ids)}
+    with pipelined(connection):
+        connection.execute(_SQL["uncompared_around"], which)
+        gone = connection.execute(_SQL["link_forget_made"], which)
+    if ends := gone.fetchall():
+        fates = fates_of((), ends)
+        count_change(connection, namespace, _NOTHING, {id: fate for id, fate in fates.items() if id not in ids})
 
 
 class PostgresLinks:
@@ -111,7 +141,7 @@ class PostgresLinks:
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
             gone = connection.execute(_SQL["link_remove"], which).fetchall()
             if gone:
-                count_change(connection, namespace, _NOTHING, {id: "unlinked" for ends in gone for id in ends})
+                count_change(connection, namespace, _NOTHING, fates_of((), gone))
                 lost.append(True)
             return bool(gone or lost)
 
@@ -131,14 +161,20 @@ class PostgresLinks:
         """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         return self._pool.transaction(partial(corroborate, namespace=namespace, times=times))
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return memories without keys, with their ords; see LifeStore."""
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
+        """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         rows = self._pool.rows("likeness_missing", {"namespace": namespace, "after": after, "limit": limit})
-        return [(row[-1], memory_of(row)) for row in rows]
+        return [_uncompared(row) for row in rows]
 
-    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
-        """Remove the keys of memories, so that they are compared again."""
-        self._pool.transaction(lambda c: forget_keys(c, namespace, np.fromiter(ords, np.int64, len(ords))))
+    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+        """Return some memories whose links nobody has made for long, or that are to be compared again."""
+        asked = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
+        return [_uncompared(row) for row in self._pool.rows("uncompared_waiting", asked)]
+
+    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+        """Store the links of memories, and that they were compared; return whether others wait."""
+        work = partial(compared, namespace=namespace, ords=ords, links=links)
+        return self._pool.transaction(work) if links else self._pool.run(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by ord; return the memories that share keys with each."""
@@ -156,6 +192,13 @@ class PostgresLinks:
             for name, rows in zip(some, found, strict=True)
             for old, hidden, ord, *rest in rows
         ]
+
+
+def _uncompared(row: Any) -> Uncompared:
+    memory = memory_of(row[:-1])
+    at = row[-1] or memory.created_at
+    assert at is not None
+    return Uncompared(row[-2], at, memory)
 
 
 def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:

@@ -44,6 +44,7 @@ __all__ = [
     "note_aliases",
     "pack",
     "pack_steps",
+    "send_change",
     "write_relationships",
 ]
 
@@ -118,7 +119,7 @@ def index_few(
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
         connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": list(row.extraction.names)})
-    _send_change(connection, namespace, count, fates)
+    send_change(connection, namespace, count, fates)
     backlog = connection.execute(_SQL["backlog"], where)
     names = {row.name for _, row in stored}
     if len(names) > 1:
@@ -220,16 +221,18 @@ def count_change(
     0) where the namespace was never written to.
     """
     with pipelined(connection):
-        number = _send_change(connection, namespace, count, fates)
+        number = send_change(connection, namespace, count, fates)
     return number.fetchone() or (0, 0)
 
 
-def _send_change(connection: Any, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]) -> Any:
+def send_change(connection: Any, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]) -> Any:
+    """Send what ``count_change`` does, in a pipeline, and return the cursor of the number."""
     where = {"namespace": namespace}
     number = connection.execute(_SQL["namespace_count"], {**where, **count})
     for kind in sorted(set(fates.values())):
         ids = sorted(id for id, fate in fates.items() if fate == kind)
-        connection.execute(_SQL["change_add"], {**where, "kind": kind, "ids": ids})
+        what, _, types = kind.partition(" ")
+        connection.execute(_SQL["change_add"], {**where, "kind": what, "types": types or None, "ids": ids})
     return number
 
 

@@ -125,7 +125,7 @@ class PostgresStore(Pooled):
         rows = [row for _, found in self.named("memory_stored", names) for row in found]
         if any(goes for *_, goes in rows) and self._finish_drops(names):
             return self.stored_memories(names)
-        return {(row[0], row[1]): Stored(memory_of(row[:-2]), bytes(row[-2])) for row in rows if not row[-1]}
+        return {(row[0], row[1]): Stored(memory_of(row[:-3]), bytes(row[-3]), row[-2]) for row in rows if not row[-1]}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
         """Continue an interrupted drop and sweep expired memories, so that they do not count as stored."""

@@ -25,7 +25,7 @@ from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
 from semmem.stores.postgres.graph import changes_asked, changes_of
 from semmem.stores.postgres.life import keep, take_back
-from semmem.stores.postgres.links import ask_similar, check_merged, firsts, similar, similar_of
+from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
 from semmem.stores.postgres.postings import (
     ask_grounds,
     check_grounds,
@@ -256,6 +256,8 @@ def _take_place(
         clear_postings(connection, namespace, folded)
         went[namespace] = len(forwards), sum(n for _, n, _ in forwards)
         removed[namespace] = [raw for _, _, raw in forwards]
+    for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
+        part(connection, namespace, ids)
     return same, replaces.keys() - same, removed, went
 
 

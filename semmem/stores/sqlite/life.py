@@ -11,6 +11,7 @@ from semmem.model.life import Access, Change, Earlier, Forgotten, Version, aroun
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog
 from semmem.model.types import Memory
+from semmem.stores.link_rules import types_of
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import renaming
 from semmem.stores.sqlite.links import SqliteLinks
@@ -51,7 +52,10 @@ class SqliteLife(SqliteLinks):
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
         """Return the memory last forgotten softly under ``id``; None where there is none."""
         rows = self._file._rows("history_forgotten", {"namespace": namespace, "id": id})
-        return Forgotten(memory_of(rows[0][:-1]), rows[0][-1]) if rows else None
+        if not rows:
+            return None
+        *row, payload, text_at = rows[0]
+        return Forgotten(memory_of(row), payload, text_at=_time(text_at))
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
@@ -59,7 +63,10 @@ class SqliteLife(SqliteLinks):
         for namespace, (number, id) in after.items():
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
             rows = self._file._rows("change_list", where)
-            listed = [(at, Change(namespace, i or None, kind, at_microsecond(when))) for at, i, kind, when in rows]
+            listed = [
+                (at, Change(namespace, i or None, kind, at_microsecond(when), types_of(types)))
+                for at, i, kind, when, types in rows
+            ]
             head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
             found[namespace] = ChangeLog(listed, *head)
         return found

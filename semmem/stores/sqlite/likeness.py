@@ -6,18 +6,28 @@ import json
 import sqlite3
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 
 import numpy as np
 
 from semmem.model.exchange import Row
-from semmem.model.life import MOST_SIMILAR, Similar
+from semmem.model.life import MOST_SIMILAR, WAITING_S, Similar
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 
-__all__ = ["corroborate", "first_of", "similar", "similar_around"]
+__all__ = [
+    "corroborate",
+    "done",
+    "first_of",
+    "long_ago",
+    "note_around",
+    "part",
+    "similar",
+    "similar_around",
+    "similar_to",
+]
 
 _SQL = statements("sqlite")
 
@@ -78,9 +88,49 @@ def similar(
         ord: sorted(found.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
         for ord, found in shared.items()
     }
+    note = {"namespace": namespace, "ords": json.dumps(sorted(best)), "now": microsecond(datetime.now(UTC))}
+    connection.execute(_SQL["uncompared_note"], note)
     others = sorted({other for found in best.values() for other, _ in found})
     rows = _memories(connection, namespace, others) if others else {}
     return {ord: [rows[other] for other, _ in found if other in rows] for ord, found in best.items()}
+
+
+def similar_to(
+    connection: sqlite3.Connection, rows: Mapping[tuple[str, str], Row], ords: Mapping[tuple[str, str, int], int]
+) -> dict[tuple[str, str], list[Similar]]:
+    """Store the keys of the memories that were written, and return what is ``similar`` to each, by (namespace, id)."""
+    keys: dict[str, dict[int, Sequence[int]]] = {}
+    named = {}
+    for (namespace, id), row in rows.items():
+        if row.likeness and (namespace, id, 0) in ords:
+            ord = ords[namespace, id, 0]
+            keys.setdefault(namespace, {})[ord] = row.likeness
+            named[namespace, ord] = namespace, id
+    return {named[n, ord]: some for n, each in keys.items() for ord, some in similar(connection, n, each).items()}
+
+
+def done(connection: sqlite3.Connection, namespace: str, ords: Collection[int]) -> bool:
+    """Store that memories were compared; return whether others wait."""
+    connection.execute(_SQL["uncompared_done"], {"namespace": namespace, "ords": json.dumps(sorted(ords))})
+    asked = {"namespace": namespace, "before": long_ago()}
+    return bool(connection.execute(_SQL["uncompared_left"], asked).fetchone()[0])
+
+
+def long_ago() -> int:
+    """Return the time before which nobody is about to link any more what was noted then."""
+    return microsecond(datetime.now(UTC)) - int(WAITING_S * 1e6)
+
+
+def note_around(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
+    """Note that what semmem has linked with some memories, which go or say something else, is to be compared again."""
+    connection.execute(_SQL["uncompared_around"], {"namespace": namespace, "ids": json.dumps(sorted(ids))})
+
+
+def part(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Take away the links that semmem made of memories that say something else now, and return them."""
+    note_around(connection, namespace, ids)
+    which = {"namespace": namespace, "ids": json.dumps(sorted(ids))}
+    return [(one, type, other) for one, type, other in connection.execute(_SQL["link_forget_made"], which).fetchall()]
 
 
 def _memories(connection: sqlite3.Connection, namespace: str, ords: Sequence[int]) -> dict[int, Similar]:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Head, Ords, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar
-from semmem.model.types import LinkType, Memory
-from semmem.stores.link_rules import allowed
+from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar, Uncompared
+from semmem.model.types import LinkType
+from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import likeness
 from semmem.stores.sqlite.write import at_microsecond, count_change, memory_of, microsecond
@@ -27,27 +27,33 @@ _SQL = statements("sqlite")
 def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
     """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
-    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.allowed`` does.
+    With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
     ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
     there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    taken = allowed(namespace, rows, there, order, skip=skip)
+    taken, lifted = linking(namespace, rows, there, order, skip=skip)
+    for from_id, to_id in lifted:
+        which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
+        connection.execute(_SQL["link_remove"], which)
     now = microsecond(datetime.now(UTC))
-    fates: dict[str, str] = {}
+    new: list[tuple[str, str, str]] = []
     for row in taken:
         since = now if row.since is None else microsecond(row.since)
         values: dict[str, Any] = {"namespace": namespace, "from_id": row.from_id, "type": row.type, "to_id": row.to_id}
         values |= {"since": since, "made_by": row.made_by}
         if connection.execute(_SQL["link_add"], values).rowcount == 1:
-            fates |= {row.from_id: "linked", row.to_id: "linked"}
-    if fates:
+            new.append(row.key)
+    if new or lifted:
+        fates = fates_of(new, [(one, "supersedes", other) for one, other in lifted])
         count_change(connection, namespace, 0, 0, fates)
-    asked = {"namespace": namespace, "ids": _json({row.from_id for row in taken})}
+    if skip:
+        return taken
+    asked = {"namespace": namespace, "ids": _json({row.from_id for row in rows})}
     stored = {one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], asked))}
-    return [stored[row.key] for row in taken if row.key in stored]
+    return [stored[row.key] for row in rows if row.key in stored]
 
 
 class SqliteLinks:
@@ -67,7 +73,7 @@ class SqliteLinks:
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
             gone = connection.execute(_SQL["link_remove"], which).rowcount == 1
             if gone:
-                count_change(connection, namespace, 0, 0, {from_id: "unlinked", to_id: "unlinked"})
+                count_change(connection, namespace, 0, 0, fates_of((), [(from_id, type, to_id)]))
             return gone
 
         return self._file._writing(work)
@@ -88,15 +94,25 @@ class SqliteLinks:
         """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
         return self._file._writing(lambda c: likeness.corroborate(c, namespace, times))
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return memories without keys, with their ords; see LifeStore."""
+    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
+        """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         asked = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
-        return [(row[-1], memory_of(row)) for row in self._file._rows("likeness_missing", asked)]
+        return [_uncompared(row) for row in self._file._rows("likeness_missing", asked)]
 
-    def compare_again(self, namespace: str, ords: Collection[int]) -> None:
-        """Remove the keys of memories, so that they are compared again."""
-        which = {"namespace": namespace, "ords": json.dumps(sorted(ords))}
-        self._file._writing(lambda c: c.execute(_SQL["likeness_again"], which))
+    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+        """Return some memories whose links nobody has made for long, or that are to be compared again."""
+        asked = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
+        return [_uncompared(row) for row in self._file._rows("uncompared_waiting", asked)]
+
+    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+        """Store the links of memories, and that they were compared; return whether others wait."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if links:
+                link(connection, namespace, links, skip=True)
+            return likeness.done(connection, namespace, ords)
+
+        return self._file._writing(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
         """Store missing keys of memories, by ord; return the memories that share keys with each."""
@@ -117,6 +133,13 @@ class SqliteLinks:
                 head = Head(placed(ord, place), *rest[:-2], *(time / 1e6 for time in rest[-2:]))
                 found.append(Newer(old, head, bool(hidden)))
         return found
+
+
+def _uncompared(row: Any) -> Uncompared:
+    memory = memory_of(row[:-1])
+    at = memory.created_at if row[-1] is None else at_microsecond(row[-1])
+    assert at is not None
+    return Uncompared(row[-2], at, memory)
 
 
 def _json(ids: Collection[str]) -> str:

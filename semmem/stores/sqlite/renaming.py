@@ -1,4 +1,4 @@
-"""Rename or copy a namespace in SQLite, and set its limits, each in one transaction.
+"""Rename, copy or drop a namespace in SQLite, and set its limits, each in one transaction.
 
 Tokens and row ids begin with the number of the namespace, not with its name, so renaming leaves them as they are; a
 copy gets a number of its own.
@@ -16,12 +16,14 @@ from typing import Any
 from semmem.model.errors import Conflict, NotFound
 from semmem.model.reports import Limits
 from semmem.stores.sql_files import check_limits, check_number, statements
-from semmem.stores.sqlite.write import microsecond
+from semmem.stores.sqlite.write import count_change, microsecond
 
-__all__ = ["move", "set_limits"]
+__all__ = ["begin_drop", "drop", "move", "set_limits"]
 
 _SQL = statements("sqlite")
 _DAY = 86_400_000_000
+_AT_ONCE = 5_000
+"""Memories of a dropped namespace that one transaction takes away."""
 
 
 def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> int:
@@ -87,3 +89,28 @@ def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
     led = {table: [c for c in own if c != "namespace"] for table, own in found.items() if "namespace" in own}
     own = {table: columns for table, columns in led.items() if table not in ("namespace", "change")}
     return {table: [c if c == "row" else f'"{c}"' for c in columns] for table, columns in own.items()}
+
+
+def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
+    """Forget the settings of a namespace; return how many memories it has, and the row of the last one."""
+    where = {"namespace": namespace}
+    connection.execute(_SQL["drop_setting"], where)
+    memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
+    last = connection.execute(_SQL["namespace_last"], where).fetchone()
+    if memories:
+        count_change(connection, namespace, 0, 0, {"": "dropped"})
+    return memories, last[0] if last else 0
+
+
+def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
+    """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
+    where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
+    connection.execute(_SQL["drop_lexical"], where)
+    gone = connection.execute(_SQL["drop_memory"], where).fetchall()
+    if gone:
+        lengths = [length for indexed, length in gone if indexed]
+        count_change(connection, namespace, -len(lengths), -sum(lengths), {})
+        return True
+    for table in ("rest", "history", "link", "likeness", "uncompared", "judgement", "recall_log", "access"):
+        connection.execute(_SQL[f"drop_{table}"], {"namespace": namespace})
+    return False

@@ -38,7 +38,7 @@ from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.sql_files import page_of, read_cursor, statements
-from semmem.stores.sqlite import upkeep, write
+from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.life import SqliteLife
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
@@ -121,7 +121,10 @@ class SqliteStore(Filed):
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
         rows = self._named("memory_stored", names)
-        return {(row[0], row[1]): Stored(memory_of(row[:-1]), row[-1]) for row in rows}
+        return {
+            (row[0], row[1]): Stored(memory_of(row[:-2]), row[-2], None if row[-1] is None else at_microsecond(row[-1]))
+            for row in rows
+        }
 
     def _named(self, statement: str, names: Collection[tuple[str, str]]) -> list[Any]:
         """Fetch the rows of a statement about some names; expired memories among them are swept first."""
@@ -153,8 +156,8 @@ class SqliteStore(Filed):
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
 
         def all_of_it(connection: Any) -> int:  # one transaction, so that a crash leaves no half
-            memories, upto = write.begin_drop(connection, namespace)
-            while write.drop(connection, namespace, upto):
+            memories, upto = renaming.begin_drop(connection, namespace)
+            while renaming.drop(connection, namespace, upto):
                 pass
             return memories
 

@@ -18,17 +18,16 @@ from typing import Any, TypeAlias
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.types import Filters, Memory
+from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.sql_files import check_limits, check_number, statements
-from semmem.stores.sqlite.likeness import first_of, similar
+from semmem.stores.sqlite.likeness import first_of, note_around, part, similar_to
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 from semmem.text.tokens import author_key, check_language
 
 __all__ = [
     "at_microsecond",
-    "begin_drop",
     "count_change",
-    "drop",
     "filter_parameters",
     "forget",
     "memory_of",
@@ -46,8 +45,6 @@ _PURGES = (
     "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log",
     "purge_change", "access_purge",
 )  # fmt: skip
-_AT_ONCE = 5_000
-"""Memories of a dropped namespace that one transaction removes."""
 _Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
 _BOUNDS = ("valid_from", "valid_to", "expires_at")
@@ -162,17 +159,16 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         length = sum(found.length for _, found in held) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
+        came = sum(fate != "updated" for fate in fates.values())
+        retold = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
+        if retold:
+            fates = fates_of((), part(connection, namespace, retold)) | fates
         count_change(connection, namespace, len(held) - went[namespace], length, fates)
         limits = numbers[namespace][2]
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
-            check_limits(namespace, (*limits, *holds), sum(fate != "updated" for fate in fates.values()))
-    keys: dict[str, dict[int, Sequence[int]]] = {}
-    for n, id in new:
-        if found := wholes[n, id].likeness:
-            keys.setdefault(n, {})[ords[n, id, 0]] = found
-    named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
-    alike = {named[n, ord]: some for n, each in keys.items() for ord, some in similar(connection, n, each).items()}
+            check_limits(namespace, (*limits, *holds), came)
+    alike = similar_to(connection, wholes, ords)
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
     return Written(*fates_, ords, replaced=frozenset(replaced), corroborated=corroborated, similar=alike)
 
@@ -244,6 +240,7 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
     indexed = [(row, length) for parts, row, length in rows if parts == 0]
     connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
     connection.executemany(_SQL["likeness_forget"], [{"row": row} for _, row, _ in rows])
+    connection.executemany(_SQL["uncompared_forget"], [{"row": row} for _, row, _ in rows])
     connection.executemany(_SQL["forget_memory"], [{"row": row} for _, row, _ in rows])
     return len(indexed), sum(length for _, length in indexed)
 
@@ -276,6 +273,7 @@ def forget(
         for one in fates:
             _keep(connection, namespace, one, by, forgotten=True)
     indexed, length = _remove(connection, [row[2:] for row in rows])
+    note_around(connection, namespace, fates.keys())
     if not soft:
         purge(connection, namespace, fates.keys(), lives)
     if fates:
@@ -295,31 +293,6 @@ def purge(
     which = {"namespace": namespace, **{name: json.dumps(some) for name, some in named.items()}}
     for statement in _PURGES if ids else ():
         connection.execute(_SQL[statement], which)
-
-
-def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
-    """Delete the settings of a namespace; return how many memories it has, and the row of the last one."""
-    where = {"namespace": namespace}
-    connection.execute(_SQL["drop_setting"], where)
-    memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
-    last = connection.execute(_SQL["namespace_last"], where).fetchone()
-    if memories:
-        count_change(connection, namespace, 0, 0, {"": "dropped"})
-    return memories, last[0] if last else 0
-
-
-def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
-    """Forget some thousands of a namespace's memories; False when none is left, and then remove the rest."""
-    where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
-    connection.execute(_SQL["drop_lexical"], where)
-    gone = connection.execute(_SQL["drop_memory"], where).fetchall()
-    if gone:
-        lengths = [length for indexed, length in gone if indexed]
-        count_change(connection, namespace, -len(lengths), -sum(lengths), {})
-        return True
-    for table in ("rest", "history", "link", "likeness", "judgement", "recall_log", "access"):
-        connection.execute(_SQL[f"drop_{table}"], {"namespace": namespace})
-    return False
 
 
 def reindex(
@@ -376,6 +349,7 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Tak
         "content": row.content,
         "payload": row.payload,
         "length": row.extraction.length if row.extraction is not None else 0,
+        "text_at": None if row.text_at is None else microsecond(row.text_at),
     }
     done = connection.execute(_SQL["memory_insert"], values)
     return ord if done.rowcount == 1 else None
@@ -393,6 +367,8 @@ def count_change(
     at = microsecond(datetime.now(UTC))
     parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length, "at": at}
     connection.execute(_SQL["namespace_count"], parameters)
-    for kind in sorted(set(fates.values())):
-        ids = json.dumps(sorted(id for id, fate in fates.items() if fate == kind))
-        connection.execute(_SQL["change_add"], {"namespace": namespace, "kind": kind, "ids": ids, "at": at})
+    for fate in sorted(set(fates.values())):
+        ids = json.dumps(sorted(id for id, its in fates.items() if its == fate))
+        kind, _, types = fate.partition(" ")
+        told = {"namespace": namespace, "kind": kind, "types": types or None, "ids": ids, "at": at}
+        connection.execute(_SQL["change_add"], told)

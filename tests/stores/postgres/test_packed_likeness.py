@@ -39,6 +39,7 @@ def like(mem: Semmem, keys: Sequence[int], upto: int = 1_000_000) -> list[tuple[
     """Return (ord, how many of the keys it has) of the memories before a number, as they are ranked."""
     asked = {"namespace": "default", "keys": list(keys), "ords": [upto] * len(keys), "newest": 20, "upto": 0}
     found = mem.store.run(lambda c: links.similar_of(c.execute(links._SQL["likeness_find"], asked)))
+    sql(mem, "DELETE FROM uncompared WHERE ord = %s", upto)  # no memory has that number
     held = alike(mem)[0] + alike(mem)[1]
     return [(one.ord, sum(held["default", key, one.ord] for key in keys)) for one in found.get(upto, ())]
 

@@ -142,7 +142,8 @@ def _show_changes(door: Door, found: Changes, several: bool) -> None:
     for one in found:
         where = f"{one.namespace}  " if several else ""
         what = one.id if one.id is not None else f"all of {one.namespace}"
-        door.out.print(f"{one.at:%Y-%m-%d %H:%M:%S}  {where}{one.kind:<9}  {what}", soft_wrap=True)
+        types = f"  ({', '.join(one.types)})" if one.types else ""
+        door.out.print(f"{one.at:%Y-%m-%d %H:%M:%S}  {where}{one.kind:<9}  {what}{types}", soft_wrap=True)
 
 
 def _limits_line(name: str, found: Limits) -> str:

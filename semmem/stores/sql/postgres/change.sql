@@ -23,7 +23,7 @@ INSERT INTO change (namespace, number, id, kind) VALUES (%(namespace)s, %(number
 
 -- change_list --
 -- Return changes after a change number, or after an id within that number.
-SELECT number, id, kind, at FROM change
+SELECT number, id, kind, at, types FROM change
 WHERE namespace = %(namespace)s AND kind <> 'swept' AND (
     number > %(number)s OR (number = %(number)s AND id > %(id)s::text))
 ORDER BY number, id LIMIT %(limit)s;

@@ -100,6 +100,12 @@ WITH gone AS (
 ), <likeness_gone>
 SELECT FROM gone;
 
+-- drop_uncompared --
+-- Delete the notes of what was to be compared.
+DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord IN (
+    SELECT u.ord FROM uncompared u WHERE u.namespace = %(namespace)s AND NOT EXISTS (
+        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = u.ord) LIMIT %(limit)s);
+
 -- drop_judgement --
 -- Delete the judgements of dropped memories.
 DELETE FROM judgement WHERE namespace = %(namespace)s AND (recall_id, id) IN (

@@ -14,11 +14,11 @@ ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 -- A version of that number exists only where a memory was forgotten and remembered anew at the same time.
 INSERT INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata, importance,
                      created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, payload,
-                     changed_by, changed_at, forgotten_at, length, entries, vectors)
+                     changed_by, changed_at, forgotten_at, length, entries, vectors, text_at)
 SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.sensitive, m.valid_from, m.valid_to, m.expires_at, m.pinned,
        m.seen_count, m.payload, (%(by)s::jsonb) ->> m.id, now(),
-       CASE WHEN %(forgotten)s::boolean THEN now() END, coalesce(f.length, 0), f.entries, v.vectors
+       CASE WHEN %(forgotten)s::boolean THEN now() END, coalesce(f.length, 0), f.entries, v.vectors, m.text_at
 FROM memory m
 CROSS JOIN LATERAL (
     SELECT sum(h.length)::int AS length,
@@ -37,12 +37,12 @@ WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.part = 0
 ON CONFLICT (namespace, id, version) DO UPDATE SET
     (text, title, author, session, position, source, tags, metadata, importance, created_at, updated_at, sensitive,
      valid_from, valid_to, expires_at, pinned, seen_count, payload, changed_by, changed_at, forgotten_at, length, entries,
-     vectors)
+     vectors, text_at)
     = ROW(excluded.text, excluded.title, excluded.author, excluded.session, excluded.position, excluded.source,
           excluded.tags, excluded.metadata, excluded.importance, excluded.created_at, excluded.updated_at,
           excluded.sensitive, excluded.valid_from, excluded.valid_to, excluded.expires_at, excluded.pinned,
           excluded.seen_count, excluded.payload, excluded.changed_by, excluded.changed_at, excluded.forgotten_at,
-          excluded.length, excluded.entries, excluded.vectors);
+          excluded.length, excluded.entries, excluded.vectors, excluded.text_at);
 
 -- history_hide --
 -- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
@@ -58,7 +58,7 @@ WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 -- Return and lock the memory last softly forgotten under an id, with its vectors.
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
-       0::bigint AS ord, payload, vectors
+       0::bigint AS ord, payload, text_at, vectors
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL
 ORDER BY version DESC LIMIT 1;
 

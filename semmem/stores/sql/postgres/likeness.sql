@@ -5,6 +5,9 @@ FROM unnest(%(ids)s::text[], %(contents)s::bytea[], %(payloads)s::bytea[]) AS r(
 JOIN memory o ON o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
     AND NOT o.sensitive AND o.expires_at IS NULL
     AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
+    AND NOT EXISTS (
+        SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
+        WHERE l.namespace = %(namespace)s AND l.to_id = o.id AND l.type IN ('contradicts', 'supersedes'))
 WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;
 
@@ -36,7 +39,8 @@ INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FR
 
 -- likeness_find --
 -- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and of
--- these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
+-- these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace. What has
+-- found something is noted, until its links are made.
 WITH k AS (
     SELECT r.key::integer AS key, r.ord, greatest(r.ord, %(upto)s::bigint) AS bound
     FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
@@ -56,21 +60,25 @@ WITH k AS (
 ), best AS (
     SELECT ord, other, row_number() OVER (PARTITION BY ord ORDER BY count(*) DESC, other DESC) AS place
     FROM newest WHERE age <= %(newest)s GROUP BY ord, other
-)
-SELECT q.ord, m.id, m.ord, m.text, m.title, m.author, m.created_at
+), likened AS MATERIALIZED (
+SELECT q.ord, m.id, m.ord AS other, m.text, m.title, m.author, coalesce(m.text_at, m.created_at) AS at, q.place
 FROM best q
 CROSS JOIN LATERAL (  -- by its number, never by reading the namespace
     SELECT * FROM memory WHERE namespace = %(namespace)s AND ord = q.other LIMIT 1) AS m
 WHERE q.place <= %(newest)s AND NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
-ORDER BY q.ord, q.place;
+), noted AS (
+    INSERT INTO uncompared (namespace, ord) SELECT DISTINCT %(namespace)s, ord FROM likened ON CONFLICT DO NOTHING
+)
+SELECT ord, id, other, text, title, author, at FROM likened ORDER BY ord, place;
 
 -- likeness_missing --
--- What has no keys, and may have some.
-SELECT <memory_columns>
+-- What has no keys, and may have some, or whose links are not made yet.
+SELECT <memory_columns>, text_at
 FROM memory m
 WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL)
   AND (expires_at IS NULL OR expires_at > now())
-  AND NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+  AND (NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+       OR EXISTS (SELECT FROM uncompared u WHERE u.namespace = m.namespace AND u.ord = m.ord))
 ORDER BY ord LIMIT %(limit)s;
 
 -- <likeness_gone> --
@@ -146,3 +154,35 @@ SELECT count(*) FROM went;
 -- likeness_key_rows --
 -- Count the rows of likeness keys that are left after packing.
 SELECT count(*) FROM likeness_key;
+
+-- uncompared_waiting --
+-- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
+       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
+WHERE u.namespace = %(namespace)s AND u.at <= now() - make_interval(secs => %(seconds)s)
+ORDER BY u.ord LIMIT %(limit)s;
+
+-- uncompared_done --
+-- Delete the notes of memories that were compared; return whether others have been noted for long.
+WITH gone AS (DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s))
+SELECT EXISTS (SELECT FROM uncompared WHERE namespace = %(namespace)s AND ord <> ALL(%(ords)s)
+               AND at <= now() - make_interval(secs => %(seconds)s));
+
+-- uncompared_forget --
+-- Delete the notes of removed memories.
+DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+
+-- uncompared_around --
+-- Note the memories that semmem linked with some that are removed or get another text, to be compared again.
+INSERT INTO uncompared (namespace, ord, at)
+SELECT %(namespace)s, m.ord, 'epoch'::timestamptz FROM (
+    SELECT l.from_id AS id FROM link l WHERE l.namespace = %(namespace)s AND l.to_id = ANY(%(ids)s)
+        AND l.made_by = 'semmem' AND l.type IN ('contradicts', 'supersedes')
+    UNION
+    SELECT l.to_id FROM link l WHERE l.namespace = %(namespace)s AND l.from_id = ANY(%(ids)s)
+        AND l.made_by = 'semmem' AND l.type IN ('contradicts', 'supersedes')) AS o
+JOIN memory m ON m.namespace = %(namespace)s AND m.id = o.id AND m.part = 0 AND NOT m.sensitive
+WHERE o.id <> ALL(%(ids)s)
+ON CONFLICT (namespace, ord) DO UPDATE SET at = excluded.at;

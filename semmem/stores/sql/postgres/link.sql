@@ -16,10 +16,10 @@ WITH RECURSIVE newer(id) AS (
     SELECT l.to_id FROM older o
     JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes'
 )
-SELECT l.from_id, l.to_id FROM newer n
+SELECT l.from_id, l.to_id, l.made_by FROM newer n
 JOIN link l ON l.namespace = %(namespace)s AND l.to_id = n.id AND l.type = 'supersedes'
 UNION
-SELECT l.from_id, l.to_id FROM older o
+SELECT l.from_id, l.to_id, l.made_by FROM older o
 JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
@@ -32,12 +32,17 @@ FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since
 ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
     SET made_by = excluded.made_by, since = least(link.since, excluded.since)
     WHERE link.made_by = 'semmem' AND (excluded.made_by IS DISTINCT FROM 'semmem' OR excluded.since < link.since)
-RETURNING from_id, to_id;
+RETURNING from_id, type, to_id;
 
 -- link_remove --
 -- Delete one link.
 DELETE FROM link WHERE namespace = %(namespace)s AND from_id = %(from_id)s AND type = %(type)s AND to_id = %(to_id)s
-RETURNING from_id, to_id;
+RETURNING from_id, type, to_id;
+
+-- link_forget_made --
+-- Delete the links that semmem made of memories that have another text now.
+DELETE FROM link WHERE namespace = %(namespace)s AND made_by = 'semmem' AND (from_id = ANY(%(ids)s) OR to_id = ANY(%(ids)s))
+RETURNING from_id, type, to_id;
 
 -- link_list --
 -- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
@@ -62,7 +67,8 @@ WITH RECURSIVE chain(old, id, depth) AS (
     WHERE c.depth < %(deepest)s
       AND (m.expires_at IS NULL OR m.expires_at > coalesce(%(at)s::timestamptz, now()))
       AND (m.valid_from IS NULL OR m.valid_from <= coalesce(%(at)s::timestamptz, now()))
-      AND (%(at)s::timestamptz IS NULL OR m.created_at <= %(at)s)
+      AND (%(at)s::timestamptz IS NULL OR m.created_at <= %(at)s AND (
+          m.text_at IS NULL OR m.text_at <= %(at)s OR l.made_by IS DISTINCT FROM 'semmem'))
 )
 SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content,
        extract(epoch FROM m.created_at)::float8, extract(epoch FROM m.updated_at)::float8

@@ -17,29 +17,34 @@ updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_c
 -- memory_insert --
 -- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
 -- Without an ord before the first, the ords are those that the transaction took last. Where an id was softly forgotten,
--- version numbers continue. A row that merges is not stored where its content is stored already.
+-- version numbers continue. A row that merges is not stored where its content is stored already,
+-- unless another memory has contradicted that one since.
 INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
-                    expires_at, pinned, content, payload)
+                    expires_at, pinned, content, payload, text_at)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
        r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
        ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at,
        greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
-       r.sensitive, r.valid_from, r.valid_to, r.expires_at, r.pinned, r.content, r.payload
+       r.sensitive, r.valid_from, r.valid_to, r.expires_at, r.pinned, r.content, r.payload, r.text_at
 FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
             %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
             %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
             %(updated_at)s::timestamptz[], %(version)s::int[], %(sensitive)s::boolean[],
             %(valid_from)s::timestamptz[], %(valid_to)s::timestamptz[], %(expires_at)s::timestamptz[], %(pinned)s::boolean[],
-            %(content)s::bytea[], %(payload)s::bytea[], %(merges)s::boolean[])
+            %(content)s::bytea[], %(payload)s::bytea[], %(text_at)s::timestamptz[], %(merges)s::boolean[])
      AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, content, payload, merges)
+          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, content, payload, text_at,
+          merges)
 WHERE NOT (r.merges AND EXISTS (
     SELECT FROM memory o
     WHERE o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
       AND NOT o.sensitive AND o.expires_at IS NULL
-      AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)))
+      AND o.ord > coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
+      AND NOT EXISTS (
+          SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
+          WHERE l.namespace = %(namespace)s AND l.to_id = o.id AND l.type IN ('contradicts', 'supersedes'))))
 ON CONFLICT (namespace, id, part) DO NOTHING
 RETURNING id, part, ord;
 
@@ -57,7 +62,7 @@ SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace
 -- Return the stored memories that a batch is compared with, and whether a drop will remove them.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;

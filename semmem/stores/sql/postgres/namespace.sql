@@ -90,8 +90,8 @@ UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE name
 
 -- change_add --
 -- Record the changes of memories under the change number just taken.
-INSERT INTO change (namespace, number, id, kind)
-SELECT n.namespace, n.changes, k.id, %(kind)s
+INSERT INTO change (namespace, number, id, kind, types)
+SELECT n.namespace, n.changes, k.id, %(kind)s, %(types)s
 FROM namespace n CROSS JOIN unnest(%(ids)s::text[]) AS k(id) WHERE n.namespace = %(namespace)s;
 
 -- limits_get --

@@ -22,7 +22,7 @@ INSERT INTO change (namespace, number, id, kind, at) VALUES (:namespace, :number
 
 -- change_list --
 -- Return changes after a change number, or after an id within that number.
-SELECT number, id, kind, at FROM change
+SELECT number, id, kind, at, types FROM change
 WHERE namespace = :namespace AND kind <> 'swept' AND (
     number > :number OR (number = :number AND id > :id))
 ORDER BY number, id LIMIT :limit;

@@ -37,6 +37,11 @@ DELETE FROM link WHERE namespace = :namespace AND (
 DELETE FROM likeness WHERE namespace = :namespace AND ord NOT IN (
     SELECT ord FROM memory WHERE namespace = :namespace);
 
+-- drop_uncompared --
+-- Delete the notes of what was to be compared.
+DELETE FROM uncompared WHERE namespace = :namespace AND ord NOT IN (
+    SELECT ord FROM memory WHERE namespace = :namespace);
+
 -- drop_judgement --
 -- Delete the judgements of dropped memories.
 DELETE FROM judgement WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);

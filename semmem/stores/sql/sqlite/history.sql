@@ -13,10 +13,10 @@ ORDER BY version LIMIT :limit OFFSET :offset;
 -- that number exists only where a memory was forgotten and its id used anew.
 INSERT OR REPLACE INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata,
                                 importance, created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned,
-                                seen_count, payload, changed_by, changed_at, forgotten_at, length, entries)
+                                seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries)
 SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.sensitive, m.valid_from, m.valid_to, m.expires_at, m.pinned,
-       m.seen_count, m.payload, :by, :at, CASE WHEN :forgotten THEN :at END,
+       m.seen_count, m.payload, :by, :at, CASE WHEN :forgotten THEN :at END, m.text_at,
        (SELECT coalesce(sum(p.length), 0) FROM memory AS p WHERE p.namespace = m.namespace AND p.id = m.id),
        (SELECT json_group_array(json_array(p.part, p.length, l.tokens)) FROM (
             SELECT part, length, row FROM memory WHERE namespace = m.namespace AND id = m.id AND parts = 0 ORDER BY part) AS p
@@ -35,7 +35,7 @@ UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id 
 -- history_forgotten --
 -- Return the memory last softly forgotten under an id.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, payload
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL, 0, payload, text_at
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --

@@ -42,8 +42,8 @@ AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespac
 
 -- change_add --
 -- Record the changes of memories under the change number just taken.
-INSERT INTO change (namespace, number, id, kind, at)
-SELECT n.namespace, n.changes, k.value, :kind, :at FROM namespace AS n CROSS JOIN json_each(:ids) AS k
+INSERT INTO change (namespace, number, id, kind, at, types)
+SELECT n.namespace, n.changes, k.value, :kind, :at, :types FROM namespace AS n CROSS JOIN json_each(:ids) AS k
 WHERE n.namespace = :namespace;
 
 -- language_list --

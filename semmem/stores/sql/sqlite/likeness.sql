@@ -1,8 +1,11 @@
 -- memory_first --
--- Return the first memory with the same content; "+" keeps SQLite from using the index of times.
-SELECT id FROM memory
+-- Return the first memory with the same content that no other one has contradicted since; "+" keeps SQLite from using the
+-- index of times.
+SELECT id FROM memory AS o
 WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
-  AND expires_at IS NULL
+  AND expires_at IS NULL AND NOT EXISTS (
+      SELECT 1 FROM link AS l JOIN memory AS n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
+      WHERE l.namespace = :namespace AND l.to_id = o.id AND l.type IN ('contradicts', 'supersedes'))
 ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
@@ -26,18 +29,19 @@ FROM json_each(:keys) AS k WHERE EXISTS (SELECT 1 FROM likeness WHERE namespace 
 
 -- likeness_memories --
 -- Return the memories that share likeness keys with another one.
-SELECT ord, id, text, title, author, created_at FROM memory
+SELECT ord, id, text, title, author, coalesce(text_at, created_at) FROM memory
 WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
   AND NOT sensitive AND (expires_at IS NULL OR expires_at > :now);
 
 -- likeness_missing --
--- What has no keys, and may have some.
-SELECT <memory_columns>
+-- What has no keys, and may have some, or whose links are not made yet.
+SELECT <memory_columns>, text_at
 FROM memory AS m
 WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
   AND row < ((SELECT number FROM namespace WHERE namespace = :namespace) + 1) << 40
   AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL) AND (expires_at IS NULL OR expires_at > :now)
-  AND NOT EXISTS (SELECT 1 FROM likeness AS l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+  AND (NOT EXISTS (SELECT 1 FROM likeness AS l WHERE l.namespace = m.namespace AND l.ord = m.ord)
+       OR EXISTS (SELECT 1 FROM uncompared AS u WHERE u.namespace = m.namespace AND u.ord = m.ord))
 ORDER BY row LIMIT :limit;
 
 -- likeness_again --
@@ -47,3 +51,43 @@ DELETE FROM likeness WHERE namespace = :namespace AND ord IN (SELECT value FROM 
 -- likeness_forget --
 -- Delete the likeness keys of a removed memory, by its row.
 DELETE FROM likeness WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
+
+-- uncompared_note --
+-- Note memories that share a key with others, until their links are made.
+INSERT INTO uncompared (namespace, ord, at) SELECT :namespace, value, :now FROM json_each(:ords) WHERE true
+ON CONFLICT (namespace, ord) DO NOTHING;
+
+-- uncompared_waiting --
+-- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
+       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+FROM uncompared AS u JOIN memory AS m
+    ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
+WHERE u.namespace = :namespace AND u.at <= :before ORDER BY u.ord LIMIT :limit;
+
+-- uncompared_left --
+-- Return whether some have been noted for long.
+SELECT EXISTS (SELECT 1 FROM uncompared WHERE namespace = :namespace AND at <= :before);
+
+-- uncompared_done --
+-- Delete the notes of memories that were compared.
+DELETE FROM uncompared WHERE namespace = :namespace AND ord IN (SELECT value FROM json_each(:ords));
+
+-- uncompared_forget --
+-- Delete the note of a removed memory, by its row.
+DELETE FROM uncompared WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
+
+-- uncompared_around --
+-- Note the memories that semmem linked with some that are removed or get another text, to be compared again.
+INSERT INTO uncompared (namespace, ord, at)
+SELECT :namespace, m.ord, 0 FROM (
+    SELECT l.from_id AS id FROM link AS l WHERE l.namespace = :namespace
+        AND l.to_id IN (SELECT value FROM json_each(:ids))
+        AND l.made_by = 'semmem' AND l.type IN ('contradicts', 'supersedes')
+    UNION
+    SELECT l.to_id FROM link AS l WHERE l.namespace = :namespace AND l.from_id IN (SELECT value FROM json_each(:ids))
+        AND l.made_by = 'semmem' AND l.type IN ('contradicts', 'supersedes')) AS o
+JOIN memory AS m ON m.namespace = :namespace AND m.id = o.id AND m.part = 0 AND NOT m.sensitive
+WHERE o.id NOT IN (SELECT value FROM json_each(:ids))
+ON CONFLICT (namespace, ord) DO UPDATE SET at = excluded.at;

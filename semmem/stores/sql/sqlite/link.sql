@@ -13,10 +13,10 @@ WITH RECURSIVE newer(id) AS (
     UNION
     SELECT l.to_id FROM older AS o JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes'
 )
-SELECT l.from_id, l.to_id FROM newer AS n
+SELECT l.from_id, l.to_id, l.made_by FROM newer AS n
 JOIN link AS l ON l.namespace = :namespace AND l.to_id = n.id AND l.type = 'supersedes'
 UNION
-SELECT l.from_id, l.to_id FROM older AS o
+SELECT l.from_id, l.to_id, l.made_by FROM older AS o
 JOIN link AS l ON l.namespace = :namespace AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
@@ -31,6 +31,16 @@ ON CONFLICT (namespace, from_id, type, to_id) DO UPDATE
 -- link_remove --
 -- Delete one link.
 DELETE FROM link WHERE namespace = :namespace AND from_id = :from_id AND type = :type AND to_id = :to_id;
+
+-- link_forget_made --
+-- Delete the links that semmem made of memories that have another text now.
+DELETE FROM link WHERE namespace = :namespace AND made_by = 'semmem' AND (namespace, from_id, type, to_id) IN (
+    SELECT namespace, from_id, type, to_id FROM link
+    WHERE namespace = :namespace AND from_id IN (SELECT value FROM json_each(:ids))
+    UNION ALL
+    SELECT namespace, from_id, type, to_id FROM link
+    WHERE namespace = :namespace AND to_id IN (SELECT value FROM json_each(:ids)))
+RETURNING from_id, type, to_id;
 
 -- link_list --
 -- Return the links from and to memories whose other end exists too; softly forgotten memories keep theirs, unseen.
@@ -55,7 +65,8 @@ WITH RECURSIVE chain(old, id, depth) AS (
     WHERE c.depth < :deepest
       AND (m.expires_at IS NULL OR m.expires_at > :now)
       AND (m.valid_from IS NULL OR m.valid_from <= :now)
-      AND (:at IS NULL OR m.created_at <= :at)
+      AND (:at IS NULL OR m.created_at <= :at AND (
+          m.text_at IS NULL OR m.text_at <= :at OR l.made_by IS NOT 'semmem'))
 )
 SELECT DISTINCT c.old, m.sensitive, m.ord, m.namespace, m.id, m.part, m.importance, m.content, m.created_at, m.updated_at
 FROM chain AS c JOIN memory AS m ON m.namespace = :namespace AND m.id = c.id AND m.part <= 1

@@ -19,11 +19,11 @@ updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_c
 -- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue.
 INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
                     metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
-                    expires_at, pinned, content, payload, length)
+                    expires_at, pinned, content, payload, length, text_at)
 VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
         :metadata, :importance, :created_at, :updated_at,
         max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
-        :sensitive, :valid_from, :valid_to, :expires_at, :pinned, :content, :payload, :length)
+        :sensitive, :valid_from, :valid_to, :expires_at, :pinned, :content, :payload, :length, :text_at)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
@@ -39,7 +39,8 @@ SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 
 -- Return the stored memories that a batch is compared with, and whether they have expired.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, coalesce(m.expires_at <= :now, 0)
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+       coalesce(m.expires_at <= :now, 0)
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
 -- replace_select --
