@@ -16,7 +16,7 @@ from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import forget, postings
 from semmem.write import rebuild
 from tests.stores.audit import check, sql
-from tests.write.test_rebuild import Other
+from tests.write.other_embedder import Other
 
 NAMES = ("Ada Lovelace", "Ada", "Charles Babbage", "tea", "It", "the port", "Who", "?!")
 SPACES = ("one", "two")

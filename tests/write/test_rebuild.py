@@ -1,88 +1,26 @@
-"""Everything derived is made anew while others read and write, and goes on where it was interrupted."""
+"""Vectors are made anew while others read and write, and the work goes on where it was interrupted."""
 
 from __future__ import annotations
 
-import random
-import shlex
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
-from semmem.extractors import Rules
-from semmem.stores.postgres import connection, nearest, vectors
-from semmem.write import rebuild, relink
-from tests.stores.audit import check, sql
-from tests.stores.test_graph_hash import emptied
+from semmem.stores.postgres import connection
+from tests.stores.audit import sql
+from tests.write.other_embedder import WORDS, Other, filled_by, semmem_json
 
-WORDS = ["ferry", "harbour", "tide", "mast", "sail", "rope", "anchor", "crew", "dawn", "storm", "chart", "engine"]
-
-
-class Other(Hashing):
-    """The hashing embedder under another name, its numbers in other places, and if asked for in more dimensions.
-
-    ``hook`` is called with the number of the call, from 1, before texts are embedded.
-    """
-
-    def __init__(self, name: str = "other", more: int = 0, hook: Callable[[int], None] | None = None) -> None:
-        self.name, self.fingerprint, self.dimensions = name, f"{name}-1", 256 + more
-        self.seen: list[str] = []
-        self.calls, self.hook = 0, hook
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.calls += 1
-        if self.hook is not None:
-            self.hook(self.calls)
-        self.seen += texts
-        return np.pad(Hashing().embed(texts)[:, ::-1], ((0, 0), (0, self.dimensions - 256)))
-
-
-def notes(count: int, start: int = 0) -> list[dict[str, Any]]:
-    return [
-        {"id": f"m{n:03}", "text": f"{WORDS[n % 12]} {WORDS[n % 7]} note {n}", "created_at": "2026-01-31"}
-        for n in range(start, start + count)
-    ]
-
-
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuild, "BATCH", 20)
-
-
-@pytest.fixture
-def mem(store_url: str) -> Iterator[Semmem]:
-    with semmem.connect(store_url, embedder="hashing", pool_size=4) as opened:
-        opened.remember_many(notes(100))
-        yield opened
-
-
-def filled_by(mem: Semmem, embedder: Other) -> None:
-    """Prove that every memory has its vector of ``embedder`` and that nothing of a rebuild is left."""
-    check(mem)
-    held = sql(
-        mem, "SELECT m.text, e.vector::text FROM embedding e JOIN memory m USING (namespace, ord) ORDER BY m.text"
-    )
-    wanted = Other(embedder.name, embedder.dimensions - 256).embed([text for text, _ in held])
-    found = np.array([np.fromstring(vector[1:-1], sep=",") for _, vector in held])
-    assert found.shape == wanted.shape
-    assert np.abs(found - wanted).max() < 1e-6
-    assert sql(mem, "SELECT count(*) FROM embedding_next") == [(0,)]
-    assert [key for (key,) in sql(mem, "SELECT key FROM meta ORDER BY key")] == ["embedder"]
-    assert mem.stats().embedder == embedder.name
+pytestmark = pytest.mark.usefixtures("small_batches")
 
 
 class Reading(threading.Thread):
@@ -199,10 +137,12 @@ def test_vectors_may_be_given_on_after_ones_own_rebuild_with_another_embedder(me
 
 # ---------------------------------------------------------------------- interrupted
 
+
 PROGRAM = """
 import sys, time
 from semmem.write import rebuild
-from tests.write.test_rebuild import Other, semmem
+import semmem
+from tests.write.other_embedder import Other
 rebuild.BATCH = 20
 url, log = sys.argv[1], open(sys.argv[2], "a")
 
@@ -304,273 +244,3 @@ def test_two_rebuilds_at_once_are_refused(mem: Semmem, store_url: str, monkeypat
 
         mem.rebuild(embedder=Other(hook=meanwhile))
         assert second.rebuild(extract=True).read == 100
-
-
-# ---------------------------------------------------------------------- writers go on
-
-
-def test_what_is_written_and_forgotten_meanwhile_is_caught_up_with(mem: Semmem, store_url: str) -> None:
-    with semmem.connect(store_url, embedder="hashing", pool_size=2) as elsewhere:
-
-        def meanwhile(call: int) -> None:
-            if call == 2:  # one whose new vector is made, and one whose is not
-                assert elsewhere.forget("m003") == elsewhere.forget("m090") == 1
-                elsewhere.remember("a long text " * 300, id="parts")
-            if call == 6:  # the first time round is over: more than may be made while writers wait
-                elsewhere.remember_many(notes(70, 100))
-            if call == 10:
-                elsewhere.forget(filters={"created_before": "2026-02-01"}, namespace="default", dry_run=True)
-                elsewhere.remember_many(notes(5, 200))
-                mem.remember("last", id="last")
-
-        other = Other(more=1, hook=meanwhile)
-        done = mem.rebuild(embedder=other)
-        assert other.calls >= 10
-        parts = mem.stats().parts
-        assert done.embedded == 99 + parts + 70 + 5 + 1  # m003 once in vain, m090 never
-    filled_by(mem, other)
-    with pytest.raises(semmem.NotFound):
-        mem.get("m003")
-
-
-@pytest.mark.parametrize("more", [0, 5])
-def test_a_writer_of_the_old_embedder_is_refused_whole_after_the_swap(mem: Semmem, store_url: str, more: int) -> None:
-    with semmem.connect(store_url, embedder="none") as rebuilding:
-        other = Other(more=more)
-        rebuilding.rebuild(embedder=other)
-        for write in (lambda: mem.remember("late", id="late"), lambda: mem.remember_many(notes(80, 300))):
-            with pytest.raises(semmem.EmbedderReplaced, match=r"filled by other .* of hashing \(256 dim.* connect"):
-                write()
-        with pytest.raises(semmem.EmbedderReplaced):
-            mem.store.vectors.add_vectors([("default", 1, np.ones(256))], {"name": "hashing", "dimensions": 256})
-        assert mem.stats().memories == 100
-        filled_by(rebuilding, other)
-        rebuilding.remember("late", id="late")
-        filled_by(rebuilding, other)
-
-
-def test_a_swap_between_embedding_and_writing_is_seen_in_the_transaction(mem: Semmem, store_url: str) -> None:
-    other = Other()
-    with semmem.connect(store_url, embedder="none") as rebuilding:
-        slow = Other("old", hook=lambda call: rebuilding.rebuild(embedder=other) if call == armed else None)
-        armed = 0
-        rebuilding.rebuild(embedder=slow)
-        with semmem.connect(store_url, embedder=slow) as writer:
-            armed = slow.calls + 1
-            with pytest.raises(semmem.EmbedderReplaced, match="filled by other"):
-                writer.remember("in between", id="late")
-        assert rebuilding.stats().memories == 100
-        filled_by(rebuilding, other)
-
-
-def test_a_semmem_that_rebuilds_itself_writes_on_with_the_new_embedder(mem: Semmem) -> None:
-    other, old = Other(more=2), Other("old", hook=lambda call: mem.rebuild(embedder=other) and None if armed else None)
-    armed = False
-    mem.rebuild(embedder=old)
-    armed = True
-    mem.remember("in between", id="late")
-    assert "late" in [hit.memory.id for hit in mem.recall("in between", recipe="dense")]
-    filled_by(mem, other)
-
-
-def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "_PATIENCE", "50ms")
-    monkeypatch.setattr(vectors, "_READERS_PATIENCE", "50ms")
-    monkeypatch.setattr(vectors, "_TURNS", 2)
-    other = Other()
-    who = {"name": "other", "dimensions": 256, "fingerprint": "other-1"}
-    mem.store.vectors.open_shadow(who)
-    embed = lambda memories: other.embed([memory.text for memory in memories])  # noqa: E731
-    assert mem.store.vectors.swap_shadow(who, embed, 99) is None  # 100 are missing
-    with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as busy:
-        busy.execute("DELETE FROM embedding WHERE false")
-        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a writer
-        busy.rollback()
-        busy.execute("SELECT count(*) FROM embedding")
-        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a reader, such as a backup
-    assert mem.recall("ferry note 7").degraded == {}
-    assert mem.store.vectors.swap_shadow(who, embed, 100) == 100
-    filled_by(mem, other)
-    with pytest.raises(semmem.EmbedderReplaced):
-        mem.store.vectors.swap_shadow(who, embed, None)  # the shadow is nobody's now
-
-
-def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
-    mem.maintain()
-    indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 'embedding' ORDER BY 1"
-    before = sql(mem, indexes)
-    for other in (Other("one", more=7), Other("two")):
-        mem.rebuild(embedder=other)
-        assert sql(mem, indexes) == before == [("embedding_hnsw",), ("embedding_pkey",), ("embedding_rest",)]
-        assert sql(mem, "SELECT count(*) FROM embedding WHERE indexed") == [(100,)]
-        assert sql(mem, "SELECT count(*) FROM pg_indexes WHERE tablename = 'embedding_next'") == [(2,)]
-        found = mem.recall("chart mast note 10", recipe="dense")
-        assert (found[0].memory.id, found.degraded) == ("m010", {})
-        filled_by(mem, other)
-    assert mem.maintain()["indexed"] == 0
-
-
-def test_maintenance_that_meets_a_swap_to_other_dimensions_indexes_the_new_vectors(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = mem.store.vectors.embedder()
-    mem.rebuild(embedder=Other(more=5))
-    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
-    now, asked = mem.store.vectors.embedder, iter([before])
-    monkeypatch.setattr(
-        mem.store.vectors, "embedder", lambda: next(asked, None) or now()
-    )  # as maintain has read it before
-    mem.maintain()
-    assert sql(mem, "SELECT count(*) FROM pg_indexes WHERE indexname = 'embedding_hnsw'") == [(1,)]
-    assert sql(mem, "SELECT count(*) FROM embedding WHERE indexed") == [(100,)]
-    found = mem.recall("chart mast note 10", recipe="dense")
-    assert (found[0].memory.id, found.degraded) == ("m010", {})
-
-
-def test_an_index_that_cannot_be_built_leaves_the_connection_as_it_was(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest, "INDEX_FROM", 50)
-    asked = "SELECT current_setting('maintenance_work_mem')"
-    with mem.store.lasting() as connection:
-        before = connection.execute(asked).fetchone()
-        with pytest.raises(psycopg.errors.DataException, match="expected 7 dimensions, not 256"):
-            nearest.index(connection, 7)
-        assert connection.execute(asked).fetchone() == before
-        assert before != ("512MB",)
-
-
-# ---------------------------------------------------------------------- concepts
-
-
-def people(count: int) -> list[dict[str, Any]]:
-    names = ("Ada Lovelace", "Charles Babbage", "Mary Somerville", "Ada", "Lovelace")
-    return [
-        {"id": f"p{n}", "text": f"{names[n % 5]} met {names[(n * 3 + 1) % 5]} in {n}", "created_at": "2026-01-31",
-         "title": names[n % 5] if n % 4 == 0 else None}
-        for n in range(count)
-    ]  # fmt: skip
-
-
-class Nothing(Rules):
-    """An extractor that finds the words and no name."""
-
-    name = "nothing"
-
-    def extract(self, text: str, title: str | None = None, known: Any = ()) -> Any:
-        return super().extract(text.lower(), None, ())
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        return set()
-
-
-def test_reading_everything_again_goes_on_where_it_was_interrupted(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(relink, "AT_ONCE", 10)
-    with semmem.connect(store_url, embedder="none", extractor=Nothing()) as mem:
-        for namespace in ("a", "b"):
-            mem.remember_many(people(35), namespace=namespace)
-        poor = mem.graph_hash(namespace="a")
-
-    def until(most: int) -> Callable[[int], None]:
-        def progress(done: int) -> None:
-            if done >= most:
-                raise KeyboardInterrupt
-
-        return progress
-
-    with semmem.connect(store_url, embedder="none") as mem:
-        with pytest.raises(KeyboardInterrupt):
-            mem.rebuild(extract=True, progress=until(20))
-        found = mem.recall("Who met Babbage?", namespace=["a", "b"])
-        assert found.degraded.keys() == {"dense"}
-        mem.remember("The lovelace of the story.", id="late", namespace="a", title="Met", created_at="2026-01-31")
-        with pytest.raises(KeyboardInterrupt):
-            mem.rebuild(extract=True, progress=until(56))  # 36 in a, the first 20 in b
-        seen: list[int] = []
-        done = mem.rebuild(extract=True, progress=seen.append)
-        assert (done.skipped, done.read, seen) == (56, 15, [66, 71])
-        assert [key for (key,) in sql(mem, "SELECT key FROM meta")] == []
-        mem.remember_many(people(35), namespace="fresh", batch_size=3)
-        assert mem.graph_hash(namespace="b") != poor
-        assert mem.graph_hash(namespace="b") == mem.graph_hash(namespace="fresh")
-        mem.remember("The lovelace of the story.", id="late", namespace="fresh", title="Met", created_at="2026-01-31")
-        mem.maintain()
-        assert mem.graph_hash(namespace="a") == mem.graph_hash(namespace="fresh")
-        with pytest.raises(KeyboardInterrupt):
-            mem.rebuild(extract=True, progress=until(10))
-    with semmem.connect(store_url, embedder="none", extractor=Nothing()) as mem:
-        done = mem.rebuild(extract=True)
-        assert (done.dropped, done.skipped, done.read) == ("rules", 0, 107)
-        assert mem.graph_hash(namespace="b") == poor
-
-
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 999), batch_size=st.integers(1, 9))
-def test_the_same_memories_in_any_order_have_the_same_hash_after_a_rebuild(
-    store_url: str, seed: int, batch_size: int
-) -> None:
-    items = people(20)
-    shuffled = items.copy()
-    random.Random(seed).shuffle(shuffled)
-    with semmem.connect(emptied(store_url), embedder="none", extractor=Nothing(), pool_size=2) as mem:
-        mem.remember_many(shuffled, namespace="one", batch_size=batch_size)
-    with semmem.connect(store_url, embedder="none", pool_size=2) as mem:
-        mem.remember_many(items, namespace="two")
-        mem.maintain()
-        fresh = mem.graph_hash(namespace="two")
-        assert mem.graph_hash(namespace="one") != fresh
-        assert mem.rebuild(extract=True).changed >= 20
-        assert mem.graph_hash(namespace="one") == mem.graph_hash(namespace="two") == fresh
-
-
-# ---------------------------------------------------------------------- on the command line
-
-
-def test_the_command_tells_what_it_did_and_the_hash_of_each_namespace(
-    store_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rebuild, "BATCH", 4)
-    with semmem.connect(store_url, embedder=Other()) as mem:
-        mem.remember_many(notes(10))
-        mem.remember_many(people(5), namespace="another")
-        mem.maintain()
-        hashes = {name: mem.graph_hash(namespace=name) for name in ("another", "default")}
-    embed, calls = Hashing.embed, list[int]()
-
-    def interrupted(self: Hashing, texts: Sequence[str]) -> Any:
-        calls.append(len(texts))
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return embed(self, texts)
-
-    monkeypatch.setattr(Hashing, "embed", interrupted)
-    monkeypatch.setenv("SEMMEM_URL", store_url)
-    assert run(shlex.split("rebuild --embedder hashing")) == 130
-    out, err = capfd.readouterr()
-    assert (out, err) == ("", "Stopped. What was done so far (8) is kept: the same command goes on from there.\n")
-    assert run(shlex.split("rebuild --embedder hashing")) == 0
-    out, err = capfd.readouterr()
-    assert out.splitlines() == [
-        "Made 7 vectors with hashing. 8 were made by a call that was interrupted.",
-        f"{hashes['another']}  another",
-        f"{hashes['default']}  default",
-    ]
-    assert err == ""
-    assert run(shlex.split("rebuild --extract --json")) == 0
-    told = semmem_json(capfd)
-    assert told == {"embedded": 0, "kept": 0, "dropped": None, "read": 15, "skipped": 0, "changed": 0,
-                    "embedder": "hashing", "graph_hashes": hashes}  # fmt: skip
-    assert list(told["graph_hashes"]) == ["another", "default"]
-    assert run(shlex.split("rebuild --extract --embedder hashing")) == 2
-    assert "one after the other" in capfd.readouterr().err
-
-
-def semmem_json(capfd: pytest.CaptureFixture[str]) -> Any:
-    import json
-
-    return json.loads(capfd.readouterr().out)

@@ -1,0 +1,24 @@
+"""A memory of a hundred notes, and small batches, for the tests of rebuilding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.write import rebuild
+from tests.write.other_embedder import notes
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "BATCH", 20)
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="hashing", pool_size=4) as opened:
+        opened.remember_many(notes(100))
+        yield opened
