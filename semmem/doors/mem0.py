@@ -78,6 +78,8 @@ class Memory:
     ) -> None:
         import semmem
 
+        if callable(getattr(config, "remember", None)):
+            raise InvalidInput("An open memory is given by its name: Memory(memory=mem).")
         settings = {**_settings(config), **settings}
         configured = settings.pop("namespace", "mem0")
         if memory is not None and settings:

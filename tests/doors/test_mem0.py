@@ -206,6 +206,13 @@ def test_a_config_of_mem0_is_not_used_and_said_so() -> None:
         Memory(memory=mem, url="sqlite::memory:")
 
 
+def test_an_open_memory_in_the_place_of_a_config_is_refused_and_opens_no_other_store() -> None:
+    with semmem.connect("sqlite::memory:") as mem:
+        with pytest.raises(semmem.InvalidInput, match=r"^An open memory is given by its name: Memory\(memory=mem\)\.$"):
+            Memory(mem)
+        assert Memory(memory=mem).memory is mem
+
+
 def test_a_config_opens_the_store_that_it_names_and_refuses_what_nobody_knows(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/notes.db"
     with warnings.catch_warnings():
