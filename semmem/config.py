@@ -163,8 +163,8 @@ class Settings(BaseModel):
         names = list(cls.model_fields)
         if unknown := sorted(set(given) - set(names)):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
-        environment = {name for name in names if f"SEMMEM_{name.upper()}" in map(str.upper, os.environ)}
-        files = _files(given.get("config", _environment().get("config")), names)
+        environment = _environment()
+        files = _files(given.get("config", environment.get("config")), names)
         in_file = {name: file for file in files for name in file.values}
         try:
             found = cls(**given)
@@ -263,13 +263,18 @@ def wrong(name: str, error: Mapping[str, Any]) -> str:
     not_this = "" if name in _SECRET else f", not {shown(value)}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return f"must be {words} {error['ctx'][key]:g}{not_this}"
+        return f"must be {words} {_plain(error['ctx'][key])}{not_this}"
     if name == "recipe":
         return f"must be the name of a recipe or a table of search settings{not_this}"
     if kind == "literal_error":
         return f"must be {error['ctx']['expected'].replace(chr(39), '')}{not_this}"
     must = next((words for start, words in _MUST_BE.items() if kind.startswith(start)), None)
     return f"must be {must}{not_this}" if must is not None else f"cannot be used: {error['msg']}"
+
+
+def _plain(bound: float) -> str:
+    """Return a bound as people write it, 1,000,000 and not 1e+06."""
+    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
 
 
 NAME = "semmem.toml"

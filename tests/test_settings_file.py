@@ -54,6 +54,44 @@ def test_the_environment_wins_over_a_file_and_an_argument_over_both(
     assert Settings.load().source("language") == "default"
 
 
+def test_a_variable_counts_in_any_case_and_the_file_that_it_names_is_the_source(
+    here: Write, own: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own("pool_size = 6\n")
+    other = _write(Path("other.toml"), "pool_size = 0\n")
+    monkeypatch.setenv("semmem_config", "other.toml")
+    with pytest.raises(InvalidInput, match=r"pool_size \(.*other\.toml, line 1\) must be at least 1, not 0"):
+        Settings.load()
+    other.write_text("pool_size = 5\n")
+    found = Settings.load()
+    assert (found.pool_size, found.source("pool_size")) == (5, str(other.absolute()))
+    monkeypatch.setenv("semmem_config", "")
+    assert (Settings.load().pool_size, Settings.load().files) == (8, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("2000000", "must be at most 1,000,000, not '2000000'"),
+        ("-1", "must be at least 0, not '-1'"),
+    ],
+)
+def test_a_bound_is_written_as_people_write_it(
+    here: Write, monkeypatch: pytest.MonkeyPatch, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv("SEMMEM_RESIDENT_MB", value)
+    with pytest.raises(InvalidInput, match=f"{sentence}\\.$"):
+        Settings.load()
+
+
+def test_a_recipe_of_the_environment_that_is_nested_too_deeply_is_no_recipe(
+    here: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_RECIPE", "[" * 100_000)
+    with pytest.raises(InvalidInput, match="There is no recipe named"):
+        recipe_of(Settings.load())
+
+
 def test_a_bad_value_is_blamed_on_the_place_that_won(here: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     here("pool_size = 0\n")
     with pytest.raises(InvalidInput, match=r"semmem.toml, line 1\) must be at least 1"):
