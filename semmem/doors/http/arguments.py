@@ -229,13 +229,18 @@ def check_names(route: Route, given: Mapping[str, Any], *, whole: bool = True) -
             raise InvalidInput('expected_version is said with the header If-Match: "VERSION".')
         return
     if wrong := [name for name in given if name not in known]:
-        raise InvalidInput(f"{route.name} has no argument {shown(wrong[0])}; it takes {', '.join(known) or 'none'}.")
+        raise InvalidInput(f"{_verb(route)} has no argument {shown(wrong[0])}; it takes {', '.join(known) or 'none'}.")
     if not whole:
         return
     needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     in_path = [name for name in needed if f"{{{name}}}" in route.path]
     if missing := next((name for name in needed if name not in given and name not in in_path), None):
-        raise InvalidInput(f"{route.name} needs the argument {missing!r}.")
+        raise InvalidInput(f"{_verb(route)} needs the argument {missing!r}.")
+
+
+def _verb(route: Route) -> str:
+    """Return the name of the verb as the caller knows it, also of a route that takes its arguments in the URL."""
+    return route.name.removesuffix("_by_url")
 
 
 def _from_query(route: Route, request: Request) -> dict[str, Any]:
@@ -255,7 +260,7 @@ def _from_query(route: Route, request: Request) -> dict[str, Any]:
         else:
             names = [n for n in known if n not in ("filters", spread(route))]
             names += [n for n in FILTERS if n not in known] if "filters" in known else []
-            raise InvalidInput(f"{route.name} has no argument {written!r}; it takes {', '.join(names)}.")
+            raise InvalidInput(f"{_verb(route)} has no argument {written!r}; it takes {', '.join(names)}.")
     if filters:
         found["filters"] = {**found.get("filters", {}), **filters}
     return found

@@ -313,6 +313,20 @@ def test_a_body_that_cannot_be_used_is_told_in_one_sentence(
     assert mem.stats().memories == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/v1/recall", "recall needs the argument 'query'."),
+        ("/v1/recall?query=x&colour=red", "recall has no argument 'colour'; it takes query, namespace,"),
+        ("/v1/context?colour=red", "context has no argument 'colour'; it takes query,"),
+    ],
+)
+def test_arguments_in_the_url_are_refused_by_the_name_of_the_verb(http: httpx.Client, path: str, sentence: str) -> None:
+    refused = http.get(path)
+    assert problem(refused) == (422, "InvalidInput")
+    assert refused.json()["detail"].startswith(sentence)
+
+
 def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client) -> None:
     assert problem(http.get("/v1/nothing")) == (404, "NotFound")
     assert problem(http.get("/")) == (404, "NotFound")
