@@ -6,6 +6,7 @@ tool describes: https://docs.claude.com/en/docs/agents-and-tools/tool-use/memory
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -44,16 +45,17 @@ class MemoryFiles:
             "rename": self.rename,
         }
 
-    def run(self, command: Mapping[str, Any]) -> tuple[str, bool]:
+    def run(self, command: Mapping[str, Any] | Any) -> tuple[str, bool]:
         """Run one call of the tool, as the model sends it, and return (answer, whether it is an error)."""
+        if not isinstance(command, Mapping):
+            return f"Error: A call of the memory tool is an object with a command, not {type(command).__name__}.", True
         given = dict(command)
         verb = self._commands.get(str(given.pop("command", None)))
         try:
             if verb is None:
                 raise InvalidInput(f"The memory tool knows {', '.join(self._commands)}.")
+            _check(verb, given)
             return verb(**given), False
-        except TypeError:
-            return f"Error: {command.get('command')} does not take these arguments: {', '.join(given) or 'none'}.", True
         except SemmemError as error:
             return f"Error: {error}", True
 
@@ -229,6 +231,20 @@ class MemoryFiles:
             f"The file {path} is being edited by others; view it and try again.",
             names=frozenset({(self.namespace, path)}),
         )
+
+
+def _check(verb: Callable[..., str], given: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for arguments of a command that are unknown, missing or of another type."""
+    takes = inspect.signature(verb).parameters
+    if unknown := [str(name) for name in given if name not in takes]:
+        raise InvalidInput(f"{verb.__name__} does not take these arguments: {', '.join(unknown)}.")
+    if missing := [name for name, of in takes.items() if of.default is of.empty and name not in given]:
+        raise InvalidInput(f"{verb.__name__} needs {' and '.join(missing)}.")
+    for name, value in given.items():
+        wanted = {"insert_line": int, "view_range": object}.get(name, str)
+        if not isinstance(value, wanted):
+            must = "a whole number" if wanted is int else "a string"
+            raise InvalidInput(f"{name} must be {must}, not {type(value).__name__}.")
 
 
 def _checked(path: str, *, file: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,11 @@ def test_a_folder_is_shown_two_levels_deep_with_sizes(files: MemoryFiles) -> Non
         ({"command": "dance"}, "The memory tool knows view, create, str_replace, insert, delete, rename."),
         ({"command": "view", "colour": "red"}, "does not take these arguments: colour."),
         ({}, "The memory tool knows"),
+        ({"command": "create"}, "create needs path and file_text."),
+        ({"command": "create", "path": "/memories/c.md", "file_text": 5}, "file_text must be a string, not int."),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": "1", "insert_text": "x"},
+         "insert_line must be a whole number, not str."),
+        ({"command": "view", "path": None}, "path must be a string, not NoneType."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_answered_with_a_sentence_and_changes_nothing(
@@ -113,6 +119,11 @@ def test_what_is_wrong_is_answered_with_a_sentence_and_changes_nothing(
     assert answer.startswith("Error: ")
     assert sentence in answer
     assert list(mem.export(namespace="claude")) == before
+
+
+@pytest.mark.parametrize(("call", "name"), [(None, "NoneType"), ("view", "str"), ([], "list")])
+def test_a_call_that_is_no_object_is_answered_with_a_sentence(files: MemoryFiles, call: Any, name: str) -> None:
+    assert files.run(call) == (f"Error: A call of the memory tool is an object with a command, not {name}.", True)
 
 
 def test_edits_of_several_at_once_are_all_there(files: MemoryFiles, mem: semmem.Semmem) -> None:
