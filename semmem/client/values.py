@@ -57,7 +57,7 @@ def sent(name: str, value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | memoryview):
         return [sent(name, one) for one in value]
-    raise InvalidInput(f"{name} holds a {type(value).__name__}, which cannot be sent as JSON.")
+    raise InvalidInput(f"{name} holds a value of the type {type(value).__name__}, which cannot be sent as JSON.")
 
 
 def as_json(name: str, value: Any) -> bytes:
@@ -66,6 +66,8 @@ def as_json(name: str, value: Any) -> bytes:
         return json.dumps(sent(name, value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError:
         raise InvalidInput(f"{name} is nested too deeply to be sent; flatten it.") from None
+    except InvalidInput:
+        raise
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"{name} cannot be sent as JSON: {error}.") from None
 

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import semmem
-from semmem import Filters, Semmem, Within
+from semmem import Filters, InvalidInput, Semmem, Within
 from semmem.client.http import HttpSemmem
 from semmem.client.routes import REFUSED, ROUTES
+from semmem.client.values import as_json
 from semmem.read.overrides import settings_in
 from tests.serving import serving
 
@@ -426,3 +427,19 @@ def test_the_same_content_again_counts_through_a_server_too() -> None:
         assert (report.remembered, report.unchanged, report.corroborated) == (1, 2, 2)
         assert remote.get(first.id).seen_count == 3
         assert remote.remember("Tea is at four.", id="mine").seen_count == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"a": object()}, "metadata holds a value of the type object, which cannot be sent as JSON."),
+        (
+            {"a": "\ud800"},
+            "metadata contains a NUL character or half a surrogate pair, which no store has; remove it.",
+        ),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_in_one_sentence_that_says_so_once(value: object, sentence: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        as_json("metadata", value)
+    assert str(caught.value) == sentence
