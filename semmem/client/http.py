@@ -162,12 +162,16 @@ class HttpSemmem(Semmem):
         content = lines(arguments, items)
         try:
             with self._client.stream(route.method, self.url + route.path, headers=headers, content=content) as response:
+                if noted := response.headers.get(NOTED):
+                    warn(noted)
                 if response.status_code != 200 or progress is None:
                     return _read(response.status_code, response.read())
                 for line in response.iter_lines():
                     told = json.loads(line)
                     if "problem" in told:
                         raise values.error_of(told["problem"], told["problem"]["status"])
+                    if noted := told.get("warnings"):
+                        warn(" ".join(noted))
                     if "report" in told:
                         return told["report"]
                     progress(told["progress"])

@@ -90,10 +90,17 @@ def test_over_http_a_credential_is_warned_of_in_a_header_and_by_the_client(url: 
     answer = client.post("/v1/memories", headers=headers["write"], json={"text": WIFI, "id": "open"})
     assert answer.headers["semmem-warning"].startswith("A credential (password) seems to stand in the memory 'open':")
     assert "heron" not in answer.headers["semmem-warning"]
+    lines = {**headers["write"], "content-type": "application/x-ndjson"}
+    told = client.post("/v1/memories", headers=lines, content=json.dumps({"text": f"{WIFI} Three.", "id": "line"}))
+    assert told.headers["semmem-warning"].startswith("A credential (password) seems to stand in the memory 'line':")
     key = headers["write"]["authorization"].split()[1]
     with semmem.connect(str(client.base_url), key=key) as remote:
         with pytest.warns(CredentialWarning, match="'remote'"):
             remote.remember(WIFI, id="remote")
+        with pytest.warns(CredentialWarning, match="'many'"):
+            remote.remember_many([{"text": f"{WIFI} One.", "id": "many"}])
+        with pytest.warns(CredentialWarning, match="'reported'"):
+            remote.remember_many([{"text": f"{WIFI} Two.", "id": "reported"}], progress=lambda report: None)
         assert remote.remember(SECRET, id="r", sensitive=True).text == MASK
         assert (remote.get("r").text, remote.get("r", reveal=True).text) == (MASK, SECRET)
         assert [one.memory.text for one in remote.history("r")] == [MASK]

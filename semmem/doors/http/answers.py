@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from semmem.client.http_request import quoted
-from semmem.client.routes import Route
+from semmem.client.routes import NOTED, Route
 from semmem.doors.graph_files import as_plain
 from semmem.doors.http.limits import Workers
 from semmem.doors.http.problems import as_bytes, problem
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from semmem.read.explanation import Explanation
     from semmem.read.result import Recall
 
-__all__ = ["LINES", "Lines", "answer_of", "entity_tag"]
+__all__ = ["LINES", "MOST_NOTED", "Lines", "answer_of", "entity_tag", "with_warnings"]
 
 LINES = "application/x-ndjson"
 """A JSON object a line."""
+
+MOST_NOTED = 20
+"""Warnings of one stream of items that are passed on; there is one sentence a batch."""
 
 
 def entity_tag(memory: Memory) -> str:
@@ -41,6 +44,13 @@ def answer_of(route: Route, value: Any, arguments: Mapping[str, Any], key: Key |
     if route.name == "remember":
         headers["location"] = f"/v1/memories/{quoted(value.id)}?namespace={quoted(value.namespace)}"
     return Response(as_bytes(_body(route, value, arguments, key)), route.status, headers, "application/json")
+
+
+def with_warnings(response: Response, noted: list[str]) -> Response:
+    """Return an answer with what is to be warned of, in its header."""
+    if noted:
+        response.headers[NOTED] = " ".join(noted[:MOST_NOTED])
+    return response
 
 
 def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | None) -> Any:

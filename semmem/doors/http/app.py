@@ -19,9 +19,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
 from semmem import __version__
-from semmem.client.routes import NOTED, REFUSED, ROUTES, Route, refusal
+from semmem.client.routes import REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
-from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag
+from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
 from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
 from semmem.doors.http.keys import Key, Keys, authorise
@@ -164,10 +164,7 @@ class Service:
         known = _tags(request.headers.getlist("if-none-match"))
         if route.name == "get" and not known.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
             return Response(status_code=304, headers={"etag": entity_tag(value)})
-        response = await self.workers.run(partial(answer_of, route, value, arguments, key))
-        if noted:
-            response.headers[NOTED] = " ".join(noted)
-        return response
+        return with_warnings(await self.workers.run(partial(answer_of, route, value, arguments, key)), noted)
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
         if key is not None and route.right == "write" and key.right != "write":
@@ -185,10 +182,10 @@ class Service:
         if wants_lines(request):
             return Reports(work, items, self.workers)
         try:
-            value = await self.workers.run(work, seconds=FOREVER)
+            value, noted = await self.workers.run(partial(noted_of, work), seconds=FOREVER)
         finally:
             items.end()
-        return answer_of(route, value, arguments, key)
+        return with_warnings(answer_of(route, value, arguments, key), noted)
 
     async def ready(self) -> None:
         """Raise what keeps the store from answering."""

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from semmem.client.routes import Route
-from semmem.doors.http.answers import LINES
+from semmem.doors.http.answers import LINES, MOST_NOTED
 from semmem.doors.http.arguments import check_names, read_pieces
 from semmem.doors.http.keys import Key, authorise
 from semmem.doors.http.limits import Limits, TooLarge, Workers
@@ -24,6 +24,7 @@ from semmem.doors.http.replays import id_for
 from semmem.model.errors import BadItem, LimitExceeded
 from semmem.model.serialization import plain
 from semmem.write.items import MadeId, NoItem
+from semmem.write.screening import noted_of
 
 __all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
 
@@ -137,6 +138,7 @@ class Items:
 class Reports(Response):
     """What became of a stream of items so far, a line after each batch, and at the end ``{"report": …}``.
 
+    Beside the report stand ``warnings``, where a credential seems to be among the items, the first ones of many.
     What goes wrong is the last line, ``{"problem": …}``: the status was sent before.
     """
 
@@ -162,7 +164,8 @@ class Reports(Response):
 
         def work() -> bytes:
             try:
-                return as_bytes({"report": plain(self._verb(progress))})
+                report, noted = noted_of(lambda: self._verb(progress))
+                return as_bytes({"report": plain(report), **({"warnings": noted[:MOST_NOTED]} if noted else {})})
             except Exception as error:  # noqa: BLE001  # the status was sent; the last line says what went wrong
                 return as_bytes({"problem": problem(error)})
 
