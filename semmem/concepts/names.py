@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import lru_cache
 from threading import Lock
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from semmem.concepts.aliases import acronyms, initials, without_article
 from semmem.model.exchange import Kind
-from semmem.text.tokens import STOP_WORDS, Word, hashed, key, tokens
+from semmem.text.tokens import STOP_WORDS, Reading, Word, hashed, key, reading, tokens
 
 __all__ = [
     "BARE_TITLE",
@@ -18,7 +19,6 @@ __all__ = [
     "MAX_NAME",
     "OPENING",
     "TITLE",
-    "Token",
     "alias_candidates",
     "capitalised_spans",
     "gazetteer",
@@ -41,8 +41,6 @@ MAX_NAME = 8
 """Texts and questions are searched for known names of at most this many tokens."""
 
 LONGEST_LABEL = 200
-
-Token: TypeAlias = tuple[Word, int, int]
 
 T = TypeVar("T")
 
@@ -116,25 +114,14 @@ class _Cached(Generic[T]):
         return answer
 
 
-def _read(text: str, language: str) -> tuple[list[Token], list[str]]:
-    """Return the tokens and, for each, the characters between it and the token before."""
-    found = tokens(text, language)
-    gaps = []
-    last = 0
-    for _, start, end in found:
-        gaps.append(text[last:start])
-        last = end
-    return found, gaps
-
-
 CACHED_CHARS = 1_000_000
 """The cache holds the last texts: a batch of a thousand with titles, because a writer reads them several times."""
-read = _Cached(_read, most=CACHED_CHARS)  # since a writer asks thrice; a token takes two hundred bytes
+read = _Cached(reading, most=CACHED_CHARS)  # since a writer asks thrice; a token takes two hundred bytes
 
 
-def name_key(found: Sequence[Token], first: int, past: int) -> int:
+def name_key(found: Reading, first: int, past: int) -> int:
     """Return the key of the name made of tokens ``first`` to ``past - 1``."""
-    return key(_NAME, [found[i][0].folded for i in range(first, past)])
+    return key(_NAME, [word.folded for word in found.words[first:past]])
 
 
 def printed(text: str) -> str:
@@ -145,9 +132,9 @@ def printed(text: str) -> str:
     return shown[:LONGEST_LABEL]
 
 
-def label(text: str, found: Sequence[Token], first: int, past: int) -> str:
+def label(text: str, found: Reading, first: int, past: int) -> str:
     """Return a name as a label: without a possessive ending."""
-    shown = printed(text[found[first][1] : found[past - 1][2]])
+    shown = printed(text[found.starts[first] : found.ends[past - 1]])
     return shown[:-2] if shown.endswith(("'s", "\u2019s", "'S", "\u2019S")) else shown
 
 
@@ -161,28 +148,28 @@ def _begins(word: Word) -> bool:
     return word.stop and (len(word.folded) > 1 or not word.capital)
 
 
-def _opens(found: Sequence[Token], gaps: Sequence[str], at: int) -> bool:
+def _opens(words: Sequence[Word], gaps: Sequence[str], at: int) -> bool:
     """Return whether token ``at`` is the first of a sentence."""
     if at == 0:
         return True
     gap = gaps[at]
     if gap == " " or _SENTENCE_END.search(gap) is None:
         return False
-    return _begins(found[at][0]) or not _dotted(found[at - 1][0], gap)
+    return _begins(words[at]) or not _dotted(words[at - 1], gap)
 
 
-def _joined(found: Sequence[Token], gaps: Sequence[str], at: int) -> bool:
+def _joined(words: Sequence[Word], gaps: Sequence[str], at: int) -> bool:
     """Return whether a span may continue from token ``at - 1`` to token ``at``."""
     gap = gaps[at]
-    return gap in _JOINING or (_dotted(found[at - 1][0], gap) and not _begins(found[at][0]))
+    return gap in _JOINING or (_dotted(words[at - 1], gap) and not _begins(words[at]))
 
 
-def _over_connectors(found: Sequence[Token], gaps: Sequence[str], at: int) -> int:
+def _over_connectors(words: Sequence[Word], gaps: Sequence[str], at: int) -> int:
     """Return the position of a capital after token ``at - 1`` and one or two connectors; 0 if there is none."""
-    for ahead in range(at, min(at + 3, len(found))):
-        if not _joined(found, gaps, ahead):
+    for ahead in range(at, min(at + 3, len(words))):
+        if not _joined(words, gaps, ahead):
             return 0
-        word = found[ahead][0]
+        word = words[ahead]
         if word.capital:
             return ahead
         if word.folded not in _CONNECTORS:
@@ -190,39 +177,37 @@ def _over_connectors(found: Sequence[Token], gaps: Sequence[str], at: int) -> in
     return 0
 
 
-def _run(found: Sequence[Token], gaps: Sequence[str], first: int) -> int:
+def _run(words: Sequence[Word], gaps: Sequence[str], first: int) -> int:
     """Return the end of the run of capitals that begins at ``first``."""
     at = first + 1
-    while at < len(found) and _joined(found, gaps, at):
-        word = found[at][0]
-        glued = gaps[at] in _GLUE and (
-            word.folded[0].isdigit() or (at == first + 1 and len(found[first][0].folded) == 1)
-        )
+    while at < len(words) and _joined(words, gaps, at):
+        word = words[at]
+        glued = gaps[at] in _GLUE and (word.folded[0].isdigit() or (at == first + 1 and len(words[first].folded) == 1))
         if word.capital or glued:
             at += 1
-        elif ahead := _over_connectors(found, gaps, at):
+        elif ahead := _over_connectors(words, gaps, at):
             at = ahead + 1
         else:
             break
     return at
 
 
-def _pieces(found: Sequence[Token], first: int, past: int) -> Iterator[tuple[int, int]]:
+def _pieces(words: Sequence[Word], first: int, past: int) -> Iterator[tuple[int, int]]:
     """Yield the names within a span that a loose connector or a possessive joins: Ada and Charles, Ada's Notes."""
     start = first
     for at in range(first, past):
-        word = found[at][0]
+        word = words[at]
         loose = not word.capital and word.folded in _LOOSE
         if loose or at == past - 1 or word.surface.endswith(("'s", "\u2019s")):
             end = at if loose else at + 1
-            while first < start < end and found[start][0].stop:
+            while first < start < end and words[start].stop:
                 start += 1
             if start < end and end - start < past - first:
                 yield start, end
             start = at + 1
 
 
-def capitalised_spans(found: Sequence[Token], gaps: Sequence[str]) -> Iterator[tuple[int, int]]:
+def capitalised_spans(found: Reading) -> Iterator[tuple[int, int]]:
     """Yield (first, past) token positions of maximal runs of capitals, joined over at most two connectors.
 
     Leading stop words are cut off, and words such as "however" at the start of a sentence. Digits belong to the run
@@ -230,18 +215,19 @@ def capitalised_spans(found: Sequence[Token], gaps: Sequence[str]) -> Iterator[t
     followed by these: Ada and Charles is yielded as a whole and as two names (on wikigold, recall of names rises from
     .73 to .85 at equal precision).
     """
+    words, gaps = found.words, found.gaps
     at = 0
-    while at < len(found):
-        if not found[at][0].capital:
+    while at < len(words):
+        if not words[at].capital:
             at += 1
             continue
-        first, at = at, _run(found, gaps, at)
-        opens = _opens(found, gaps, first)
+        first, at = at, _run(words, gaps, at)
+        opens = _opens(words, gaps, first)
         while first < at:
-            word = found[first][0]
+            word = words[first]
             if word.capital and not word.stop and not (opens and word.folded in _OPENERS):
                 break
-            if word.folded in _GIVEN_NAMES and not opens and first + 1 < at and found[first + 1][0].capital:
+            if word.folded in _GIVEN_NAMES and not opens and first + 1 < at and words[first + 1].capital:
                 break
             first += 1
         if first >= at:
@@ -249,40 +235,45 @@ def capitalised_spans(found: Sequence[Token], gaps: Sequence[str]) -> Iterator[t
         if at - first <= _LONGEST_SPAN:
             yield first, at
         if at - first > 1:
-            yield from _pieces(found, first, at)
+            yield from _pieces(words, first, at)
 
 
-def _may_be_known(part: str, language: str) -> tuple[tuple[int, int, int], ...]:
-    """Return (first, past, key) of every run that may be a known name, by its beginning, shortest first.
+def _may_be_known(part: str, language: str) -> tuple[list[int], list[int], list[int]]:
+    """Return (first, past, key), as three lists, of every run that may be a known name, by first, shortest first.
 
     Inside a sentence a run begins with a capital. A run of more than three tokens ends in a capital or a number, and
     none ends in a lower-case stop word.
     """
-    found, gaps = read(part, language)
-    words = [token[0] for token in found]
-    folded = [word.folded for word in words]
-    ends = [word.capital or word.kind == _TERM for word in words]
-    cut: dict[int, bool] = {}  # whether a name must end before a token
-    out: list[tuple[int, int, int]] = []
+    words, _, _, gaps = read(part, language)
+    firsts: list[int] = []
+    pasts: list[int] = []
+    keys: list[int] = []
+    cut: dict[int, bool] = {}  # whether a name stops before a token
     opening = f"{_NAME}\x1f"
+    count = len(words)
     for first, word in enumerate(words):
         if not word.capital:
             continue
-        spelled = opening + folded[first]
-        out.append((first, first + 1, hashed(spelled)))  # key(_NAME, …), in line for speed
-        for at in range(first + 1, min(first + MAX_NAME, len(words))):
-            gap = gaps[at]
-            if gap != " ":
+        spelled = opening + word.folded
+        firsts.append(first)
+        pasts.append(first + 1)
+        keys.append(_begun(spelled))  # key(_NAME, …), in line for speed
+        for at in range(first + 1, min(first + MAX_NAME, count)):
+            if gaps[at] != " ":
                 if at not in cut:
-                    cut[at] = len(gap) > 3 or _opens(found, gaps, at)
+                    cut[at] = len(gaps[at]) > 3 or _opens(words, gaps, at)
                 if cut[at]:
                     break
-            spelled = f"{spelled}\x1f{folded[at]}"
-            if ends[at] or (at < first + 3 and not words[at].stop):
-                out.append((first, at + 1, hashed(spelled)))
-    return tuple(out)
+            folded, _, _, kind, stop, capital, _ = words[at]
+            spelled = f"{spelled}\x1f{folded}"
+            if capital or kind == _TERM or (at < first + 3 and not stop):
+                firsts.append(first)
+                pasts.append(at + 1)
+                keys.append(hashed(spelled))
+    return firsts, pasts, keys
 
 
+_begun = lru_cache(maxsize=1 << 15)(hashed)
 _candidates = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
 
 
@@ -290,19 +281,23 @@ def gazetteer(part: str, known: Container[int], language: str = "english") -> It
     """Yield (first, past, key) of the longest known names whose first token has a capital, left to right."""
     best: tuple[int, int, int] | None = None
     free = 0
-    for candidate in _candidates(part, language):
-        if best is not None and candidate[0] > best[0]:
+    for first, past, at in zip(*_candidates(part, language), strict=True):
+        if best is not None and first > best[0]:
             yield best
             free, best = best[1], None
-        if candidate[0] >= free and candidate[2] in known:
-            best = candidate
+        if first >= free and at in known:
+            best = first, past, at
     if best is not None:
         yield best
 
 
 def alias_candidates(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
     """Return the keys that the gazetteer looks up: runs of up to 8 tokens that begin with a capital."""
-    return {at for part in (title, text) if part and not part.islower() for _, _, at in _candidates(part, language)}
+    found: set[int] = set()
+    for part in (title, text):
+        if part and not part.islower():
+            found.update(_candidates(part, language)[2])
+    return found
 
 
 def subject_aliases(
@@ -314,8 +309,8 @@ def subject_aliases(
     the text weighs .8, if it has two tokens or more and shares one with the title, if there is a title. The acronym
     that the text explains for one of these weighs .7.
     """
-    found, gaps = read(text, language)
-    return subjects(text, title, language, found, list(capitalised_spans(found, gaps)))
+    found = read(text, language)
+    return subjects(text, title, language, found, list(capitalised_spans(found)))
 
 
 def subject_keys(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
@@ -324,7 +319,7 @@ def subject_keys(text: str, title: str | None = None, *, language: str = "englis
 
 
 def subjects(
-    text: str, title: str | None, language: str, found: Sequence[Token], spans: Sequence[tuple[int, int]]
+    text: str, title: str | None, language: str, found: Reading, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[str, ...], str, float]]:
     """Return the names of ``subject_aliases``, from the tokens and capitalised spans of the text."""
     aliases: dict[tuple[str, ...], tuple[str, float]] = {}
@@ -343,8 +338,8 @@ def subjects(
                 titled.update(w.folded for w in named if not w.stop)
     if spans:
         first, past = spans[0]
-        span = tuple(found[i][0].folded for i in range(first, past))
-        opening = first <= 2 and all(found[i][0].stop for i in range(first))
+        span = tuple(word.folded for word in found.words[first:past])
+        opening = first <= 2 and all(word.stop for word in found.words[:first])
         if opening and len(span) >= 2 and (not title or not titled.isdisjoint(span)):
             add(label(text, found, first, past), span, OPENING)
     for parts in _explained(text, language, set(aliases)):

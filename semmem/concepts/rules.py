@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from semmem.concepts.names import (
     BARE_TITLE,
     MAX_NAME,
-    Token,
     capitalised_spans,
     gazetteer,
     initials_key,
@@ -29,7 +29,7 @@ from semmem.model.protocols import Extractor
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.types import Memory
 from semmem.text.passages import other_names, read_text
-from semmem.text.tokens import Word, hashed, key, vocabulary
+from semmem.text.tokens import Reading, Word, hashed, key, vocabulary
 
 __all__ = [
     "BIGRAM_WEIGHT",
@@ -51,6 +51,9 @@ NAME_WEIGHT, BIGRAM_WEIGHT, STEM_WEIGHT = 1.0, 0.6, 0.3
 _MOST_QUESTION_WORDS = 128
 
 _TERM, _STEM, _BIGRAM, _NAME = int(Kind.TERM), int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)
+
+_MENTION = {_TERM: 0.0, _STEM: STEM_WEIGHT}
+_NOTHING = Reading([], [], [], [])
 
 
 class _Concepts:
@@ -103,21 +106,27 @@ class _Concepts:
 
     def extraction(self) -> Extraction:
         """Return the extraction: parallel lists, keys ascending."""
-        rows: list[tuple[int, int, str, float, float, int]] = []
-        for at, count in self.counts.items():
-            word = self.words[at]
-            kind = word.kind
-            rows.append((at, kind, word.stem, STEM_WEIGHT if kind == _STEM else 0.0, 0.0, count))
-        for left, right in self.bigrams:
-            at = hashed(f"2\x1f{left}\x1f{right}")  # key(Kind.BIGRAM, (left, right)), in line for speed
-            rows.append((at, _BIGRAM, f"{left} {right}", BIGRAM_WEIGHT, 0.0, 0))
-        for at, (shown, mention, subject) in self.names.items():
-            rows.append((at, _NAME, shown, mention, subject, 0))
-        if not rows:
+        words = self.words.values()
+        pairs = [f"{left}\x1f{right}" for left, right in self.bigrams]
+        named = self.names.values()
+        few, more, most = len(words), len(pairs), len(named)
+        keys = [*self.words, *[hashed(f"2\x1f{pair}") for pair in pairs], *self.names]  # key(Kind.BIGRAM, …), in line
+        if not keys:
             return Extraction([], [], [], [], [], [], 0)
-        rows.sort()
-        keys, kinds, labels, mentions, subject_weights, numbers = map(list, zip(*rows, strict=True))
-        return Extraction(keys, kinds, labels, mentions, subject_weights, numbers, self.length)
+        kinds = [word.kind for word in words]
+        weights = [_MENTION[kind] for kind in kinds]
+        columns: tuple[list[Any], ...] = (
+            keys,
+            [*kinds, *[_BIGRAM] * more, *[_NAME] * most],
+            [*[word.stem for word in words], *[pair.replace("\x1f", " ") for pair in pairs], *[n[0] for n in named]],
+            [*weights, *[BIGRAM_WEIGHT] * more, *[n[1] for n in named]],
+            [*[0.0] * (few + more), *[n[2] for n in named]],
+            [*self.counts.values(), *[0] * (more + most)],
+        )
+        if len(keys) > 1:
+            ascending = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
+            columns = tuple(list(ascending(column)) for column in columns)
+        return Extraction(*columns, self.length)
 
 
 def extract(
@@ -129,7 +138,7 @@ def extract(
     among ``alias_candidates``, the longest at each place counts as a mention.
     """
     out = _Concepts()
-    body: list[Token] = []
+    body = _NOTHING
     body_spans: list[tuple[int, int]] = []
     for part, times in ((title, 2), (text, 1)):
         if not part:
@@ -137,9 +146,9 @@ def extract(
         if part.islower():  # no word has a capital
             out.add_words(vocabulary(part, language), times)
             continue
-        found, gaps = read(part, language)
-        out.add_words([token[0] for token in found], times)
-        spans = list(capitalised_spans(found, gaps))
+        found = read(part, language)
+        out.add_words(found.words, times)
+        spans = list(capitalised_spans(found))
         for first, past in spans:
             out.add_name(name_key(found, first, past), label(part, found, first, past), NAME_WEIGHT, 0.0)
         if known:
@@ -158,9 +167,9 @@ def extract(
 class _Runs:
     """The runs of tokens of a question as names; what is asked of each token of a run is found once."""
 
-    def __init__(self, text: str, found: Sequence[Token]) -> None:
+    def __init__(self, text: str, found: Reading) -> None:
         self._text, self._found = text, found
-        words = [token[0] for token in found]
+        words = found.words
         self._folded = [w.folded for w in words]
         self._stop = [w.stop for w in words]
         self._capital = [w.capital for w in words]
@@ -171,7 +180,7 @@ class _Runs:
         """Return the run from ``first`` to before ``past`` as a name."""
         capitalised = any(self._content[first:past]) and all(self._fitting[first:past])
         parts = tuple(self._folded[first:past])
-        start, end = self._found[first][1], self._found[past - 1][2]
+        start, end = self._found.starts[first], self._found.ends[past - 1]
         shown = label(self._text, self._found, first, past)
         edge_stops = self._stop[first] or self._stop[past - 1]
         return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
@@ -183,15 +192,15 @@ class _Runs:
 
 def question(text: str, language: str = "english") -> QuestionConcepts:
     """Return the concepts of a question; names are looked for in its first 128 tokens."""
-    found, gaps = read(text, language)
+    found = read(text, language)
     out = _Concepts()
-    out.add_words([token[0] for token in found], 1)
-    bounds = list(capitalised_spans(found, gaps))
+    out.add_words(found.words, 1)
+    bounds = list(capitalised_spans(found))
     runs = _Runs(text, found)
     spans = tuple(runs.name(first, past, True) for first, past in bounds)
     for span in spans:
         out.add_name(span.key, span.label, NAME_WEIGHT, 0.0)
-    count = min(len(found), _MOST_QUESTION_WORDS)
+    count = min(len(found.words), _MOST_QUESTION_WORDS)
     whole = set(bounds)
     names = [
         runs.name(first, past, (first, past) in whole)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from semmem.concepts.names import MAX_NAME, gazetteer, label, printed
 from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.model.exchange import Extraction, Kind
-from semmem.text.tokens import key, tokens
+from semmem.text.tokens import key, reading, tokens
 
 __all__ = ["END_WEIGHT", "Findings", "Gathered", "Tally", "named", "ties", "with_found", "within"]
 
@@ -92,8 +92,8 @@ def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
     Not a concept: only stop words (unless two of them have capitals, such as The Who), only numbers, more than 8
     tokens.
     """
-    found = tokens(name, language)
-    words = [word for word, _, _ in found]
+    found = reading(name, language)
+    words = found.words
     first, past = 0, len(words)
     while first < past and words[first].stop:
         first += 1

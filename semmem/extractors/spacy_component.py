@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from semmem.concepts.names import capitalised_spans, gazetteer, name_key, read, subject_keys
 from semmem.model.errors import MissingExtra
 from semmem.model.exchange import Kind
-from semmem.text.tokens import key
+from semmem.text.tokens import Reading, key
 
 __all__ = ["COMPONENT", "OPTIONS", "SPANS", "ConceptSpan", "concept_spans", "inspect", "pipeline", "register"]
 
@@ -47,23 +47,23 @@ def concept_spans(
     Subjects are the names given by the title, where the text mentions them. The concepts of the title itself, which
     ``extract`` counts too, have no place in the text.
     """
-    found, gaps = read(text, language)
+    found = read(text, language)
     subjects = subject_keys(text, title, language=language) if title else set()
     spans = set()
-    runs = {(first, past): name_key(found, first, past) for first, past in capitalised_spans(found, gaps)}
+    runs = {(first, past): name_key(found, first, past) for first, past in capitalised_spans(found)}
     if not text.islower():
         runs |= {(first, past): at for first, past, at in gazetteer(text, subjects.union(known), language)}
     for (first, past), at in runs.items():
-        spans.add(ConceptSpan(found[first][1], found[past - 1][2], "SUBJECT" if at in subjects else "NAME", at))
+        spans.add(ConceptSpan(found.starts[first], found.ends[past - 1], "SUBJECT" if at in subjects else "NAME", at))
     spans.update(_words(found))
     return sorted(spans)
 
 
-def _words(found: list[Any]) -> Iterator[ConceptSpan]:
+def _words(found: Reading) -> Iterator[ConceptSpan]:
     """Yield stems and bigrams, by the rule of ``extract``: see ``rules._Concepts.add_words``."""
     before: tuple[str, int] | None = None
     adjacent = False
-    for word, start, end in found:
+    for word, start, end in zip(found.words, found.starts, found.ends, strict=True):
         if word.stop:
             adjacent = False
             continue

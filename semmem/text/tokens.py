@@ -18,6 +18,7 @@ import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +34,7 @@ __all__ = [
     "CONTRACTIONS",
     "LANGUAGES",
     "STOP_WORDS",
+    "Reading",
     "Word",
     "author_key",
     "check_language",
@@ -41,6 +43,7 @@ __all__ = [
     "is_number",
     "key",
     "places",
+    "reading",
     "stem",
     "tokens",
     "unfinished",
@@ -106,6 +109,8 @@ _ASCII_TOKEN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z](?:\.[A-Za-z])+(?![A-Za-z0-9])"
     r"|[A-Za-z0-9]+(?:'[A-Za-z0-9]+|(?<=[A-Z])&(?=[A-Z])[A-Za-z0-9]+|(?<=\d)(?:\.(?=\d)|,(?=\d{3}(?!\d)))[A-Za-z0-9]+)*"
 )  # the same on ASCII, in half the time
+_ASCII_PIECES = re.compile(f"({_ASCII_TOKEN.pattern})")
+"""Splits a text into what is between tokens and the tokens, by turns."""
 
 _CJK_START = re.compile(f"[{_CJK}]")
 
@@ -256,22 +261,47 @@ def _learn(surface: str, language: str) -> Word:
     return word
 
 
-def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
-    """Return every token of ``text`` with its (start, end) offsets, in order; stop words are marked, not left out."""
+class Reading(NamedTuple):
+    """The tokens of a text, in order, as parallel lists: words, where each begins and ends, and what is before it.
+
+    Lists and no tuple a token: the garbage collector would look at each of those, again and again.
+    """
+
+    words: list[Word]
+    starts: list[int]
+    ends: list[int]
+    gaps: list[str]
+
+
+def reading(text: str, language: str = "english") -> Reading:
+    """Return the tokens of ``text`` as ``tokens`` does, and for each the characters between it and the token before."""
     known = _lexicon(language).get
-    if text.isascii():
-        return [(known(m[0]) or _learn(m[0], language), *m.span()) for m in _ASCII_TOKEN.finditer(text)]
-    out: list[tuple[Word, int, int]] = []
+    if text.isascii():  # split in one go, and with no match object a token
+        pieces = _ASCII_PIECES.split(text)
+        bounds = list(accumulate(map(len, pieces)))
+        read = [known(surface) or _learn(surface, language) for surface in pieces[1::2]]
+        return Reading(read, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
+    found = Reading([], [], [], [])
+    last = 0
     for match in _TOKEN.finditer(text):
         surface = match[0]
         start, end = match.span()
-        if surface.isascii() or not _CJK_START.match(surface):
-            out.append((known(surface) or _learn(surface, language), start, end))
-            continue
-        for at in range(max(1, len(surface) - 1)):
-            pair = surface[at : at + 2]
-            out.append((known(pair) or _learn(pair, language), start + at, start + at + len(pair)))
-    return [t for t in out if t[0].folded]
+        plain = surface.isascii() or not _CJK_START.match(surface)
+        for at in (0,) if plain else range(max(1, len(surface) - 1)):
+            piece = surface if plain else surface[at : at + 2]
+            word = known(piece) or _learn(piece, language)
+            if word.folded:
+                first = start + at
+                found.words.append(word)
+                found.gaps.append(text[last:first])
+                found.starts.append(first)
+                found.ends.append(last := end if plain else first + len(piece))
+    return found
+
+
+def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
+    """Return every token of ``text`` with its (start, end) offsets, in order; stop words are marked, not left out."""
+    return list(zip(*reading(text, language)[:3], strict=True))
 
 
 _SAME_FIRST_LETTER = frozenset(("english", "porter"))
@@ -298,7 +328,7 @@ def places(text: str, stems: Collection[str], language: str = "english") -> list
 def vocabulary(text: str, language: str = "english") -> list[Word]:
     """Return the words of ``tokens`` without their offsets; faster than ``tokens``."""
     if not text.isascii():
-        return [word for word, _, _ in tokens(text, language)]
+        return reading(text, language).words
     known = _lexicon(language).get
     return [known(surface) or _learn(surface, language) for surface in _ASCII_TOKEN.findall(text)]
 

@@ -22,7 +22,7 @@ from semmem.extractors import Rules
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.passages import term_key, terms
-from semmem.text.tokens import key
+from semmem.text.tokens import key, reading
 
 ANY = st.text(max_size=200)
 PROSE = st.lists(
@@ -338,7 +338,7 @@ def test_the_initials_of_a_title_are_kept_and_are_no_name_that_a_text_can_mentio
 
 
 def test_what_is_kept_of_texts_is_bounded_by_their_characters() -> None:
-    for work in (names._read, names._may_be_known):
+    for work in (reading, names._may_be_known):
         read = names._Cached(work, most=1_000)
         whole = [read(f"Ada met Bob {n} " * 10) for n in range(100)]
         assert 800 < read.chars <= 1_000

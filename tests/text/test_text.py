@@ -277,3 +277,25 @@ def test_threads_get_the_same_stems() -> None:
     for thread in threads:
         thread.join()
     assert results == [expected] * 8
+
+
+@given(PROSE | ANY | st.text(alphabet="aB1 .,'&-\n", max_size=80))
+def test_tokens_and_what_is_between_them_stand_in_the_text_one_behind_the_other(text: str) -> None:
+    found = tokens.reading(text)
+    at = 0
+    for word, start, end, gap in zip(*found, strict=True):
+        assert text[at:start] == gap
+        assert text[start:end] == word.surface
+        assert start < end
+        at = end
+
+
+def test_where_tokens_stand_is_known_in_plain_and_in_other_texts() -> None:
+    plain = [(word.surface, start, end) for word, start, end in tokens.tokens("U.S. law, 2.5 to Ada's")]
+    assert plain == [
+        ("U.S", 0, 3), ("law", 5, 8), ("2.5", 10, 13), ("to", 14, 16), ("Ada's", 17, 22),
+    ]  # fmt: skip
+    other = tokens.reading("Caf\u00e9 \u6771\u4eac\u90fd, 7")
+    assert [word.surface for word in other.words] == ["Caf\u00e9", "\u6771\u4eac", "\u4eac\u90fd", "7"]
+    assert (other.starts, other.ends) == ([0, 5, 6, 10], [4, 7, 8, 11])
+    assert other.gaps == ["", " ", "", ", "]
