@@ -117,10 +117,10 @@ def spans_of(tags: Sequence[str]) -> tuple[Span, ...]:
 def predicted(sentence: Sequence[str], *, maximal: bool = False) -> set[Span]:
     """Return the capitalised spans of a tokenised sentence, as runs of its tokens; ``maximal``: none within another."""
     text, starts = _joined(sentence)
-    found, gaps = read(text)
+    found = read(text)
     out = set()
-    for first, past in capitalised_spans(found, gaps):
-        start, end = found[first][1], found[past - 1][2]
+    for first, past in capitalised_spans(found):
+        start, end = found.starts[first], found.ends[past - 1]
         inside = [i for i, at in enumerate(starts) if at < end and at + len(sentence[i]) > start]
         if inside:
             out.add((inside[0], inside[-1] + 1))

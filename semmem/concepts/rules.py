@@ -115,18 +115,19 @@ class _Concepts:
             return Extraction([], [], [], [], [], [], 0)
         kinds = [word.kind for word in words]
         weights = [_MENTION[kind] for kind in kinds]
-        columns: tuple[list[Any], ...] = (
+        columns: list[list[Any]] = [
             keys,
             [*kinds, *[_BIGRAM] * more, *[_NAME] * most],
             [*[word.stem for word in words], *[pair.replace("\x1f", " ") for pair in pairs], *[n[0] for n in named]],
             [*weights, *[BIGRAM_WEIGHT] * more, *[n[1] for n in named]],
             [*[0.0] * (few + more), *[n[2] for n in named]],
             [*self.counts.values(), *[0] * (more + most)],
-        )
+        ]
         if len(keys) > 1:
             ascending = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
-            columns = tuple(list(ascending(column)) for column in columns)
-        return Extraction(*columns, self.length)
+            columns = [list(ascending(column)) for column in columns]
+        keys, kinds, labels, mentions, subjects, counts = columns
+        return Extraction(keys, kinds, labels, mentions, subjects, counts, self.length)
 
 
 def extract(

@@ -22,6 +22,7 @@ __all__ = [
     "POSTING",
     "WEIGHT_UNIT",
     "Segment",
+    "Segments",
     "forward_entries",
     "in_order",
     "invert",
@@ -62,6 +63,34 @@ class Segment(NamedTuple):
     high: int
     name: str
     entries: bytes
+
+
+class Segments(NamedTuple):
+    """The postings of many keys within one batch, keys ascending, as columns; see Segment.
+
+    ``sizes`` are how many entries each key has, ``entries`` those of all, one key after the other.
+    """
+
+    keys: NDArray[np.int64]
+    kinds: NDArray[Any]
+    n: NDArray[Any]
+    subjects: NDArray[Any]
+    lows: NDArray[Any]
+    highs: NDArray[Any]
+    names: list[str]
+    sizes: NDArray[np.int64]
+    entries: bytes
+
+    def packed(self) -> list[bytes]:
+        """Return the entries of each key."""
+        ends = np.cumsum(self.sizes) * POSTING.itemsize
+        starts = ends - self.sizes * POSTING.itemsize
+        return [self.entries[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def each(self) -> Iterator[Segment]:
+        """Yield the segments one by one."""
+        numbers = (column.tolist() for column in self[:6])
+        return map(Segment._make, zip(*numbers, self.names, self.packed(), strict=True))
 
 
 def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:
@@ -195,14 +224,12 @@ def invert(
     sizes: NDArray[np.int64],
     entries: NDArray[Any],
     names: Sequence[str],
-) -> Iterator[Segment]:
-    """Invert the forward entries of many memories into one Segment per key, keys ascending.
+) -> Segments:
+    """Invert the forward entries of many memories into one segment per key, keys ascending.
 
     ``ords``, ``lengths`` and ``sizes`` (the number of entries) have one element per memory; ``entries`` and ``names``
     have one per entry. A key gets the name that most of its entries have.
     """
-    if not len(entries):  # only punctuation, such as a memory that is one emoji
-        return
     owner = np.repeat(np.arange(len(ords)), sizes)
     order = np.lexsort((ords[owner], entries["key"]))
     entries, owner = entries[order], owner[order]
@@ -212,31 +239,25 @@ def invert(
     for field in ("count", "mention", "subject"):
         packed[field] = entries[field]
     keys = entries["key"]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    ends = np.r_[starts[1:], len(keys)]
-    subjects = np.add.reduceat((entries["subject"] > 0).astype(np.int64), starts)
-    mentioned = np.add.reduceat(mentions(entries).astype(np.int64), starts)
-    raw = packed.tobytes()
-    width = POSTING.itemsize
-    lows, highs = packed["ord"][starts].tolist(), packed["ord"][ends - 1].tolist()
-    columns = zip(
-        keys[starts].tolist(),
-        entries["kind"][starts].tolist(),
-        mentioned.tolist(),
-        subjects.tolist(),
-        order[starts].tolist(),
-        starts.tolist(),
-        ends.tolist(),
-        lows,
-        highs,
-        strict=True,
+    starts = np.flatnonzero(np.r_[len(keys) > 0, keys[1:] != keys[:-1]])  # none where all is punctuation, as an emoji
+    ends = np.r_[starts[1:], len(keys)][: len(starts)]
+    kinds = entries["kind"][starts]
+    firsts = order[starts].tolist()
+    labels = [names[first] for first in firsts]
+    for at in np.flatnonzero((kinds == Kind.NAME) & (ends - starts > 1)).tolist():  # as most of these memories write it
+        written = order[starts[at] : ends[at]].tolist()  # stems are all alike
+        labels[at] = Counter(names[place] for place in written).most_common(1)[0][0]
+    return Segments(
+        keys[starts].astype(np.int64),
+        kinds,
+        np.add.reduceat(mentions(entries).astype(np.int64), starts) if len(starts) else starts,
+        np.add.reduceat((entries["subject"] > 0).astype(np.int64), starts) if len(starts) else starts,
+        packed["ord"][starts],
+        packed["ord"][ends - 1],
+        labels,
+        (ends - starts).astype(np.int64),
+        packed.tobytes(),
     )
-    new = tuple.__new__  # for tens of thousands of rows twice as fast as the constructor
-    for key, kind, n, about, first, start, end, low, high in columns:
-        name = names[first]
-        if kind == Kind.NAME and end - start > 1:  # the spelling most of these memories use; a stem has only one
-            name = Counter(names[at] for at in order[start:end].tolist()).most_common(1)[0][0]
-        yield new(Segment, (key, kind, n, about, low, high, name, raw[start * width : end * width]))
 
 
 def without_numbers(namespace: str) -> StoreError:

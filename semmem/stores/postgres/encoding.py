@@ -6,6 +6,7 @@ import json
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Scope, Turn, placed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
-from semmem.stores.packed_postings import FORWARD, POSTING, Segment
+from semmem.stores.packed_postings import FORWARD, POSTING, Segments
 from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
@@ -218,21 +219,37 @@ def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Itera
 
 
 POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
-_FIXED = struct.Struct("!iqiqihiiiiiqiqi")
+_FIXED = np.dtype(
+    [("_key", ">i4"), ("key", ">i8"), ("_segment", ">i4"), ("segment", ">i8"), ("_kind", ">i4"), ("kind", ">i2"),
+     ("_n", ">i4"), ("n", ">i4"), ("_subjects", ">i4"), ("subjects", ">i4"), ("_low", ">i4"), ("low", ">i8"),
+     ("_high", ">i4"), ("high", ">i8"), ("name", ">i4")]
+)  # fmt: skip
 """The values of a posting row between its namespace and its name, each behind its length."""
 
 
-def posting_rows(namespace: str, number: int, segments: Iterable[Segment], known: Collection[int]) -> Iterator[bytes]:
-    """Yield the rows of a segment in COPY's binary format; ``known`` are keys that more than one memory has now."""
+def posting_rows(namespace: str, number: int, segments: Segments, known: Collection[int]) -> Iterator[bytes]:
+    """Return the rows of a segment in COPY's binary format; ``known`` are keys that more than one memory has now."""
     name = text(namespace)
     head = int2(len(POSTING_COLUMNS)) + int4(len(name)) + name
-    last = {False: int4(1) + b"\x00", True: int4(1) + b"\x01"}
-    pack, alone = _FIXED.pack, POSTING.itemsize
-    for key, kind, n, subjects, low, high, label, entries in segments:
-        shown = label.encode()
-        fixed = pack(8, key, 8, number, 2, kind, 4, n, 4, subjects, 8, low, 8, high, len(shown))
-        size = len(entries)
-        yield b"".join((head, fixed, shown, int4(size), entries, last[size == alone and key not in known]))
+    shown = [label.encode() for label in segments.names]
+    fixed = np.empty(len(shown), dtype=_FIXED)
+    columns = ("key", segments.keys), ("segment", number), ("kind", segments.kinds), ("n", segments.n)
+    for column, values in (*columns, ("subjects", segments.subjects), ("low", segments.lows), ("high", segments.highs)):
+        fixed[column] = values
+        fixed[f"_{column}"] = _FIXED[column].itemsize
+    fixed["name"] = np.fromiter(map(len, shown), np.int64, len(shown))
+    alone = (segments.sizes == 1) & ~np.isin(segments.keys, np.fromiter(known, np.int64, len(known)))
+    sizes = (segments.sizes * POSTING.itemsize).astype(">i4")
+    last = int4(1) + b"\x00", int4(1) + b"\x01"
+    lasts = map(last.__getitem__, alone.tolist())
+    parts = repeat(head), _cut(fixed), shown, _cut(sizes), segments.packed(), lasts
+    return map(b"".join, zip(*parts, strict=False))  # a head for each
+
+
+def _cut(values: NDArray[Any]) -> list[bytes]:
+    """Return the bytes of each element of an array."""
+    raw, width = values.tobytes(), values.dtype.itemsize
+    return [raw[start : start + width] for start in range(0, len(raw), width)]
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:

@@ -7,7 +7,7 @@ order of (key, segment), after the row of their namespace.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Extraction, Row
 from semmem.stores import packed_postings
-from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries
+from semmem.stores.packed_postings import FORWARD, POSTING, Segments, forward_entries
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import agree, pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
@@ -198,11 +198,10 @@ def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates
         check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
 
 
-def copy_segments(connection: Any, namespace: str, segments: Iterable[Segment]) -> None:
+def copy_segments(connection: Any, namespace: str, segments: Segments) -> None:
     """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
-    segments = list(segments)
     segment = connection.execute(_SQL["segment_next"], {"namespace": namespace}).fetchone()[0]
-    keys = {"namespace": namespace, "keys": np.array([s.key for s in segments], dtype=np.int64)}
+    keys = {"namespace": namespace, "keys": segments.keys}
     with pipelined(connection):
         connection.execute(_SQL["segments_meet"], keys)
         connection.execute(_SQL["lone_meet"], keys)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semmem.model.exchange import Extraction, Kind
-from semmem.stores.packed_postings import FORWARD, POSTING, Segment, forward_entries, invert, unpack_postings
+from semmem.stores.packed_postings import FORWARD, POSTING, Segment, Segments, forward_entries, invert, unpack_postings
 from semmem.stores.postgres.encoding import posting_rows
 
 weights = st.integers(0, 100).map(lambda n: n / 100)
@@ -49,7 +49,7 @@ def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction
     sizes = np.array([len(e.keys) for e in found], dtype=np.int64)
     lengths = np.array([e.length for e in found], dtype=np.int64)
     names = [n for e in found for n in e.names]
-    segments = list(invert(np.array(ords, dtype=np.int64), lengths, sizes, forward_entries(found), names))
+    segments = list(invert(np.array(ords, dtype=np.int64), lengths, sizes, forward_entries(found), names).each())
     wanted = oracle(ords, found)
     assert [s.key for s in segments] == sorted(wanted)
     for segment in segments:
@@ -89,7 +89,7 @@ def test_two_memories_with_one_key_become_one_segment() -> None:
             np.array([1, 2]),
             forward_entries([first, second]),
             ["cat", "cat", "Tom"],
-        )
+        ).each()
     )
     raw = np.array([(11, 1, 4, 30, 0, b""), (12, 2, 5, 30, 0, b"")], dtype=POSTING).tobytes()
     tom = np.array([(11, 0, 4, 0, 80, b"")], dtype=POSTING).tobytes()
@@ -99,13 +99,14 @@ def test_two_memories_with_one_key_become_one_segment() -> None:
 def test_memories_without_a_single_term_make_no_segment() -> None:
     nothing = Extraction([], [], [], [], [], [], 0)
     arrays = (np.array([1, 2]), np.array([0, 0]), np.array([0, 0]))
-    assert list(invert(*arrays, forward_entries([nothing, nothing]), [])) == []
+    assert list(invert(*arrays, forward_entries([nothing, nothing]), []).each()) == []
 
 
 def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
     entries = bytes(range(12))
-    one, other = Segment(-2, 3, 1, 0, 5, 6, "Zoë", entries), Segment(9, 1, 2, 1, 5, 8, "", entries * 2)
-    rows = list(posting_rows("n", 7, [one, other], ()))
+    numbers = np.array([[-2, 3, 1, 0, 5, 6], [9, 1, 2, 1, 5, 8]]).T
+    segments = Segments(*numbers, ["Zoë", ""], np.array([1, 2]), entries * 3)
+    rows = list(posting_rows("n", 7, segments, ()))
     five, seven = "0000000000000005", "0000000000000007"
     values = [
         (b"n", "fffffffffffffffe", seven, "0003", "00000001", "00000000", five, "0000000000000006"),
@@ -115,7 +116,7 @@ def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
     for row, start, end in zip(rows, values, ends, strict=True):
         fields = [start[0], *map(bytes.fromhex, start[1:]), *end]
         assert row == b"\x00\x0b" + b"".join(len(field).to_bytes(4, "big") + field for field in fields)
-    (known,) = posting_rows("n", 7, [Segment(-2, 3, 1, 0, 5, 6, "", entries)], {-2})
+    known, _ = posting_rows("n", 7, segments, {-2})
     assert known[-1:] == b"\x00"
 
 

@@ -226,7 +226,9 @@ INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name
 SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
        (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
        e.ord, e.ord, l.names[a.at], e.entry, false
-FROM (SELECT DISTINCT unnest(%(keys)s::bigint[]) AS key) AS k
+FROM (
+    SELECT DISTINCT u.key FROM unnest(%(keys)s::bigint[]) AS u(key)
+    WHERE EXISTS (SELECT FROM lone_posting l WHERE l.namespace = %(namespace)s)) AS k  -- none, before maintain has packed
 CROSS JOIN LATERAL (<lone_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT array_position(l.keys, k.key) AS at) AS a
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * a.at - 11, 12) AS entry) AS f
