@@ -114,9 +114,9 @@ class _Cached(Generic[T]):
         return answer
 
 
-CACHED_CHARS = 1_000_000
-"""The cache holds the last texts: a batch of a thousand with titles, because a writer reads them several times."""
-read = _Cached(reading, most=CACHED_CHARS)  # since a writer asks thrice; a token takes two hundred bytes
+CACHED_CHARS = 2_000_000
+"""The cache holds the last texts: two batches of a thousand with titles, because a writer reads them several times."""
+read = _Cached(reading, most=CACHED_CHARS)  # since a writer asks thrice; a token takes a hundred bytes
 
 
 def name_key(found: Reading, first: int, past: int) -> int:

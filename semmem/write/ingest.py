@@ -10,10 +10,13 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
@@ -26,13 +29,13 @@ from semmem.model.errors import (
     InvalidInput,
     NotFound,
     SemmemError,
-)
+)  # fmt: skip
 from semmem.model.exchange import UNINDEXED, Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
-from semmem.model.types import IngestReport, Memory, Rejected
+from semmem.model.types import IngestReport, Memory
 from semmem.text.passages import content_key, embedded_text
-from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, id_of, parts_of, replaced_by
+from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, parts_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
 from semmem.write.plan import (
     REMEMBERING,
@@ -45,6 +48,7 @@ from semmem.write.plan import (
     no_longer,
     planned,
 )  # fmt: skip
+from semmem.write.preparation import Keys, OnError, Prepared, Refusals, in_advance, prepared, read_ahead
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_kept
@@ -57,7 +61,6 @@ _UPDATING = Policy(partial=True, may_replace=lambda memory: True)
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
-OnError = Literal["abort", "skip"]
 
 
 class Ingest:
@@ -188,11 +191,14 @@ class Ingest:
             raise InvalidInput(f"remember_many takes a list or a stream of items, not one {type(items).__name__}.")
         started = time.monotonic()
         report = IngestReport()
-        for batch in batches(enumerate(items), batch_size):
-            done = self.batch(batch, namespace, on_error)
-            report = report.with_batch(done, time.monotonic() - started)
-            if progress is not None:
-                progress(report)
+        several = isinstance(items, list | tuple) and len(items) > batch_size and self._store.graph is not None
+        ready = partial(self._prepared, namespace=namespace, ahead=several)
+        work = batches(enumerate(items), batch_size)
+        with closing(in_advance(work, ready) if several else (ready(batch) for batch in work)) as coming:
+            for batch in coming:  # of a stream nothing is taken before its turn: it may wait for our answer
+                report = report.with_batch(self._stored(batch, on_error), time.monotonic() - started)
+                if progress is not None:
+                    progress(report)
         return replace(report, seconds=time.monotonic() - started)
 
     def batch(
@@ -204,26 +210,38 @@ class Ingest:
         met: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
-        rejected: list[Rejected] = []
+        return self._stored(self._prepared(batch, namespace), on_error, policy, met)
 
-        def refuse(refused: Refused) -> None:
-            if on_error == "skip":
-                rejected.append(Rejected(refused.at, refused.name[1] or None, refused.reason))
-            elif refused.kind is Conflict:
-                raise Conflict(f"Item {refused.at}: {refused.reason}", names=frozenset((refused.name,)))
-            else:
-                id = f" (id {refused.name[1]!r})" if refused.name[1] else ""
-                reason = f"Item {refused.at}{id}: {refused.reason}"
-                raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
+    def _prepared(self, batch: Sequence[tuple[int, Any]], namespace: str, ahead: bool = False) -> Prepared:
+        """Do for a batch what needs no store; ``ahead``: also what is done in its turn where that is at once."""
+        drafts = prepared(batch, namespace, self._screening)
+        if not ahead:
+            return Prepared(drafts, batch, namespace)
+        read_ahead(drafts, self._upkeep.extractor, MAX_CHARS)
+        sound = [draft for draft in drafts if isinstance(draft, Draft)]
+        keys = self._likeness.keys(sound)
+        return Prepared(drafts, batch, namespace, {d.name: (d.memory, keys[d.name]) for d in sound if d.name in keys})
 
+    def _stored(
+        self,
+        batch: Prepared,
+        on_error: OnError,
+        policy: Policy = REMEMBERING,
+        met: Collection[tuple[str, str]] = (),
+    ) -> Outcome:
+        """Write a batch that is prepared; see ``batch``."""
+        refusals = Refusals(on_error)
+        refuse = refusals.add
         drafts: list[Draft] = []
         recorded: Mapping[str, Any] | None = None
-        for at, item in batch:
+        for draft in batch.drafts:
+            if isinstance(draft, Refused):
+                refuse(draft)
+                continue
             try:
-                draft = screened(drafted(at, item, namespace), self._screening)
                 recorded = self._check_vector(draft, recorded)
             except (InvalidInput, EmbedderMismatch) as error:
-                refuse(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
+                refuse(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
                 continue
             drafts.append(draft)
         drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
@@ -232,7 +250,7 @@ class Ingest:
             refuse(refused)
         fresh = {draft.name: draft for draft in (*plan.new, *plan.changed)}
         try:
-            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error, plan.ahead)
+            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error, plan.ahead, batch.keys)
         except Conflict as error:
             late = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
             if not late:
@@ -254,14 +272,14 @@ class Ingest:
             refused = no_longer(fresh[name], policy)
             for at in (refused.at, *plan.repeats.pop(name, ())):
                 refuse(replace(refused, at=at))
-        rejected.sort(key=lambda row: row.position)
+        rejected = sorted(refusals.rejected, key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
         unchanged += sum(len(some) for name, some in again.items() if name in sent_again)
         names = frozenset(draft.name for draft in drafts)
         found = (corroborated, like.count)
         done = Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
         for draft in anew:
-            done = done.with_more(self.batch([one for one in batch if one[0] == draft.at], namespace, on_error))
+            done = done.with_more(self.batch(batch.items_at(draft.at), batch.namespace, on_error))
         return done
 
     def plan(
@@ -291,10 +309,10 @@ class Ingest:
         """Look up the vectors of changed memories that may stay."""
         held = self._store.vectors
         recorded = None if held is None else held.embedder()
-        bare = [draft for draft in plan.changed if draft.vector is None]
+        bare = [draft.name for draft in plan.changed if draft.vector is None]
         if held is None or recorded is None or not bare:
             return plan
-        return with_kept(plan, recorded, held.stored_vectors([draft.name for draft in bare]))
+        return with_kept(plan, recorded, held.stored_vectors(bare))
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Raise EmbedderMismatch for a given vector that does not fit the store; return what embedder fills the store.
@@ -315,10 +333,10 @@ class Ingest:
         return recorded
 
     def _written(
-        self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None
+        self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
-        rows, knowledge, degraded = self._rows(drafts, ahead)
+        rows, knowledge, degraded = self._rows(drafts, ahead, keys)
         try:
             with step("store"):
                 written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
@@ -332,7 +350,9 @@ class Ingest:
             self._filled()
         return rows, knowledge, {**degraded, **written.degraded}, written
 
-    def _rows(self, drafts: Sequence[Draft], ahead: Ahead | None = None) -> tuple[list[Row], Knowledge, dict[str, str]]:
+    def _rows(
+        self, drafts: Sequence[Draft], ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
+    ) -> tuple[list[Row], Knowledge, dict[str, str]]:
         """Split, extract and embed; return the rows, the knowledge used, and by leg why something is missing."""
         embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
         pieces: list[tuple[Draft, Memory, int, int]] = []
@@ -360,7 +380,7 @@ class Ingest:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
             made |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
-        likeness = self._likeness.keys(drafts)
+        likeness = self._likeness.keys(drafts, keys)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = extractions.get(i)

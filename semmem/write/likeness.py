@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
@@ -143,12 +144,17 @@ class Likeness:
         """Return whether repeats are counted, which needs a store that keeps the life of memories."""
         return self._life is not None
 
-    def keys(self, drafts: Sequence[Draft]) -> dict[Name, tuple[int, ...]]:
-        """Return the keys of each memory by which similar memories find it."""
+    def keys(
+        self, drafts: Sequence[Draft], known: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
+    ) -> dict[Name, tuple[int, ...]]:
+        """Return the keys that similar memories share with each draft; ``known`` has those of some memories."""
         if not self._looks:
             return {}
         told = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
-        return {draft.name: keys for draft, keys in zip(told, keys_of([d.memory for d in told]), strict=True)}
+        found = {d.name: known[d.name][1] for d in told if d.name in known and known[d.name][0] is d.memory}
+        rest = [draft for draft in told if draft.name not in found]
+        each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
+        return found | {draft.name: keys for draft, keys in each}
 
     def again(self, times: Mapping[Name, int]) -> frozenset[Name]:
         """Count repeats of stored memories; return the names of those that are stored."""

@@ -1,0 +1,102 @@
+"""What can be done for a batch before its turn: checking, screening and reading its items, which needs no store.
+
+While one batch is written, and mostly waits for the server, a thread prepares the next one. What is then stored is the
+same, for nothing here depends on what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from semmem.concepts.names import alias_candidates
+from semmem.model.errors import BadItem, Conflict, InvalidInput
+from semmem.model.protocols import Extractor
+from semmem.model.types import Memory, Rejected
+from semmem.text.passages import read_text
+from semmem.write.items import Draft, drafted, id_of
+from semmem.write.plan import Refused
+from semmem.write.screening import Screening, screened
+
+__all__ = ["Keys", "OnError", "Prepared", "Refusals", "in_advance", "prepared", "read_ahead"]
+
+T = TypeVar("T")
+B = TypeVar("B")
+OnError = Literal["abort", "skip"]
+Keys = Mapping[tuple[str, str], tuple[Memory, tuple[int, ...]]]
+"""By (namespace, id) a memory, and the keys by which it is found by what is like it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The items of a batch in their order, each checked or refused, and the keys of those whose keys are known.
+
+    ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
+    """
+
+    drafts: Sequence[Draft | Refused]
+    items: Sequence[tuple[int, Any]]
+    namespace: str
+    keys: Keys = field(default_factory=dict)
+
+    def items_at(self, position: int) -> list[tuple[int, Any]]:
+        """Return the item at ``position`` as it was given, so that it can be stored by itself."""
+        return [item for item in self.items if item[0] == position]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What is not stored of a batch: the first such item raises an error, or, with ``skip``, all are gathered."""
+
+    on_error: OnError
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def add(self, refused: Refused) -> None:
+        """Gather one. Raises Conflict or BadItem."""
+        if self.on_error == "skip":
+            self.rejected.append(Rejected(refused.at, refused.name[1] or None, refused.reason))
+        elif refused.kind is Conflict:
+            raise Conflict(f"Item {refused.at}: {refused.reason}", names=frozenset((refused.name,)))
+        else:
+            id = f" (id {refused.name[1]!r})" if refused.name[1] else ""
+            reason = f"Item {refused.at}{id}: {refused.reason}"
+            raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
+
+
+def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screening) -> list[Draft | Refused]:
+    """Check and screen the items of a batch, given as (position, item)."""
+    found: list[Draft | Refused] = []
+    for at, item in batch:
+        try:
+            found.append(screened(drafted(at, item, namespace), screening))
+        except InvalidInput as error:
+            found.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
+    return found
+
+
+def read_ahead(drafts: Iterable[Draft | Refused], extractor: Extractor, most_chars: int) -> None:
+    """Read the texts of new memories with the rules, which remember what they have read last.
+
+    Any other extractor may ask a model, or may not be safe between threads; nothing is done for it.
+    """
+    if getattr(extractor, "name", None) != "rules":
+        return
+    language = getattr(extractor, "language", "english")
+    for draft in drafts:
+        if isinstance(draft, Draft) and not draft.memory.sensitive and len(draft.memory.text) <= most_chars:
+            alias_candidates(read_text(draft.memory), draft.memory.title, language=language)
+
+
+def in_advance(batches: Iterable[B], work: Callable[[B], T]) -> Generator[T, None, None]:
+    """Yield what ``work`` returns for each batch, or raise its error; a thread works on the next one meanwhile."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="semmem-prepare") as pool:
+        waiting: Future[T] | None = None
+        for batch in batches:
+            coming = pool.submit(work, batch)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = coming
+        if waiting is not None:
+            yield waiting.result()
