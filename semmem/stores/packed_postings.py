@@ -23,6 +23,7 @@ __all__ = [
     "WEIGHT_UNIT",
     "Segment",
     "Segments",
+    "cut",
     "forward_entries",
     "in_order",
     "invert",
@@ -91,6 +92,12 @@ class Segments(NamedTuple):
         """Yield the segments one by one."""
         numbers = (column.tolist() for column in self[:6])
         return map(Segment._make, zip(*numbers, self.names, self.packed(), strict=True))
+
+
+def cut(values: NDArray[Any]) -> list[bytes]:
+    """Return the bytes of each element of an array."""
+    raw, width = values.tobytes(), values.dtype.itemsize
+    return [raw[start : start + width] for start in range(0, len(raw), width)]
 
 
 def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:

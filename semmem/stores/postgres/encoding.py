@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Scope, Turn, placed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
-from semmem.stores.packed_postings import FORWARD, POSTING, Segments
+from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
 from semmem.text.tokens import author_key
 
 if TYPE_CHECKING:
@@ -242,14 +242,8 @@ def posting_rows(namespace: str, number: int, segments: Segments, known: Collect
     sizes = (segments.sizes * POSTING.itemsize).astype(">i4")
     last = int4(1) + b"\x00", int4(1) + b"\x01"
     lasts = map(last.__getitem__, alone.tolist())
-    parts = repeat(head), _cut(fixed), shown, _cut(sizes), segments.packed(), lasts
+    parts = repeat(head), cut(fixed), shown, cut(sizes), segments.packed(), lasts
     return map(b"".join, zip(*parts, strict=False))  # a head for each
-
-
-def _cut(values: NDArray[Any]) -> list[bytes]:
-    """Return the bytes of each element of an array."""
-    raw, width = values.tobytes(), values.dtype.itemsize
-    return [raw[start : start + width] for start in range(0, len(raw), width)]
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
