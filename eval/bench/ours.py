@@ -93,7 +93,7 @@ class Ours:
         before = self.mem.stats().memories
         seconds = 0.0
         stream = self.made.items(before, size)
-        while batch := list(islice(stream, 1000)):
+        while batch := list(islice(stream, 10_000)):  # made before they are timed; a thousand are one transaction
             self.embedder.take(batch)
             started = time.perf_counter()
             self.mem.remember_many([item for item, _ in batch], batch_size=1000)

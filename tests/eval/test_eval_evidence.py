@@ -200,6 +200,7 @@ OF_BEFORE = {
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
     "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
     "deep": "what each idea about large namespaces gave, timed by hand on a busy machine; only ratios are meant",
+    "ingest": "what each idea about ingest gave, timed by hand on a busy machine; only ratios are meant",
     "trips": "what each idea about round trips gave, timed by hand on a busy machine; only ratios are meant",
 }
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
