@@ -22,7 +22,6 @@ from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.clock import step
 from semmem.model.errors import (
-    BadItem,
     Conflict,
     EmbedderMismatch,
     EmbedderReplaced,
@@ -42,7 +41,6 @@ from semmem.write.plan import (
     Outcome,
     Plan,
     Policy,
-    Refused,
     batches,
     check_batches,
     no_longer,
@@ -232,18 +230,7 @@ class Ingest:
         """Write a batch that is prepared; see ``batch``."""
         refusals = Refusals(on_error)
         refuse = refusals.add
-        drafts: list[Draft] = []
-        recorded: Mapping[str, Any] | None = None
-        for draft in batch.drafts:
-            if isinstance(draft, Refused):
-                refuse(draft)
-                continue
-            try:
-                recorded = self._check_vector(draft, recorded)
-            except (InvalidInput, EmbedderMismatch) as error:
-                refuse(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
-                continue
-            drafts.append(draft)
+        drafts = refusals.sound(batch.drafts, self._check_vector)
         drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
         plan = self.plan(drafts, policy, met)
         for refused in sorted(plan.refused, key=lambda one: one.at):

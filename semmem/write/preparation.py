@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from semmem.concepts.names import alias_candidates
-from semmem.model.errors import BadItem, Conflict, InvalidInput
+from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.protocols import Extractor
 from semmem.model.types import Memory, Rejected
 from semmem.text.passages import read_text
@@ -25,6 +25,9 @@ __all__ = ["Keys", "OnError", "Prepared", "Refusals", "in_advance", "prepared", 
 T = TypeVar("T")
 B = TypeVar("B")
 OnError = Literal["abort", "skip"]
+CheckVector = Callable[[Draft, Mapping[str, Any] | None], Mapping[str, Any] | None]
+"""Takes a draft and what embedder fills the store, where that is known; returns the latter. Raises InvalidInput or
+EmbedderMismatch."""
 Keys = Mapping[tuple[str, str], tuple[Memory, tuple[int, ...]]]
 """By (namespace, id) a memory, and the keys by which it is found by what is like it."""
 
@@ -63,6 +66,22 @@ class Refusals:
             id = f" (id {refused.name[1]!r})" if refused.name[1] else ""
             reason = f"Item {refused.at}{id}: {refused.reason}"
             raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
+
+    def sound(self, drafts: Iterable[Draft | Refused], check_vector: CheckVector) -> list[Draft]:
+        """Return the drafts that can be stored, and gather the others. Raises Conflict or BadItem."""
+        passed: list[Draft] = []
+        recorded: Mapping[str, Any] | None = None
+        for draft in drafts:
+            if isinstance(draft, Refused):
+                self.add(draft)
+                continue
+            try:
+                recorded = check_vector(draft, recorded)
+            except (InvalidInput, EmbedderMismatch) as error:
+                self.add(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
+                continue
+            passed.append(draft)
+        return passed
 
 
 def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screening) -> list[Draft | Refused]:
