@@ -181,7 +181,7 @@ class Recalling:
     @pytest.mark.needs("graph")
     def test_a_name_is_spelt_as_its_own_namespace_spells_it(self, store: Store) -> None:
         for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
-            write(store, {"id": "a", "title": title}, namespace=namespace)
+            write(store, {"id": "a", "title": title}, {"id": "b", "title": title}, namespace=namespace)
         store.maintain()
         for namespace, title in (("one", "Blue Ferry"), ("two", "Blue ferry")):
             assert list(graph_of(store).names([namespace], [key(Kind.NAME, ("blue", "ferry"))]).values()) == [title]
@@ -241,6 +241,15 @@ class Recalling:
         assert nearest(Filters(sessions=("s",)), (), 10) == [("x", 1), ("xy", root)]
         assert nearest(Filters(sessions=("s",)), ("x",), 1) == [("xy", root)]
         assert nearest(Filters(sessions=("nobody",)), (), 10) == []
+
+    @pytest.mark.needs("dense")
+    def test_the_nearest_within_a_filter_are_of_one_namespace(self, store: Store) -> None:
+        for namespace, vectors in (("one", [(0, 1, 0), (0, 0, 1)]), ("two", [(1, 0, 0), (1, 0, 0)])):
+            rows = [{"id": id, "session": "s", "vector": list(v)} for id, v in zip("ab", vectors, strict=True)]
+            write(store, *rows, namespace=namespace)
+        scope = store.scope(("one",), Filters(sessions=("s",)), ())
+        near = store.vectors.nearest(scope, unit(0, 2, 1), 10)
+        assert list(near.ords) == [ord_of(store, id, "one") for id in "ab"]
 
     @pytest.mark.needs("dense")
     def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
