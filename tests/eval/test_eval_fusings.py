@@ -102,6 +102,15 @@ def test_tm2c2_scales_a_cosine_from_minus_one_and_bm25_from_zero() -> None:
     assert scored("tm2c2", lists, lexical=1.0, dense=0.5) == ("a", "b", "c")
 
 
+def test_scored_counts_a_lexical_score_against_the_best_that_the_question_allows() -> None:
+    form = recipe("scored", prior=False, exact_bonus=0.0, reserve={})
+    found, legs = known(a="1"), {"lexical": [(("a", 0), 10.0)]}
+    alone = fused_places(form, Asked("q", "any", legs), found).components[0]["lexical"]
+    weak = fused_places(form, Asked("q", "any", legs, most={"lexical": 80.0}), found).components[0]["lexical"]
+    # alone 10/10; of 80 half counts, so 10/40
+    assert weak == pytest.approx(alone / 4)
+
+
 def test_rank_scaled_lets_the_weight_stretch_the_ranks() -> None:
     lists = {"lexical": keys("a", "b", "d", "e"), "graph": keys("c")}
     # the graph's first stands where a rank of 1/.35 = 2.86 would: behind b, before d
