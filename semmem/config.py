@@ -213,7 +213,7 @@ def _outside(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, Any]:
-    """Return the settings of the environment, in any case; a recipe may be JSON."""
+    """Return the settings of the environment, in any case; an empty path is not set, a recipe may be JSON."""
     variables = {name.upper(): value for name, value in os.environ.items()}
     found: dict[str, Any] = {
         name: variables[f"SEMMEM_{name.upper()}"]
@@ -222,7 +222,7 @@ def _environment() -> dict[str, Any]:
     }
     with suppress(KeyError, ValueError, RecursionError):  # a name of a recipe is no JSON
         found["recipe"] = json.loads(found["recipe"])
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None and (value or name not in PATHS)}
 
 
 def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
@@ -288,7 +288,7 @@ ANYWHERE = frozenset(
 )  # fmt: skip
 """The settings that a file of the working folder may contain; all others have to be set elsewhere."""
 
-_PATHS = ("home", "llm_cache", "triples")
+PATHS = ("home", "llm_cache", "triples")
 
 _FOLDERS = ("embedded", "sqlite")
 
@@ -361,7 +361,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
     """Return a path relative to the folder of the file; other values are returned unchanged."""
     if not isinstance(value, str):
         return value
-    if name in _PATHS:
+    if name in PATHS:
         return str(folder / expanded(value))
     scheme, colon, rest = value.strip().partition(":")
     if name == "url" and colon and scheme.lower() in _FOLDERS and rest and not rest.startswith(("/", "~", ":memory:")):

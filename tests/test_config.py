@@ -173,6 +173,13 @@ def test_the_home_of_the_environment_is_a_path(monkeypatch: pytest.MonkeyPatch) 
     assert Settings.load().home == Path("some/where")
 
 
+@pytest.mark.parametrize("name", ["home", "llm_cache", "triples"])
+def test_an_empty_path_of_the_environment_counts_as_not_set(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"SEMMEM_{name.upper()}", "")
+    found = Settings.load()
+    assert (getattr(found, name), found.source(name)) == (None, "default")
+
+
 @pytest.mark.parametrize(("name", "value"), [("pool_size", "many"), ("pool_size", "0"), ("idle_stop_s", "-1")])
 def test_a_bad_value_of_the_environment_is_named_with_its_variable(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
