@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import ensure_embeddings
@@ -13,7 +13,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CallersEmbedder"]
+__all__ = ["CallersEmbedder", "check_index"]
+
+_KEYS = ("dims", "embed", "fields", "text_fields", "distance_type", "ann_index_config")
+"""What LangGraph's stores take as ``index``; how the index is made is semmem's own affair."""
+
+
+def check_index(index: Any) -> None:
+    """Raise InvalidInput unless ``index`` is None or a mapping of keys that are known."""
+    if index is None:
+        return
+    if not isinstance(index, Mapping):
+        raise InvalidInput(f"index must be a mapping, such as {{'fields': ['text']}}, not {type(index).__name__}.")
+    for name in index:
+        if name not in _KEYS and not str(name).startswith("__"):  # LangGraph's stores put such names in themselves
+            raise InvalidInput(f"index has no key {name!r}; there are {', '.join(_KEYS)}.")
 
 
 class CallersEmbedder:

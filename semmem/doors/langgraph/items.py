@@ -56,7 +56,7 @@ def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
 
 
 def check(op: Any) -> None:
-    """Raise InvalidInput for an operation with a number that means nothing: a time to live, a limit, an offset.
+    """Raise InvalidInput for an operation whose time to live, limit, offset or filter cannot be one.
 
     Raises InvalidNamespaceError for a label that LangGraph's own stores refuse.
     """
@@ -65,6 +65,9 @@ def check(op: Any) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidInput(f"{name} must be a whole number from 0, not {value!r}.")
     check_ttl("ttl", getattr(op, "ttl", None))
+    wanted = getattr(op, "filter", None)
+    if wanted is not None and not isinstance(wanted, Mapping):
+        raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(wanted).__name__}.")
     labels = [*getattr(op, "namespace", ()), *getattr(op, "namespace_prefix", ())]
     labels += [label for one in getattr(op, "match_conditions", None) or () for label in one.path]
     for label in labels:

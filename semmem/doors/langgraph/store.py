@@ -24,7 +24,7 @@ from langgraph.store.base import (
     TTLConfig,
 )  # fmt: skip
 
-from semmem.doors.langgraph.embedding import CallersEmbedder
+from semmem.doors.langgraph.embedding import CallersEmbedder, check_index
 from semmem.doors.langgraph.items import (
     RECORD,
     TEXT,
@@ -80,6 +80,7 @@ class SemmemStore(BaseStore):
         recipe: str | Recipe | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
+        check_index(index)
         distance = (index or {}).get("distance_type", "cosine")
         if distance != "cosine":
             raise InvalidInput(f"distance_type must be 'cosine', the one distance of this store, not {distance!r}.")
@@ -114,6 +115,7 @@ class SemmemStore(BaseStore):
         """Open the store of a URL, as ``semmem.connect`` takes it, for a with statement."""
         import semmem
 
+        check_index(index)
         callers = CallersEmbedder(index["embed"], index.get("dims")) if index and "embed" in index else None
         if callers is not None:
             settings["embedder"] = callers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -186,6 +187,27 @@ class Clock:
 def test_an_open_memory_takes_no_embedder_of_an_index(items: SemmemStore) -> None:
     with pytest.raises(semmem.InvalidInput, match="An open memory has an embedder already; leave embed out of index"):
         SemmemStore(items.memory, index={"dims": 3, "embed": lambda texts: [[1.0, 0.0, 0.0] for _ in texts]})
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        (5, "index must be a mapping, such as {'fields': ['text']}, not int."),
+        ({"field": ["text"]}, "index has no key 'field'; there are dims, embed, fields, text_fields, distance_type, "),
+    ],
+)
+def test_an_index_that_says_nothing_known_is_refused(items: SemmemStore, index: Any, said: str) -> None:
+    for opens in (
+        lambda: SemmemStore(items.memory, index=index),
+        lambda: SemmemStore.from_conn_string("sqlite::memory:", index=index).__enter__(),
+    ):
+        with pytest.raises(semmem.InvalidInput, match=re.escape(said)):
+            opens()
+
+
+def test_a_filter_that_is_no_mapping_is_refused(items: SemmemStore) -> None:
+    with pytest.raises(semmem.InvalidInput, match=r"filter must be a mapping, such as {'kind': 'note'}, not int"):
+        items.search((), filter=5)  # type: ignore[arg-type]
 
 
 def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
