@@ -117,6 +117,7 @@ async def test_a_server_that_was_started_to_reveal_shows_it_to_its_client(url: s
         assert (await ask(client, "memory_get", id="w"))["memory"]["text"] == SECRET
         assert SECRET in str(await ask(client, "memory_list"))
         assert SECRET in str(await ask(client, "memory_history", id="w"))
+        assert SECRET in str(await ask(client, "fetch", id="w"))
         assert SECRET not in str(await ask(client, "memory_recall", query="what opens the safe?"))
 
 

@@ -186,11 +186,11 @@ def fetch(call: Call) -> dict[str, Any]:
 def memory_at(call: Call, given: Any) -> Any:
     """Return the memory of a resource's URI, or of an id in the scope. Raises NotFound, InvalidInput."""
     if not isinstance(given, str) or not given.startswith(PREFIX):
-        return call.memory.get(given, namespace=call.home(given))
+        return call.memory.get(given, namespace=call.home(given), **call.revealing)
     namespace, slash, id = given.removeprefix(PREFIX).partition("/")
     if not namespace or not slash or not id:
         raise InvalidInput(f"A memory's resource is {PREFIX}NAMESPACE/ID, both percent-encoded, not {given!r}.")
-    return call.memory.get(unquote(id), namespace=unquote(namespace))
+    return call.memory.get(unquote(id), namespace=unquote(namespace), **call.revealing)
 
 
 def _first(words: str) -> str:

@@ -77,6 +77,11 @@ def forget(call: Call) -> dict[str, Any]:
     id = call.arguments.get("id")
     namespace = call.namespace if id is None else call.home(id)
     chosen = call.present("filters", "everything", "hard", "dry_run")
+    if chosen.get("everything") is True and not (chosen.get("hard") is True or chosen.get("dry_run") is True):
+        raise InvalidInput(
+            "A whole namespace goes for good, and nobody can take it back: count it with dry_run, and add hard where "
+            "a person asked for exactly that. Nothing was forgotten."
+        )
     count = call.memory.forget(id, namespace=namespace, forgotten_by=call.agent.name, **chosen)
     return {"forgotten": count, "dry_run": bool(chosen.get("dry_run", False)), "namespace": namespace}
 
@@ -184,7 +189,9 @@ TOOLS = (
             "id": ID,
             "filters": FILTERS,
             "namespace": NAMESPACE,
-            "everything": boolean("The whole namespace; only where somebody asked for exactly that."),
+            "everything": boolean(
+                "The whole namespace, for good, so it needs hard too; only where somebody asked for exactly that."
+            ),
             "hard": boolean("For good: keep nothing of it, and leave none of its bytes in the files; slow."),
             "dry_run": boolean("Only count."),
         },

@@ -133,6 +133,10 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         await ask(client, "memory_forget", id=newer["id"])
         assert (await ask(client, "memory_forget", id=stored["id"], dry_run=True))["forgotten"] == 1
         assert (await ask(client, "memory_forget", id=stored["id"]))["forgotten"] == 1
+        await ask(client, "memory_remember", text="The Osprey is a boat.")
+        for whole in ({"dry_run": True}, {"hard": True}):
+            assert (await ask(client, "memory_forget", everything=True, **whole))["forgotten"] == 1
+        assert (await ask(client, "memory_list"))["memories"] == []
         assert (await ask(client, "memory_recall", query="what is the Kestrel?"))["hits"] == []
 
 
@@ -169,6 +173,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_link", {"id": "known", "type": "like", "to": "x"}, "InvalidInput", -32602, "There is no type of link"),
         ("memory_link", {"id": "known", "type": "see-also", "to": "x"}, "NotFound", -32002, "There is no memory 'x'"),
         ("memory_forget", {}, "InvalidInput", -32602, "Say what to forget"),
+        ("memory_forget", {"everything": True}, "InvalidInput", -32602, "A whole namespace goes for good, and nobody"),
         ("memory_forget", {"id": "nowhere"}, "NotFound", -32002, "There is no memory 'nowhere'"),
         ("memory_get", {"id": "known", "as_of": "then"}, "InvalidInput", -32602, "as_of must be an ISO 8601 time"),
         ("memory_explain", {"id": "nowhere", "query": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),
