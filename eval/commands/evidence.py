@@ -35,7 +35,8 @@ def evidence(
     for made in every:
         # one folder a set: what the legs returned is asked once for all its results
         folder = RUNS / "evidence" / Path(made.data).name
-        app([*made.words, "--out", str(folder)], standalone_mode=False)
+        if failed := app([*made.words, "--out", str(folder)], standalone_mode=False):
+            raise typer.Exit(failed)  # it has said why; what lies in the folder is of another command
         with error_line():
             path = RESULTS / f"{made.name}.json"
             now = result_in(folder)

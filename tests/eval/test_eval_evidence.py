@@ -185,6 +185,18 @@ def test_the_command_of_a_record_measures_what_the_record_says(
     assert wanted in {(c["name"], c["group"], c["metric"]) for c in result["comparisons"]}
 
 
+def test_where_a_set_is_missing_one_sentence_says_so_and_no_result_is_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_EVAL_DATA", str(tmp_path))
+    before = (ROOT / "eval" / "results" / "agentnotes_a-controls.json").read_bytes()
+    asked = ["evidence", "--data", "agentnotes_a", "--only", "controls", "--keep"]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    assert done.exit_code == 2
+    assert "There is no data set at agentnotes_a" in done.output
+    assert (ROOT / "eval" / "results" / "agentnotes_a-controls.json").read_bytes() == before
+
+
 def committed() -> list[Any]:
     return [pytest.param(path, id=path.stem) for path in sorted((ROOT / "eval" / "results").glob("*.json"))]
 
