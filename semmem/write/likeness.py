@@ -81,11 +81,11 @@ def said_anew(
     """Return those of a batch's ``repeats``, each with what said the same first, that are no repeats, in order.
 
     Between the first and them the batch contradicts the first: a value that changes back is said anew. ``contradicts``
-    are the ids that memories of the batch contradict, ``places`` where each stands in the batch.
+    are the ids that memories contradict, ``places`` where each of the batch stands in it.
     """
     against: dict[Name, int] = {}
     for name, ids in contradicts.items():
-        for id in ids:
+        for id in ids if name in places else ():  # what an earlier writer left uncompared is not of this batch
             against[name[0], id] = min(places[name], against.get((name[0], id), places[name]))
     anew: list[Draft] = []
     for draft, first in sorted(repeats, key=lambda repeat: repeat[0].at):

@@ -21,6 +21,8 @@ from semmem.model.recipe import RECIPES
 from semmem.stores.postgres import links as postgres_links
 from semmem.stores.sql_files import migrations
 from semmem.stores.sqlite import likeness as sqlite_likeness
+from semmem.write.items import drafted
+from semmem.write.likeness import said_anew
 from tests.stores.audit import sql
 
 CHANGES = 25
@@ -287,3 +289,10 @@ def test_nothing_is_noted_for_what_is_like_nothing_and_no_note_outlives_its_memo
     assert noted(mem, space) == 1
     mem.forget(gone.id, namespace=space)
     assert noted(mem, space) == 0
+
+
+def test_what_is_compared_late_for_another_writer_makes_no_repeat_of_this_batch_anew() -> None:
+    draft = drafted(1, {"text": "The port is 5432."}, "default")
+    repeats = [(draft, ("default", "first"))]
+    assert said_anew(repeats, {("default", "others"): ("first",)}, {draft.name: 1}) == []
+    assert said_anew(repeats, {("default", "here"): ("first",)}, {("default", "here"): 0, draft.name: 1}) == [draft]

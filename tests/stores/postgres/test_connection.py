@@ -44,7 +44,8 @@ def test_what_fails_behind_a_commit_takes_nothing_back_and_says_nothing(connecti
 
     with pipelined_transaction(connection, behind):
         connection.execute("INSERT INTO held VALUES (1)")
-    assert [cursor.description is None for cursor in asked] == [False, True, True]
+    # the third is not sent where the error of the second has come back by then
+    assert [cursor.description is None for cursor in asked] in ([False, True, True], [False, True])
     assert held(connection) == [1]
 
 

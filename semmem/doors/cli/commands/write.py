@@ -328,7 +328,7 @@ def _in_the_file(reason: str) -> str:
     """Return why an item is refused as one says it of a line."""
     if reason == "An item must be a mapping with a text, not str.":
         return "it is no JSON object."
-    if reason.startswith("'updated_at' is not something"):
+    if reason.startswith("A memory has no field 'updated_at'"):
         return "it was written by semmem export; semmem import jsonl reads it."
     return reason
 
