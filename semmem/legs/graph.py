@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question
-from semmem.legs.dense import BY_RANK, products
+from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_walk import (
     Edges,
@@ -55,13 +54,9 @@ Prepared: TypeAlias = "tuple[Mapping[str, Links], Mapping[str, WalkTrace]]"
 
 @dataclass(slots=True)
 class _Walked:
-    """The memories whose edges one walk has read, their edges, and which of them share a name with other memories.
-
-    ``fusion`` is the formula of the recipe, which may read the scores of the walk.
-    """
+    """The memories whose edges one walk has read, their edges, and which of them share a name with other memories."""
 
     sessions: bool
-    fusion: str
     linked: bool = False
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
@@ -93,7 +88,7 @@ class Graph:
         found = []
         named = False
         for n in scope.namespaces:
-            walked = _Walked(asked.within(n).sessions, recipe.fusion, n in scope.linked)
+            walked = _Walked(asked.within(n).sessions, n in scope.linked)
             mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n], walked)
             found.append(mass)
             named = named or is_named
@@ -193,7 +188,7 @@ class Graph:
             trace.hops.append(carried)
             kept = strongest(arrived, settings.targets, self._names(namespace))
             pruned = gather(kept, arrived.at(kept))
-            mass = self._gate(namespace, asked, pruned, settings, walked.fusion).scaled(settings.decay)
+            mass = self._gate(namespace, asked, pruned, settings).scaled(settings.decay)
             pieces.append(mass.scaled(_LAST[settings.hops == 1] if number == settings.hops - 1 else _EARLIER))
             if not len(mass):
                 break
@@ -263,12 +258,11 @@ class Graph:
         postings = self._store.postings([namespace], ends, max_df=settings.max_df)[namespace]
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
-    def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings, fusion: str) -> Mass:
+    def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:
         if settings.gate <= 0 or self._vectors is None or asked.vector is None or not len(mass):
             return mass
         try:
-            similar = self._vectors.similarities if fusion in BY_RANK else partial(products, self._vectors)
-            near = similar([namespace], mass.ords, asked.vector)
+            near = products(self._vectors, [namespace], mass.ords, asked.vector)
         except SemmemError:
             return mass  # the dense leg reports it; the walk continues without the gate
         return gate(mass, near, settings.gate)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +11,6 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Hit
 from semmem.read.recall import Recaller
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
-    """An empty memory in each store."""
-    if request.param == "sqlite":
-        with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
-            yield mem
-    else:
-        with semmem.connect(request.getfixturevalue("store_url"), embedder="hashing", pool_size=2) as mem:
-            yield mem
 
 
 def fill(mem: Semmem) -> None:
