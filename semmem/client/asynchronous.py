@@ -3,6 +3,9 @@
 A verb runs in a thread. Cancelled while it waits for one, it is never called. Cancelled at work, the caller goes on at
 once: a stream of items ends at the next item, whose batch is then not stored; any other verb finishes by itself, gives
 its connection back, and nobody hears its answer. ``close`` waits for such verbs.
+
+Items of an asynchronous generator are made on the event loop, and may be made with verbs of the same facade: while a
+verb waits for such items it holds none of the threads of the others.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial, update_wrapper, wraps
+from itertools import chain
 from threading import Event, Lock
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, ParamSpec, TypeGuard, TypeVar, Unpack
 
 from semmem.client.memory import Semmem, connect
 from semmem.model.errors import InvalidInput, StoreClosed
@@ -30,7 +34,8 @@ T = TypeVar("T")
 Verb = Callable[Concatenate["AsyncSemmem", P], Coroutine[Any, Any, T]]
 
 _THREADS = 32
-_END = object()
+_AT_ONCE = 500
+"""The most items that are asked of an asynchronous generator at a time."""
 
 
 def aconnect(
@@ -45,7 +50,8 @@ def aconnect(
 ) -> Opening:
     """Open a store or a server for asyncio: ``async with aconnect() as mem`` or ``mem = await aconnect()``.
 
-    The arguments are those of ``connect``; ``threads`` is how many verbs may be at work at once.
+    The arguments are those of ``connect``; ``threads`` is how many verbs may be at work at once, beside verbs that wait
+    for the items of an asynchronous generator.
     """
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1_000:
         raise InvalidInput(f"threads must be from 1 to 1000, not {threads!r}.")
@@ -99,6 +105,9 @@ class _Work:
 
     def __init__(self, threads: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="semmem-async")
+        self._apart: set[ThreadPoolExecutor] = set()
+        self._lock = Lock()
+        self._ended = False
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         try:
@@ -109,7 +118,24 @@ class _Work:
     async def run(self, call: Callable[[], T]) -> T:
         return await asyncio.wrap_future(self.submit(call))
 
+    async def run_apart(self, call: Callable[[], T]) -> T:
+        """Run a verb in a thread of its own: what it waits for may itself wait for one of the others."""
+        with self._lock:
+            if self._ended:
+                raise StoreClosed
+            thread = ThreadPoolExecutor(1, thread_name_prefix="semmem-async-items")
+            self._apart.add(thread)
+        work = thread.submit(contextvars.copy_context().run, call)
+        work.add_done_callback(lambda _: self._apart.discard(thread))
+        thread.shutdown(wait=False)
+        return await asyncio.wrap_future(work)
+
     def end(self, *, wait: bool) -> None:
+        with self._lock:
+            self._ended = True
+            apart = [*self._apart]
+        for thread in apart:
+            thread.shutdown(wait=wait)
         self._threads.shutdown(wait=wait, cancel_futures=True)
 
 
@@ -142,13 +168,19 @@ def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
         bound: Callable[..., T] = getattr(self.semmem, verb.__name__)
         named: dict[str, Any] = dict(kwargs)
         given = args[0] if args else named.pop("items")
-        stop = Event()
-        items = _Items(given, asyncio.get_running_loop(), stop) if _is_stream(given) else given
+        loop, stop, run = asyncio.get_running_loop(), Event(), self._work.run
+        items = given
+        if isinstance(given, AsyncIterable):
+            coming = _Coming(given, named.get("batch_size"))
+            items = await coming.some()
+            if not coming.ended:
+                items, run = chain(items, coming.rest(loop, stop)), self._work.run_apart
+        if _is_stream(items):
+            items = _until(stop, items)
         if (told := named.get("progress")) is not None:
-            loop = asyncio.get_running_loop()
             named["progress"] = lambda report: loop.call_soon_threadsafe(told, report)
         try:
-            return await self._work.run(partial(bound, items, *args[1:], **named))
+            return await run(partial(bound, items, *args[1:], **named))
         except asyncio.CancelledError:
             stop.set()
             raise
@@ -156,48 +188,49 @@ def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
     return method
 
 
-def _is_stream(given: Any) -> bool:
-    return isinstance(given, AsyncIterable) or (
-        isinstance(given, Iterable) and not isinstance(given, Mapping | str | bytes)
-    )
+def _is_stream(given: Any) -> TypeGuard[Iterable[Any]]:
+    return isinstance(given, Iterable) and not isinstance(given, Mapping | str | bytes)
 
 
-class _Items:
-    """Items for a verb in a thread, from an iterable of either kind, until somebody says stop."""
-
-    def __init__(self, items: Any, loop: asyncio.AbstractEventLoop, stop: Event) -> None:
-        self._items = items
-        self._loop = loop
-        self._stop = stop
-
-    def __iter__(self) -> Iterator[Any]:
-        source = self._from_loop() if isinstance(self._items, AsyncIterable) else iter(self._items)
-        for item in source:
-            if self._stop.is_set():
-                raise asyncio.CancelledError
-            yield item
-        if self._stop.is_set():
+def _until(stop: Event, items: Iterable[T]) -> Iterator[T]:
+    """Yield items until somebody says stop, which is asked after each, and after the last."""
+    for item in items:
+        if stop.is_set():
             raise asyncio.CancelledError
+        yield item
+    if stop.is_set():
+        raise asyncio.CancelledError
 
-    def _from_loop(self) -> Iterator[Any]:
-        items = aiter(self._items)
 
-        async def one() -> Any:
-            return await anext(items, _END)
+class _Coming:
+    """The items of an asynchronous iterable, asked for on its loop, as many at a time as a batch holds."""
 
-        while True:
-            future = asyncio.run_coroutine_threadsafe(one(), self._loop)
-            while True:
-                try:
-                    item = future.result(0.2)
-                    break
-                except TimeoutError:
-                    if self._stop.is_set():
-                        future.cancel()
-                        raise asyncio.CancelledError from None
-            if item is _END:
-                return
-            yield item
+    def __init__(self, items: AsyncIterable[Any], batch_size: Any) -> None:
+        self._items = aiter(items)
+        known = isinstance(batch_size, int) and 1 <= batch_size <= _AT_ONCE
+        self._at_once = batch_size if known else _AT_ONCE
+        self.ended = False
+
+    async def some(self) -> list[Any]:
+        """Return the next items; fewer than asked for are the last ones."""
+        found: list[Any] = []
+        while len(found) < self._at_once:
+            try:
+                found.append(await anext(self._items))
+            except StopAsyncIteration:
+                self.ended = True
+                break
+        return found
+
+    def rest(self, loop: asyncio.AbstractEventLoop, stop: Event) -> Iterator[Any]:
+        """Yield the items that are left, in another thread than that of the loop, until somebody says stop."""
+        while not self.ended:
+            asked = asyncio.run_coroutine_threadsafe(self.some(), loop)
+            while not wait((asked,), timeout=0.2).done:
+                if stop.is_set():
+                    asked.cancel()
+                    raise asyncio.CancelledError
+            yield from asked.result()
 
 
 class AsyncSearch(Generic[T]):
