@@ -13,9 +13,11 @@ import json
 import os
 import re
 import tomllib
+import warnings
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any, Literal
@@ -26,7 +28,9 @@ from pydantic_core import PydanticKnownError
 from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
 
-__all__ = ["ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file", "users_file", "wrong"]
+__all__ = [
+    "ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file", "unknown_variables", "users_file", "wrong",
+]  # fmt: skip
 
 
 class Settings(BaseModel):
@@ -163,6 +167,8 @@ class Settings(BaseModel):
         names = list(cls.model_fields)
         if unknown := sorted(set(given) - set(names)):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
+        for sentence in unknown_variables().values():
+            _warn(sentence)
         environment = _environment()
         files = _files(given.get("config", environment.get("config")), names)
         in_file = {name: file for file in files for name in file.values}
@@ -223,6 +229,31 @@ def _environment() -> dict[str, Any]:
     with suppress(KeyError, ValueError, RecursionError):  # a name of a recipe is no JSON
         found["recipe"] = json.loads(found["recipe"])
     return {name: value for name, value in found.items() if value is not None and (value or name not in PATHS)}
+
+
+_OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|SERVICE_|PORT_\d|PORT=tcp:)")
+"""Variables that are no settings: those of the evaluation and the tests, and those of a service named semmem."""
+
+
+def unknown_variables() -> dict[str, str]:
+    """Return the variables of the environment that are named as settings are and are none, each with a sentence."""
+    known = {f"SEMMEM_{name.upper()}" for name in Settings.model_fields}
+    given = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith("SEMMEM_")}
+    names = [one for one, value in given.items() if one not in known and not _OF_OTHERS.match(f"{one}={value}")]
+    return {name: f"{name} is no setting and is ignored; {_nearest(name, known)}" for name in sorted(names)}
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[7:], [one[7:] for one in known], 1)
+    return f"did you mean SEMMEM_{near[0]}?" if near else "`semmem settings` lists the settings."
+
+
+@cache
+def _warn(sentence: str) -> None:
+    """Warn, of each thing once a process."""
+    warnings.warn(sentence, stacklevel=4)
 
 
 def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from semmem import RECIPES, InvalidInput, Recipe, UnknownRecipe, recipe
+from semmem import RECIPES, InvalidInput, Recipe, UnknownRecipe, config, recipe
 from semmem.config import Settings
 from semmem.model.recipe import check
 
@@ -222,3 +222,32 @@ def test_a_variable_in_small_letters_names_the_file_of_settings_too(
     with pytest.raises(InvalidInput) as refused:
         Settings.load()
     assert str(refused.value) == f"The setting pool_size ({file}, line 1) must be a whole number, not 'x'."
+
+
+def test_a_misspelt_variable_is_warned_of_once_and_its_neighbour_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    config._warn.cache_clear()
+    monkeypatch.delenv("SEMMEM_EMBEDDER", raising=False)
+    monkeypatch.setenv("SEMMEM_EMBEDER", "none")
+    monkeypatch.setenv("semmem_colour", "blue")
+    with pytest.warns(UserWarning, match="SEMMEM_") as warned:
+        assert [Settings.load().embedder for _ in range(2)] == [None, None]
+    assert [str(one.message) for one in warned] == [
+        "SEMMEM_COLOUR is no setting and is ignored; `semmem settings` lists the settings.",
+        "SEMMEM_EMBEDER is no setting and is ignored; did you mean SEMMEM_EMBEDDER?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEMMEM_EVAL_DATA", "/data"), ("SEMMEM_TEST_CITUS", "1"), ("SEMMEM_SERVICE_HOST", "10.0.0.7"),
+        ("SEMMEM_PORT", "tcp://10.0.0.7:8765"), ("SEMMEM_PORT_8765_TCP_ADDR", "10.0.0.7"), ("SEMMEMORY", "x"),
+    ],
+)  # fmt: skip
+def test_a_variable_that_somebody_else_reads_or_sets_is_not_warned_of(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert config.unknown_variables() == {}
+    monkeypatch.setenv("SEMMEM_PORT", "8765")  # no service's, but somebody's who wants to choose a port
+    assert list(config.unknown_variables()) == ["SEMMEM_PORT"]

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem import config
 from semmem.config import Settings
 from semmem.doors.cli.app import run
 from tests.stores.audit import sql
@@ -98,6 +100,21 @@ def test_a_mistake_in_the_file_is_told_by_every_command_and_by_doctor(call: Call
     (tmp_path / "semmem.toml").write_text("pool_size = 3\n", encoding="utf-8")
     findings = {f["what"]: f for f in json.loads(call("doctor", "--json", "--no-connect")[1])["findings"]}
     assert findings["settings"]["detail"] == f"from {tmp_path / 'semmem.toml'}"
+
+
+def test_a_misspelt_variable_is_told_by_a_command_and_by_doctor(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEMMEM_POOLSIZE", "3")
+    config._warn.cache_clear()
+    sentence = "SEMMEM_POOLSIZE is no setting and is ignored; did you mean SEMMEM_POOL_SIZE?"
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, out, err = call("stats", "--json", "--url", "sqlite::memory:")
+    assert (code, err) == (0, f"Warning: {sentence}\n")
+    assert json.loads(out)["memories"] == 0
+    (found,) = [
+        f for f in json.loads(call("doctor", "--json", "--no-connect")[1])["findings"] if f["what"] == "variable"
+    ]
+    assert (found["state"], found["detail"], found["mend"]) == ("bad", sentence, "unset SEMMEM_POOLSIZE")
 
 
 def test_the_recipe_of_the_file_is_the_one_that_answers_and_that_reach_proves(call: Call, tmp_path: Path) -> None:

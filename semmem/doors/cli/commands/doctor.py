@@ -76,6 +76,7 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     for name, mend in _EXTRAS.items():
         version = _version(name)
         out.append(Finding(name, "good", version) if version else Finding(name, "optional", "not installed", mend))
+    out += _variables()
     out.append(_settings())
     if out[-1].state == "bad":  # what follows goes by them
         return out
@@ -92,6 +93,13 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _variables() -> list[Finding]:
+    """Name the variables of the environment that are written as settings and are none."""
+    from semmem.config import unknown_variables
+
+    return [Finding("variable", "bad", said, f"unset {name}") for name, said in unknown_variables().items()]
 
 
 def _settings() -> Finding:
