@@ -121,6 +121,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
         return Target("sqlite", path=None if rest == ":memory:" else _path(scheme, rest))
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         _check_credentials(rest[2:])
+        _check_port(rest[2:])
         return Target("postgresql", dsn=text)
     if scheme.startswith(("postgresql", "postgres")):
         raise InvalidInput("A PostgreSQL URL must begin with postgresql:// or postgres:// and nothing before the //.")
@@ -163,6 +164,23 @@ def _check_credentials(rest: str) -> None:
             "The user or password in the store URL holds a character that has to be percent-encoded: @ is %40, / is "
             "%2F, % is %25."
         )
+
+
+def _check_port(rest: str) -> None:
+    """Raise InvalidInput for a port that is no number, which libpq would blame on the host.
+
+    Without a user the port may be a password whose host was left out, so it is not quoted.
+    """
+    place = rest.partition("/")[0]
+    _, at, hosts = place.rpartition("@")
+    for host in hosts.partition("?")[0].split(","):
+        _, colon, port = host.rpartition("]")[2].rpartition(":")
+        if colon and port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+            named = f" {port!r}" if at else ""
+            raise InvalidInput(
+                f"The port{named} in the store URL is no number from 1 to 65535; correct it, such as 5432, or leave it "
+                "out."
+            )
 
 
 def _path(scheme: str, rest: str) -> Path:

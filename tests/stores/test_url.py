@@ -43,8 +43,13 @@ def test_three_slashes_are_absolute_and_none_is_relative(url: str, kind: str, pa
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://ada:secret@host:5433/db?sslmode=require", "postgres://host", "postgresql://"]
-)
+    "url",
+    [
+        "postgresql://ada:secret@host:5433/db?sslmode=require", "postgres://host", "postgresql://", "postgresql://host:/db",
+        "postgresql:///db?host=/tmp", "postgresql://ada:se?cret@[::1]:5432/db", "postgresql://a:5432,b:5433/db",
+        "postgresql://[::1]/db", "postgresql://host?application_name=a:b",
+    ],
+)  # fmt: skip
 def test_a_postgresql_url_is_handed_to_libpq_as_it_stands(url: str) -> None:
     assert parse_url(url, home=HOME) == Target("postgresql", dsn=url)
 
@@ -80,3 +85,12 @@ def test_anything_else_is_one_sentence_that_repeats_nothing(url: str) -> None:
     assert "secret" not in str(refused.value)
     assert "\n" not in str(refused.value)
     assert str(refused.value).endswith((".", "?"))
+
+
+@pytest.mark.parametrize("port", ["notaport", "5432x", "0", "65536", "-1", "5433 "])
+def test_a_port_that_is_no_number_is_named(port: str) -> None:
+    for place in (f"localhost:{port}", f"a:5432,b:{port}", f"[::1]:{port}"):
+        with pytest.raises(InvalidInput, match=rf"^The port '{port}' in the store URL is no number from 1 to 65535; "):
+            parse_url(f"postgresql://u:p@{place}/db", home=HOME)
+        with pytest.raises(InvalidInput, match=r"^The port in the store URL is no number from 1 to 65535; correct it"):
+            parse_url(f"postgresql://{place}/db", home=HOME)  # it may be a password whose host was forgotten
