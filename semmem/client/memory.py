@@ -172,8 +172,8 @@ class Semmem(Keeping, Use):
         new. With the ``position`` of the first one they are known by session and position, and what is stored already
         is left alone: for an agent that passes the whole chat each time, ``position=0``. ``name`` is the author, else
         ``role``; ``created_at``, ``importance``, ``sensitive``, ``pinned``, and when it is valid or expires, are those
-        of ``remember``. Messages without text are left out. One transaction. Raises InvalidInput for what is no
-        message, Conflict for a position that holds another text.
+        of ``remember``. Messages that say nothing, such as a call of a tool, are left out. One transaction. Raises
+        InvalidInput for what is no message or has no content, Conflict for a position that holds another text.
         """
         first = position
         if first is None:

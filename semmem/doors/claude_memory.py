@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from semmem.doors.arguments import check_memory, check_namespace
 from semmem.model.errors import Conflict, InvalidInput, MissingExtra, NotFound, SemmemError
 from semmem.model.types import Memory
 
@@ -34,6 +35,8 @@ class MemoryFiles:
     """
 
     def __init__(self, memory: Semmem, *, namespace: str = "claude") -> None:
+        check_memory(memory)
+        check_namespace(namespace)
         self._memory = memory
         self.namespace = namespace
         self._commands: Mapping[str, Callable[..., str]] = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.errors import MissingExtra
+from semmem.doors.arguments import check_limit, check_memory, check_namespace
+from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.filters import checked_filters
 from semmem.model.types import Hit
 
 try:
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["SemmemRetriever"]
 
+_SETTINGS = ("namespace", "limit", "recipe", "filters")
+
 
 class SemmemRetriever(BaseRetriever):
     """Recall as a LangChain retriever.
 
     ``memory`` is a Semmem; ``namespace``, ``limit``, ``recipe`` and ``filters`` are those of ``recall``. A document's
-    metadata are the fields of the memory (its own metadata among them), ``score``, ``components`` and ``rank``.
+    metadata are the fields of the memory (its own metadata among them), ``score``, ``components`` and ``rank``. Raises
+    InvalidInput for a setting that there is not, or of a wrong type.
     """
 
     memory: Any
@@ -35,6 +40,12 @@ class SemmemRetriever(BaseRetriever):
     filters: Mapping[str, Any] | None = None
 
     def __init__(self, memory: Semmem, **settings: Any) -> None:
+        check_memory(memory)
+        if unknown := [name for name in settings if name not in type(self).model_fields]:
+            raise InvalidInput(f"{unknown[0]!r} is no setting of the retriever; there are {', '.join(_SETTINGS)}.")
+        check_limit(settings.get("limit", 10))
+        check_namespace(settings.get("namespace", "default"), several=True)
+        checked_filters(settings.get("filters"))
         super().__init__(**{**settings, "memory": memory})
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from semmem.doors.arguments import check_limit, check_memory, check_namespace
 from semmem.model.errors import MissingExtra
+from semmem.model.filters import checked_filters
 from semmem.model.recipe import Recipe
 
 try:
@@ -21,7 +23,10 @@ __all__ = ["SemmemRetriever"]
 
 
 class SemmemRetriever(BaseRetriever):
-    """Recall as a LlamaIndex retriever; the arguments after ``memory`` are those of ``recall``."""
+    """Recall as a LlamaIndex retriever; the arguments after ``memory`` are those of ``recall``.
+
+    Raises InvalidInput for one of a wrong type.
+    """
 
     def __init__(
         self,
@@ -32,6 +37,10 @@ class SemmemRetriever(BaseRetriever):
         recipe: str | Recipe | None = None,
         filters: Mapping[str, Any] | None = None,
     ) -> None:
+        check_memory(memory)
+        check_limit(limit)
+        check_namespace(namespace, several=True)
+        checked_filters(filters)
         super().__init__()
         self._memory = memory
         self._namespace = namespace

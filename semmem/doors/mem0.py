@@ -14,12 +14,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.mem0_shapes import (
     OWNERS,
     added,
     change,
     day,
     is_shown,
+    lacking,
     mapping,
     narrowed,
     row,
@@ -82,6 +84,9 @@ class Memory:
             raise InvalidInput("An open memory is given by its name: Memory(memory=mem).")
         settings = {**_settings(config), **settings}
         configured = settings.pop("namespace", "mem0")
+        if memory is not None:
+            check_memory(memory)
+        check_namespace(configured if namespace is None else namespace)
         if memory is not None and settings:
             raise InvalidInput(f"An open memory has its settings already; leave {next(iter(settings))} out.")
         self.memory = semmem.connect(**settings) if memory is None else memory
@@ -113,8 +118,8 @@ class Memory:
     ) -> dict[str, Any]:
         """Store messages, one memory each, or with ``infer`` what ``extract`` finds in them.
 
-        Messages of the system, and those without text, are left out. ``prompt`` is passed on to nobody. Raises
-        InvalidInput.
+        Messages of the system, and those without text, are left out; of one without a role or a content a warning says
+        so. ``prompt`` is passed on to nobody. Raises InvalidInput.
         """
         if timestamp is not None or memory_type is not None:
             raise InvalidInput(f"{'memory_type' if timestamp is None else 'timestamp'} is not supported; leave it out.")
@@ -126,6 +131,9 @@ class Memory:
         elif not isinstance(messages, list | tuple):
             raise InvalidInput(f"messages must be a string, a mapping or a list of mappings, not {messages!r:.100}.")
         said = [turn for turn in map(turn_of, messages) if turn is not None]
+        for number, message in enumerate(messages, 1):
+            if (missing := lacking(message)) is not None:
+                warnings.warn(f"Message {number} has no {missing!r} and is left out, as mem0 does.", stacklevel=2)
         shared = {name: value for name, value in mapping("metadata", metadata).items() if name not in OWNERS} | owners
         if expiration_date is not None:
             shared["expiration_date"] = day(expiration_date)

@@ -15,7 +15,20 @@ from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory as Stored
 
-__all__ = ["OWNERS", "added", "change", "day", "is_shown", "mapping", "narrowed", "row", "speaker", "time", "turn_of"]
+__all__ = [
+    "OWNERS",
+    "added",
+    "change",
+    "day",
+    "is_shown",
+    "lacking",
+    "mapping",
+    "narrowed",
+    "row",
+    "speaker",
+    "time",
+    "turn_of",
+]
 
 OWNERS = ("user_id", "agent_id", "run_id")
 _PROMOTED = (*OWNERS, "actor_id", "role", "expiration_date")
@@ -38,6 +51,14 @@ def turn_of(message: Any) -> dict[str, Any] | None:
     except RowError:
         return None
     return {"role": str(message["role"]), "content": text, "name": message.get("name")} if text.strip() else None
+
+
+def lacking(message: Mapping[str, Any]) -> str | None:
+    """Return what a message lacks without which nobody can tell what was said: ``role``, ``content``; else None."""
+    if message.get("role") is None:
+        return "role"
+    calls = message.get("tool_calls") or message.get("function_call")
+    return None if "content" in message or calls else "content"
 
 
 def speaker(turn: Mapping[str, Any]) -> dict[str, Any]:

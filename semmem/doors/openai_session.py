@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from semmem.doors.arguments import check_limit, check_memory, check_namespace
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Memory
@@ -39,7 +40,9 @@ class SemmemSession:
 
     def __init__(self, session_id: str, memory: Semmem, *, namespace: str = "default") -> None:
         if not isinstance(session_id, str) or not session_id.strip():
-            raise InvalidInput(f"session_id must be a name, not {session_id!r}.")
+            raise InvalidInput(f"session_id must be a name, not {session_id!r:.100}.")
+        check_memory(memory)
+        check_namespace(namespace)
         self.session_id = session_id
         self._memory = memory
         self.namespace = namespace
@@ -47,15 +50,18 @@ class SemmemSession:
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the last ``limit`` items, or all, oldest first."""
         wanted = limit if limit is not None else getattr(self.session_settings, "limit", None)
+        check_limit(wanted, or_all=True)
         if wanted is not None and wanted <= 0:
             return []
         turns = await asyncio.to_thread(self._turns, wanted)
         return [json.loads(turn.metadata["item"]) for turn in turns]
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Append items; all of them or none."""
-        if items:
-            await asyncio.to_thread(self._add, list(items))
+        """Append items; all of them or none. Raises InvalidInput for what is no list of items."""
+        if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
+            raise InvalidInput(f"add_items takes a list of items, not one {type(items).__name__}; nothing was added.")
+        if items := list(items):
+            await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> Any | None:
         """Remove the last item and return it, None where there is none."""

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.mcp.permission import within_scope
 from semmem.doors.mcp.reading import TOOLS as READING
 from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
@@ -33,6 +34,10 @@ def tool_schemas(api: Api = "openai", *, only: Sequence[str] | None = None) -> l
     ``anthropic`` the Messages API. ``only`` names the tools, else it is all of them. Raises InvalidInput for an unknown
     name.
     """
+    if isinstance(only, str):
+        raise InvalidInput(
+            f"only must be a list of names of tools, such as ['memory_recall'], not the string {only!r}."
+        )
     for name in only or ():
         _tool(name)
     chosen = [tool for tool in _TOOLS.values() if only is None or tool.name in only]
@@ -62,8 +67,10 @@ def run_call(
     ``arguments`` are a mapping, or the JSON that OpenAI's APIs send. ``namespace`` is where it writes and looks unless
     the call names another; with ``only_namespace`` the model may name no other. ``agent`` is noted with what is
     remembered. Never raises for what a model may do wrong: the answer then is JSON with a sentence that says what to
-    do.
+    do. Raises InvalidInput for a memory or a namespace that is none.
     """
+    check_memory(memory)
+    check_namespace(namespace)
     try:
         tool = _tool(name)
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
@@ -81,7 +88,7 @@ def run_call(
 
 
 def _tool(name: str) -> Tool:
-    tool = _TOOLS.get(name)
+    tool = _TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
         raise NotFound(f"There is no tool {name!r}; there are {', '.join(_TOOLS)}.")
     return tool

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 import pytest
 
 import semmem
+from semmem.doors.claude_memory import MemoryFiles
+from semmem.doors.mem0 import Memory
 from semmem.doors.openai_session import SemmemSession
+from semmem.doors.tools import run_call
 
 
 @pytest.fixture
@@ -54,6 +60,20 @@ def test_a_whole_chat_given_again_stores_what_is_new(mem: semmem.Semmem) -> None
         ({"role": "user", "content": "x"}, "s", "messages must be a list of messages, not dict"),
         ([{"content": "x"}], "s", "Message 1 must be a mapping with 'role' and 'content'"),
         ([{"role": "user", "content": "x"}, "y"], "s", "Message 2 must be"),
+        ([{"role": "user", "content": "x"}, {"role": "x"}], "s", "Message 2 has no content, only 'role'; write"),
+        ([{"role": "user", "text": "x"}], "s", r"Message 1 has no content, only 'role', 'text'; write .* Nothing was"),
+        ([{"role": "user", "content": None}], "s", "The content of message 1 is None; leave it out"),
+        (
+            [{"role": "user", "content": 5}],
+            "s",
+            "The content of message 1 must be a string or a list of parts, not int",
+        ),
+        ([{"role": "user", "content": [5]}], "s", "A part of the content of message 1 must be a string, or a mapping"),
+        (
+            [{"role": "user", "content": [{"type": "text"}]}],
+            "s",
+            "with the string 'text' or another 'type', not {'type'",
+        ),
         ([], " ", "session must be a name"),
     ],
 )
@@ -63,6 +83,28 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(
     with pytest.raises(semmem.InvalidInput, match=sentence):
         mem.remember_messages(messages, session=session, position=0)  # type: ignore[arg-type]
     assert list(mem.list()) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function"}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function"}]},
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"role": "assistant", "function_call": {"name": "clock", "arguments": "{}"}},
+        {"role": "tool", "content": None},
+        {"role": "user", "content": " "},
+        {"role": "user", "content": []},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]},
+        {"role": "user", "content": ({"type": "tool_result", "tool_use_id": "t1", "content": "09:00"},)},
+    ],
+)
+def test_a_message_that_says_nothing_is_left_out_and_counts_as_a_position(
+    mem: semmem.Semmem, message: dict[str, object]
+) -> None:
+    said = {"role": "user", "content": ("When?", {"type": "text", "text": "Today."})}
+    assert mem.remember_messages([message, said], session="chat").remembered == 1
+    assert turns(mem, "chat") == [(1, "user", "When?\n\nToday.")]
 
 
 ITEMS = [
@@ -144,6 +186,69 @@ def test_langchain_retrieves_documents(mem: semmem.Semmem) -> None:
     assert document.metadata["score"] == mem.recall("ferry", recipe="lexical")[0].score
     assert [one.id for one in asyncio.run(retriever.ainvoke("train"))] == ["b"]
     assert SemmemRetriever(mem, filters={"tags": ["none"]}).invoke("ferry") == []
+
+
+def doors() -> dict[str, Callable[..., Any]]:
+    """Return what opens each door that takes an open memory, by name; a door whose package is missing is left out."""
+    found: dict[str, Callable[..., Any]] = {
+        "session": lambda memory, **given: SemmemSession("chat-7", memory, **given),
+        "claude": lambda memory, **given: MemoryFiles(memory, **given),
+        "tools": lambda memory, **given: run_call(memory, "memory_list", {}, **given),
+        "mem0": lambda memory, **given: Memory(memory=memory, **given),
+    }
+    for name, module, attribute in (
+        ("langchain", "semmem.doors.langchain", "SemmemRetriever"),
+        ("llama-index", "semmem.doors.llama_index", "SemmemRetriever"),
+        ("langgraph", "semmem.doors.langgraph", "SemmemStore"),
+    ):
+        with suppress(semmem.MissingExtra):
+            found[name] = getattr(import_module(module), attribute)
+    return found
+
+
+@pytest.mark.parametrize("name", ["session", "claude", "tools", "mem0", "langchain", "llama-index", "langgraph"])
+def test_a_door_refuses_what_is_no_memory_or_no_namespace_in_one_sentence(mem: semmem.Semmem, name: str) -> None:
+    opens = doors().get(name) or pytest.skip(f"{name} is not installed")
+    for wrong, kind in (("sqlite::memory:", "str"), (5, "int"), (semmem.Semmem, "Semmem"), (object(), "object")):
+        with pytest.raises(semmem.InvalidInput) as refused:
+            opens(wrong)
+        assert str(refused.value) == f"memory must be an open Semmem, as semmem.connect() returns one, not {kind}."
+    with pytest.raises(semmem.InvalidInput, match=r"this one is for asyncio; give the one behind it, mem\.semmem"):
+        opens(semmem.AsyncSemmem(mem))
+    for empty in (5, ""):
+        with pytest.raises(semmem.InvalidInput, match=r"^namespace must be a (string|name)"):
+            opens(mem, namespace=empty)
+
+
+@pytest.mark.parametrize("name", ["langchain", "llama-index"])
+def test_a_retriever_refuses_a_limit_and_filters_that_are_none(mem: semmem.Semmem, name: str) -> None:
+    opens = doors().get(name) or pytest.skip(f"{name} is not installed")
+    for limit in ("5", "x", 2.5, None, True):
+        with pytest.raises(semmem.InvalidInput, match=rf"^limit must be a whole number, such as 10, not {limit!r}\.$"):
+            opens(mem, limit=limit)
+    with pytest.raises(semmem.InvalidInput, match=r"^'tag' is not a filter; use sessions"):
+        opens(mem, filters={"tag": "x"})
+    with pytest.raises(semmem.InvalidInput, match=r"^limit must be from 1 to 1000"):
+        opens(mem, limit=0).invoke("ferry") if name == "langchain" else opens(mem, limit=0).retrieve("ferry")
+
+
+def test_a_setting_that_langchains_retriever_has_not_is_named(mem: semmem.Semmem) -> None:
+    opens = doors().get("langchain") or pytest.skip("langchain is not installed")
+    with pytest.raises(semmem.InvalidInput, match=r"^'k' is no setting of the retriever; there are namespace, limit"):
+        opens(mem, k=3)
+
+
+@pytest.mark.parametrize("limit", ["5", 2.5, True])
+def test_a_session_refuses_a_limit_that_is_none_and_one_item_that_is_no_list(mem: semmem.Semmem, limit: Any) -> None:
+    session = SemmemSession("chat-7", mem)
+    with pytest.raises(semmem.InvalidInput, match=r"^limit must be a whole number, such as 10, or None for all, not"):
+        asyncio.run(session.get_items(limit))
+    for one in (ITEMS[0], "x", 5):
+        with pytest.raises(
+            semmem.InvalidInput, match=r"^add_items takes a list of items, not one (dict|str|int); noth"
+        ):
+            asyncio.run(session.add_items(one))  # type: ignore[arg-type]
+    assert asyncio.run(session.get_items()) == []
 
 
 def test_llama_index_retrieves_nodes(mem: semmem.Semmem) -> None:

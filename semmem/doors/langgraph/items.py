@@ -7,9 +7,10 @@ below which paths they lie, so that a prefix is a filter on an index. (Tags woul
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from heapq import heappop, heappush
 from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError, Item, PutOp, SearchItem, get_text_at_path
@@ -24,6 +25,7 @@ __all__ = [
     "check_ttl",
     "expired",
     "item_of",
+    "latest_first",
     "memories_of",
     "record_id",
     "refreshed",
@@ -130,6 +132,22 @@ def expired(record: Memory, now: datetime) -> bool:
     """Return whether the time of an item is over."""
     expires = record.metadata.get("expires")
     return isinstance(expires, str) and datetime.fromisoformat(expires) <= now
+
+
+def latest_first(records: Iterable[Memory]) -> Iterator[Memory]:
+    """Yield records in the order of their items' ``updated_at``, the latest first; they come in that of the memories'.
+
+    A memory is also updated when the time of its item begins anew, which no item is. So a record waits until no record
+    to come can have been put later.
+    """
+    waiting: list[tuple[float, int, Memory]] = []
+    for number, record in enumerate(records):
+        updated = record.updated_at
+        while waiting and updated is not None and -waiting[0][0] >= updated.timestamp():
+            yield heappop(waiting)[2]
+        heappush(waiting, (-_fields(record)["updated_at"].timestamp(), number, record))
+    while waiting:
+        yield heappop(waiting)[2]
 
 
 def refreshed(record: Memory, now: datetime) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ from langgraph.store.base import (
     TTLConfig,
 )  # fmt: skip
 
+from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.langgraph.embedding import CallersEmbedder, check_index
 from semmem.doors.langgraph.items import (
     RECORD,
@@ -32,6 +33,7 @@ from semmem.doors.langgraph.items import (
     check_ttl,
     expired,
     item_of,
+    latest_first,
     memories_of,
     record_id,
     refreshed,
@@ -42,7 +44,7 @@ from semmem.doors.langgraph.sweeper import Sweeper
 from semmem.doors.metadata_filters import contained, holds
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.recipe import Recipe
-from semmem.model.types import Memory
+from semmem.model.types import ListOrder, Memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,8 +67,8 @@ class SemmemStore(BaseStore):
 
     ``search`` with a query asks three legs by ``recipe``, and the score is the fused one. With the recipe ``dense`` it
     is the cosine, and where fewer than ``limit`` items have one, items of which nothing is searched (``index=False``)
-    follow without a score, as in LangGraph's InMemoryStore. Without a query, ``search`` lists, newest first. ``ttl`` is
-    LangGraph's configuration of expiry, in minutes.
+    follow without a score, as in LangGraph's InMemoryStore. Without a query, ``search`` lists, the item that was put
+    last first, as LangGraph's stores on databases do. ``ttl`` is LangGraph's configuration of expiry, in minutes.
     """
 
     supports_ttl = True
@@ -80,6 +82,8 @@ class SemmemStore(BaseStore):
         recipe: str | Recipe | None = None,
         ttl: TTLConfig | None = None,
     ) -> None:
+        check_memory(memory)
+        check_namespace(namespace)
         check_index(index)
         distance = (index or {}).get("distance_type", "cosine")
         if distance != "cosine":
@@ -231,8 +235,9 @@ class SemmemStore(BaseStore):
         return [searched_item(record, score) for record, score in page]
 
     def _listed(self, op: SearchOp, wanted: int, **more: Any) -> list[tuple[Memory, float | None]]:
-        """Return records that an operation asks for, newest first, without a score."""
-        met = (record for record in self._records(self._filters(op, RECORD, **more)) if self._meets(record, op))
+        """Return records that an operation asks for, what was put last first, without a score."""
+        there = self._records(self._filters(op, RECORD, **more), sort_by="updated")
+        met = (record for record in latest_first(there) if self._meets(record, op))
         return [(record, None) for record in islice(met, wanted)]
 
     def _filters(self, op: SearchOp, kind: str, **more: Any) -> dict[str, Any]:
@@ -280,10 +285,12 @@ class SemmemStore(BaseStore):
                 found[id] = self.memory.get(id, namespace=self.namespace)
         return found
 
-    def _records(self, filters: Mapping[str, Any]) -> Iterator[Memory]:
+    def _records(self, filters: Mapping[str, Any], sort_by: ListOrder = "created") -> Iterator[Memory]:
         cursor = None
         while True:
-            page = self.memory.list(namespace=self.namespace, filters=filters, limit=_MOST, cursor=cursor)
+            page = self.memory.list(
+                namespace=self.namespace, filters=filters, limit=_MOST, cursor=cursor, sort_by=sort_by
+            )
             yield from page
             if (cursor := page.cursor) is None:
                 return

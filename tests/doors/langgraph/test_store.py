@@ -106,6 +106,19 @@ def test_without_a_query_the_newest_come_first_page_by_page(items: SemmemStore) 
     assert keys(items.search(("p",), limit=2, offset=3)) == ["1", "0"]
 
 
+def test_an_item_that_is_put_again_comes_first_and_one_that_is_only_read_does_not() -> None:
+    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+        for key in "abcd":
+            items.put(("p",), key, {"key": key})
+        items.put(("p",), "b", {"key": "B"})
+        for key in "adc":  # their time begins anew, as a read does it
+            assert items.get(("p",), key) is not None
+        assert keys(items.search(("p",))) == ["b", "d", "c", "a"]
+        assert [keys(items.search(("p",), limit=1, offset=n)) for n in range(4)] == [["b"], ["d"], ["c"], ["a"]]
+        items.put(("p",), "a", {"key": "a"})
+        assert keys(items.search(("p",), limit=2)) == ["a", "b"]
+
+
 def test_a_query_is_answered_by_the_texts_of_the_indexed_fields() -> None:
     with SemmemStore.from_conn_string("sqlite::memory:", index={"fields": ["title", "parts[*].text"]}) as items:
         items.put(
