@@ -20,20 +20,20 @@ _WORD = re.compile(r"\w+")
 
 
 def overlap_run(corpus: Corpus, *, limit: int = 100, seed: int = 0) -> Run:
-    """Rank by how many distinct words of the question a memory holds: what grep and patience would find."""
+    """Rank memories by the number of distinct words of the question in them, as a search with grep would."""
     words = {
         space: [(id, set(_WORD.findall(text.lower()))) for id, text in rows] for space, rows in _texts(corpus).items()
     }
     run = {}
     for query in corpus.queries:
-        asked = set(_WORD.findall(query.text.lower()))
-        shared = [(-len(asked & has), id) for id, has in words[query.namespace] if asked & has]
+        question_words = set(_WORD.findall(query.text.lower()))
+        shared = [(-len(question_words & has), id) for id, has in words[query.namespace] if question_words & has]
         run[query.id] = [id for _, id in sorted(shared)[:limit]]
     return run
 
 
 def bm25s_run(corpus: Corpus, *, limit: int = 100, seed: int = 0) -> Run:
-    """Rank with bm25s at its own defaults (k1 1.5, b .75, its English stop words, no stemming)."""
+    """Rank memories with bm25s at its own defaults (k1 1.5, b .75, its English stop words, no stemming)."""
     import bm25s
 
     run: dict[str, list[str]] = {}
@@ -42,21 +42,21 @@ def bm25s_run(corpus: Corpus, *, limit: int = 100, seed: int = 0) -> Run:
         index.index(
             bm25s.tokenize([text for _, text in rows], stopwords="en", show_progress=False), show_progress=False
         )
-        asked = [q for q in corpus.queries if q.namespace == space]
-        if not asked:
+        queries = [q for q in corpus.queries if q.namespace == space]
+        if not queries:
             continue
-        tokens = bm25s.tokenize([q.text for q in asked], stopwords="en", show_progress=False, return_ids=False)
-        for query, of_query in zip(asked, tokens, strict=True):
+        tokens = bm25s.tokenize([q.text for q in queries], stopwords="en", show_progress=False, return_ids=False)
+        for query, of_query in zip(queries, tokens, strict=True):
             run[query.id] = []
             if not of_query:
                 continue
-            found, scores = index.retrieve([of_query], k=min(limit, len(rows)), show_progress=False)
-            run[query.id] = [rows[i][0] for i, score in zip(found[0], scores[0], strict=True) if score > 0]
+            positions, scores = index.retrieve([of_query], k=min(limit, len(rows)), show_progress=False)
+            run[query.id] = [rows[i][0] for i, score in zip(positions[0], scores[0], strict=True) if score > 0]
     return run
 
 
 def random_run(corpus: Corpus, *, limit: int = 100, seed: int = 0) -> Run:
-    """Rank by chance, seeded by question: the floor, and the sign of a metric that is too easy."""
+    """Rank memories at random, seeded by question: the floor of every metric."""
     ids = {space: [id for id, _ in rows] for space, rows in _texts(corpus).items()}
     return {
         q.id: random.Random(f"{seed} {q.id}").sample(ids[q.namespace], min(limit, len(ids[q.namespace])))

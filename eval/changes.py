@@ -30,9 +30,9 @@ _TRIED: Mapping[str, _Numbers] = {
 
 
 def of_changes() -> tuple[list[Condition], list[Comparison]]:
-    """Compare what changed from the former default to ``default``, and what was tried beside it, to the former one."""
+    """Return a plan: each change since the former default, and each rejected setting, against that default."""
     former, now = recipe(FORMER), recipe("default")
-    steep = _weighed(former, _STEEP)
+    steep = _with_weights(former, _STEEP)
     rows = {
         "bounded prior": recipe(former, prior_floor=None),
         "author rules in dialogues alone": recipe(former, conversation={"dialogue": True}),
@@ -47,14 +47,14 @@ def of_changes() -> tuple[list[Condition], list[Comparison]]:
         "default": now,
         "every name, else as default": recipe(now, graph={"lone_names": "always"}),
         "names of two memories, else as default": recipe(now, graph={"lone_names": "never"}),
-        **{f"{name}, else as default": _weighed(now, numbers) for name, numbers in _TRIED.items()},
+        **{f"{name}, else as default": _with_weights(now, numbers) for name, numbers in _TRIED.items()},
     }
     conditions = [Condition(FORMER, former)]
     conditions += [Condition(name, recipe(plan, name=name)) for name, plan in rows.items()]
     return conditions, [Comparison(c.name, FORMER, c.name) for c in conditions[1:]]
 
 
-def _weighed(plan: Recipe, numbers: _Numbers) -> Recipe:
+def _with_weights(plan: Recipe, numbers: _Numbers) -> Recipe:
     def constant(at: float | tuple[float, float]) -> float | dict[str, float]:
         return {"named": at[0], "unnamed": at[1]} if isinstance(at, tuple) else at
 

@@ -1,7 +1,7 @@
-"""Fit and measure the confidence of a recall: does it tell questions with an answer from questions without one?
+"""Fit and measure the confidence of a recall: does it separate questions with an answer from those without one?
 
-Each set is asked its own questions, answerable and unanswerable ones; its answerable ones again with the answers taken
-out of scope; and some questions of the other sets, about which it knows nothing. The curve of semmem.read.candidates is
+Each set is asked its own questions, answerable and unanswerable ones; its answerable ones again with the answers
+excluded; and some questions of the other sets, which it cannot answer. The curve of semmem.read.candidates is
 fitted to them all, each set and each kind of unanswerable question with the same weight, and once without each set,
 which is then measured. Weights are held at 0 or above, so that more of a match is never less confidence.
 """
@@ -41,14 +41,17 @@ class Row:
 
 
 def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Callable[[str], None]) -> list[Row]:
-    """Ask a store that holds ``corpus`` all its questions and some of ``others``; see the module."""
+    """Ask a store that holds ``corpus`` all questions of the corpus and some of ``others``; return a row for each.
+
+    Raises DatasetError where the lexical or the dense leg could not answer.
+    """
     draw = random.Random(corpus.name)
     rows: list[Row] = []
     for kind, question, namespace, exclude in _questions(corpus, others, draw):
-        found = mem.recall(question, namespace=namespace, exclude=exclude)
-        if set(found.degraded) & {"lexical", "dense"}:
-            raise DatasetError(f"A leg could not answer: {dict(found.degraded)}; nothing was measured.")
-        rows.append(Row(kind, matches(found.candidates)))
+        recall = mem.recall(question, namespace=namespace, exclude=exclude)
+        if set(recall.degraded) & {"lexical", "dense"}:
+            raise DatasetError(f"A leg could not answer: {dict(recall.degraded)}; nothing was measured.")
+        rows.append(Row(kind, matches(recall.candidates)))
     say(f"{corpus.name}: {len(rows)} questions asked")
     return rows
 
@@ -58,9 +61,9 @@ def _questions(
 ) -> Iterator[tuple[str, str, str, list[str]]]:
     """Yield (kind, question, namespace, ids to leave out)."""
     for query in corpus.queries:
-        answered = bool(query.gold) and not query.apart
-        yield (ANSWERED if answered else KINDS[0]), query.text, query.namespace, []
-        if answered:
+        answerable = bool(query.gold) and not query.apart
+        yield (ANSWERED if answerable else KINDS[0]), query.text, query.namespace, []
+        if answerable:
             yield KINDS[1], query.text, query.namespace, list(query.gold_memories)
     for name in sorted(others):
         for text in draw.sample(list(others[name]), min(FOREIGN, len(others[name]))):
@@ -74,19 +77,19 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
     ``_HOLD`` times the squared weights keeps them finite.
     """
     features: list[list[float]] = []
-    answered: list[bool] = []
+    labels: list[bool] = []
     weights: list[float] = []
     for rows in sets.values():
         groups = {kind: [r for r in rows if r.kind == kind] for kind in (ANSWERED, *KINDS)}
-        unanswered = sum(1 for kind in KINDS if groups[kind])
+        kind_count = sum(1 for kind in KINDS if groups[kind])
         for kind, group in groups.items():
             if not group:
                 continue
-            share = 1.0 if kind == ANSWERED else 1.0 / max(1, unanswered)
+            share = 1.0 if kind == ANSWERED else 1.0 / max(1, kind_count)
             features += [[r.matches.get(leg, 0.0) for leg in legs] for r in group]
-            answered += [kind == ANSWERED] * len(group)
+            labels += [kind == ANSWERED] * len(group)
             weights += [share / len(group)] * len(group)
-    x, y, w = np.array(features), np.array(answered, dtype=float), np.array(weights)
+    x, y, w = np.array(features), np.array(labels, dtype=float), np.array(weights)
     w /= w.sum()
     slope, constant = np.zeros(len(legs)), 0.0
     for _ in range(_STEPS):
@@ -97,10 +100,10 @@ def fit(sets: Mapping[str, Sequence[Row]], legs: tuple[str, ...]) -> Curve:
 
 
 def at(curve_: Curve, legs: tuple[str, ...], rows: Sequence[Row]) -> NDArray[np.float64]:
-    """Return the confidence of each row."""
+    """Return the confidence of each row by a curve; shape (len(rows),)."""
     x = np.array([[r.matches.get(leg, 0.0) for leg in legs] for r in rows]).reshape(len(rows), len(legs))
-    found: NDArray[np.float64] = 1 / (1 + np.exp(-(x @ np.array(curve_[0]) + curve_[1])))
-    return found
+    values: NDArray[np.float64] = 1 / (1 + np.exp(-(x @ np.array(curve_[0]) + curve_[1])))
+    return values
 
 
 def auc(answered: NDArray[np.float64], unanswered: NDArray[np.float64]) -> float:
@@ -121,15 +124,15 @@ def report(sets: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
         of_leg = {leg: round(one, 2) for leg, one in zip(legs, weights, strict=True)}
         out["fitted"][" + ".join(legs)] = {**of_leg, "constant": round(constant, 2)}
         out["left out"][" + ".join(legs)] = {
-            name: _measured(at(fit({n: r for n, r in sets.items() if n != name}, legs), legs, rows), rows)
+            name: _rates(at(fit({n: r for n, r in sets.items() if n != name}, legs), legs, rows), rows)
             for name, rows in sets.items()
         }
     for name, rows in sets.items():
-        out["shipped"][name] = _measured(np.array([curve(r.matches) if r.matches else 0.0 for r in rows]), rows)
+        out["shipped"][name] = _rates(np.array([curve(r.matches) if r.matches else 0.0 for r in rows]), rows)
     return out
 
 
-def _measured(values: NDArray[np.float64], rows: Sequence[Row]) -> dict[str, Any]:
+def _rates(values: NDArray[np.float64], rows: Sequence[Row]) -> dict[str, Any]:
     kinds = np.array([r.kind for r in rows])
     answered = values[kinds == ANSWERED]
     out: dict[str, Any] = {"answered": {"questions": len(answered), "misses": _shares(answered, below=True)}}
@@ -145,16 +148,16 @@ def _shares(values: NDArray[np.float64], *, below: bool) -> dict[str, float]:
     return {f"{t:g}": round(float((values < t if below else values >= t).mean()), 3) for t in THRESHOLDS}
 
 
-def markdown(told: Mapping[str, Any]) -> str:
+def markdown(result: Mapping[str, Any]) -> str:
     """Return the tables: each set with the curve that was fitted without it, then the shipped curve by threshold."""
     lines = ["| set, left out of the fit | " + " | ".join(f"AUC, {kind}" for kind in KINDS) + " |", "|---" * 4 + "|"]
-    both = max(told["left out"], key=len)
-    for name, one in told["left out"][both].items():
+    both = max(result["left out"], key=len)
+    for name, one in result["left out"][both].items():
         aucs = [f"{one[kind]['AUC']:.2f} ({one[kind]['questions']})" if kind in one else "–" for kind in KINDS]
         lines.append(f"| {name} | {' | '.join(aucs)} |")
     head = [f"{t:g}" for t in THRESHOLDS]
     lines += ["", f"| of the shipped curve, below or at | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
-    for name, one in told["shipped"].items():
+    for name, one in result["shipped"].items():
         lines.append(f"| {name}: misses | {' | '.join(f'{v:.2f}' for v in one['answered']['misses'].values())} |")
         for kind in KINDS:
             if kind in one:

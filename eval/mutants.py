@@ -4,9 +4,9 @@
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
-reason, it is known to survive. What was found is kept in ``eval/runs/mutants.jsonl`` by the contents of file and
-tests, so that an interrupted run goes on and an unchanged mutant is not run again. Nothing of the checkout is
-changed, but ``eval/mutants.json`` by ``--record``: how many died, which survived, and at which commit that was.
+reason, it is known to survive. Outcomes are written to ``eval/runs/mutants.jsonl`` by the contents of file and tests,
+so that an interrupted run resumes and an unchanged mutant is not run again. The checkout is not changed, except
+``eval/mutants.json`` by ``--record``: how many died, which survived, and the commit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The file, and what becomes of the text, in a line."""
+        """The file, the old text and the new text, in a line."""
         short = [" ".join(text.split())[:50] for text in (self.old, self.new)]
         return f"{self.file}: {short[0]} → {short[1] or '(nothing)'}"
 
@@ -66,7 +66,7 @@ class Mutant:
         return text.replace(self.old, self.new) if text.count(self.old) == 1 and self.old != self.new else None
 
     def key(self, root: Path) -> str:
-        """Return what the outcome depends on, as a hash: the change, the file, the tests."""
+        """Return a hash of the change, the file and the tests, on which the outcome depends."""
         total = hashlib.sha256(json.dumps([self.file, self.old, self.new, self.tests]).encode())
         for name in (self.file, *self.tests):
             path = root / name.partition("::")[0]
@@ -77,7 +77,7 @@ class Mutant:
 
 def mutants(path: Path = LIST) -> list[Mutant]:
     """Read the list: groups of changes of one file under the tests of the group."""
-    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         Mutant(
             group["file"],
@@ -86,15 +86,15 @@ def mutants(path: Path = LIST) -> list[Mutant]:
             tuple(change.get("tests", group["tests"])),
             change.get("reason"),
         )
-        for group in told["of"]
+        for group in content["of"]
         for change in group["change"]
     ]
 
 
 def outcome(mutant: Mutant, copy: Path, *, plain: bool = False) -> Outcome:
     """Run the tests of one mutant in ``copy``, without the change where ``plain``; the copy is as before afterwards."""
-    changed = mutant.applied(copy)
-    if changed is None:
+    text = mutant.applied(copy)
+    if text is None:
         return "out of date"
     path = copy / mutant.file
     before = path.read_text(encoding="utf-8")
@@ -103,12 +103,12 @@ def outcome(mutant: Mutant, copy: Path, *, plain: bool = False) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="semmem-mutant-") as base:
         try:
             if not plain:
-                path.write_text(changed, encoding="utf-8")
-            done = subprocess.run(
+                path.write_text(text, encoding="utf-8")
+            process = subprocess.run(
                 [*command, f"--basetemp={base}/t", *mutant.tests], cwd=copy, env=environment, capture_output=True,
                 timeout=_SECONDS, check=False,
             )  # fmt: skip
-            passed = done.returncode == 0
+            passed = process.returncode == 0
         except subprocess.TimeoutExpired:
             passed = False
         finally:
@@ -130,49 +130,52 @@ def copied(root: Path, to: Path) -> Path:
     return to
 
 
-def run_all(chosen: Sequence[Mutant], root: Path, kept: Path, *, jobs: int = 1) -> dict[Mutant, Outcome]:
-    """Return what became of every mutant; what ``kept`` knows is not run again, tests that fail anyway come first."""
-    known = _known(kept)
+def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) -> dict[Mutant, Outcome]:
+    """Return the outcome of every mutant; one with an outcome in ``file`` is not run again.
+
+    The tests are run without a change first: a mutant of tests that fail anyway is not run.
+    """
+    outcomes = _earlier_outcomes(file)
     keys = {mutant: mutant.key(root) for mutant in chosen}
-    out: dict[Mutant, Outcome] = {m: known[key] for m, key in keys.items() if key in known}
+    out: dict[Mutant, Outcome] = {m: outcomes[key] for m, key in keys.items() if key in outcomes}
     todo = [m for m in chosen if m not in out]
     lock = Lock()
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="semmem-mutants-") as folder:
         copies: Queue[Path] = Queue()
         for number in range(max(1, min(jobs, len(todo)))):
             copies.put(copied(root, Path(folder) / str(number)))
-        failing: set[tuple[str, ...]] = set()
+        red: set[tuple[str, ...]] = set()
         for tests in dict.fromkeys(m.tests for m in todo if m.applied(root) is not None):
             first = next(m for m in todo if m.tests == tests and m.applied(root) is not None)
             copy = copies.get()
             if outcome(first, copy, plain=True) != "survived":
-                failing.add(tests)
+                red.add(tests)
             copies.put(copy)
 
         def one(mutant: Mutant) -> None:
             copy = copies.get()
             try:
-                found: Outcome = "tests fail without it" if mutant.tests in failing else outcome(mutant, copy)
+                result: Outcome = "tests fail without it" if mutant.tests in red else outcome(mutant, copy)
             finally:
                 copies.put(copy)
             with lock:
-                out[mutant] = found
-                if found in ("dead", "survived"):
-                    with kept.open("a", encoding="utf-8") as lines:
-                        lines.write(json.dumps({"key": keys[mutant], "outcome": found, "name": mutant.name}) + "\n")
-                print(f"[{len(out)}/{len(chosen)}] {found:10s} {mutant.name}", file=sys.stderr, flush=True)
+                out[mutant] = result
+                if result in ("dead", "survived"):
+                    with file.open("a", encoding="utf-8") as lines:
+                        lines.write(json.dumps({"key": keys[mutant], "outcome": result, "name": mutant.name}) + "\n")
+                print(f"[{len(out)}/{len(chosen)}] {result:10s} {mutant.name}", file=sys.stderr, flush=True)
 
         with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
             list(pool.map(one, todo))
     return {mutant: out[mutant] for mutant in chosen}
 
 
-def _known(kept: Path) -> dict[str, Outcome]:
-    if not kept.is_file():
+def _earlier_outcomes(file: Path) -> dict[str, Outcome]:
+    if not file.is_file():
         return {}
     out: dict[str, Outcome] = {}
-    for line in kept.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
         except ValueError:
@@ -181,37 +184,38 @@ def _known(kept: Path) -> dict[str, Outcome]:
     return out
 
 
-def summary(found: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
-    """Return the report, and whether it is good: no list out of date, and enough of those without a reason dead."""
+def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
+    """Return the report, and whether enough mutants without a reason died and none is out of date."""
     lines = []
     by_file: dict[str, Counter[str]] = {}
-    for mutant, outcome_ in found.items():
+    for mutant, outcome_ in outcomes.items():
         by_file.setdefault(mutant.file, Counter())[outcome_] += 1
     for file, counts in by_file.items():
         lines.append(f"{counts['dead']:3d} of {sum(counts.values()):3d} dead  {file}")
-    tried = [(m, o) for m, o in found.items() if o in ("dead", "survived")]
-    asked = [(m, o) for m, o in tried if m.reason is None]
-    dead = sum(o == "dead" for _, o in asked)
-    share = dead / len(asked) if asked else 0.0
+    tried = [(m, o) for m, o in outcomes.items() if o in ("dead", "survived")]
+    without_reason = [(m, o) for m, o in tried if m.reason is None]
+    dead = sum(o == "dead" for _, o in without_reason)
+    share = dead / len(without_reason) if without_reason else 0.0
     every = sum(o == "dead" for _, o in tried)
     lines.append(
-        f"{every} of {len(tried)} dead; without those that a reason is given for, {dead} of {len(asked)}: {share:.1%}"
+        f"{every} of {len(tried)} dead; without those that a reason is given for, "
+        f"{dead} of {len(without_reason)}: {share:.1%}"
     )
-    for mutant, outcome_ in found.items():
+    for mutant, outcome_ in outcomes.items():
         if outcome_ != "dead":
             why = f" ({mutant.reason})" if mutant.reason else ""
             lines.append(f"{outcome_}: {mutant.name}{why}")
         elif mutant.reason:
             lines.append(f"dead, so it needs no reason any more: {mutant.name}")
-    stale = any(o in ("out of date", "tests fail without it") for o in found.values())
+    stale = any(o in ("out of date", "tests fail without it") for o in outcomes.values())
     return "\n".join(lines), share >= SHARE and not stale
 
 
-def record(found: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:
-    """Write what became of the mutants of each file, and at which commit; what the record has of others stays."""
+def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:
+    """Write the outcomes of the mutants of each file, and the commit, to ``path``; rows of other files stay."""
     files: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    for file in {mutant.file for mutant in found}:
-        ours = {m: o for m, o in found.items() if m.file == file}
+    for file in {mutant.file for mutant in outcomes}:
+        ours = {m: o for m, o in outcomes.items() if m.file == file}
         files[file] = {
             "commit": commit,
             "mutants": len(ours),
@@ -223,25 +227,25 @@ def record(found: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> N
 
 
 def main(argv: Iterable[str] | None = None) -> int:
-    """Run the mutants and print what became of them; return 0 where enough died and the list is of this code."""
+    """Run the mutants and print their outcomes; return 0 where enough died and none is out of date, else 1."""
     parser = argparse.ArgumentParser(prog="python -m eval.mutants", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="a part of a file's name")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
-    parser.add_argument("--list", action="store_true", help="only say which there are, and which are out of date")
-    parser.add_argument("--record", action="store_true", help="write what became of them to eval/mutants.json")
-    given = parser.parse_args(None if argv is None else list(argv))
-    chosen = [m for m in mutants() if given.only in m.file]
+    parser.add_argument("--list", action="store_true", help="only list the mutants, and which are out of date")
+    parser.add_argument("--record", action="store_true", help="write the outcomes to eval/mutants.json")
+    options = parser.parse_args(None if argv is None else list(argv))
+    chosen = [m for m in mutants() if options.only in m.file]
     if not chosen:
-        print(f"No mutant is of a file with {given.only!r} in its name.", file=sys.stderr)
+        print(f"No mutant is of a file with {options.only!r} in its name.", file=sys.stderr)
         return 2
-    if given.list:
+    if options.list:
         for mutant in chosen:
             print("out of date " if mutant.applied(ROOT) is None else "            ", mutant.name)
         return 0
-    found = run_all(chosen, ROOT, KEPT, jobs=given.jobs)
-    report, good = summary(found)
-    if given.record:
-        record(found, RECORD, COMMIT)
+    outcomes = run_all(chosen, ROOT, KEPT, jobs=options.jobs)
+    report, good = summary(outcomes)
+    if options.record:
+        record(outcomes, RECORD, COMMIT)
     print(report)
     return 0 if good else 1
 

@@ -71,13 +71,13 @@ class Score:
             return part / whole if whole else 0.0
 
         out: dict[str, float] = {}
-        for how, right, found in (("exact", self.right, self.found), ("overlap", self.near, self.touched)):
-            precision, recall = share(right, self.predictions), share(found, self.names)
+        for kind, right, hits in (("exact", self.right, self.found), ("overlap", self.near, self.touched)):
+            precision, recall = share(right, self.predictions), share(hits, self.names)
             both = precision + recall
             out |= {
-                f"P {how}": precision,
-                f"R {how}": recall,
-                f"F1 {how}": 2 * precision * recall / both if both else 0.0,
+                f"P {kind}": precision,
+                f"R {kind}": recall,
+                f"F1 {kind}": 2 * precision * recall / both if both else 0.0,
             }
         return out
 
@@ -105,22 +105,22 @@ def spans_of(tags: Sequence[str]) -> tuple[Span, ...]:
     out: list[Span] = []
     first, kind = 0, ""
     for at, tag in enumerate([*tags, "O"]):
-        mark, _, its = tag.partition("-")
-        if kind and (its != kind or mark in ("B", "O")):
+        mark, _, type_ = tag.partition("-")
+        if kind and (type_ != kind or mark in ("B", "O")):
             out.append((first, at))
             kind = ""
-        if its and not kind:
-            first, kind = at, its
+        if type_ and not kind:
+            first, kind = at, type_
     return tuple(out)
 
 
 def predicted(sentence: Sequence[str], *, maximal: bool = False) -> set[Span]:
     """Return the capitalised spans of a tokenised sentence, as runs of its tokens; ``maximal``: none within another."""
-    text, starts = _joined(sentence)
-    found = read(text)
+    text, starts = _text_and_starts(sentence)
+    reading = read(text)
     out = set()
-    for first, past in capitalised_spans(found):
-        start, end = found.starts[first], found.ends[past - 1]
+    for first, past in capitalised_spans(reading):
+        start, end = reading.starts[first], reading.ends[past - 1]
         inside = [i for i, at in enumerate(starts) if at < end and at + len(sentence[i]) > start]
         if inside:
             out.add((inside[0], inside[-1] + 1))
@@ -129,7 +129,7 @@ def predicted(sentence: Sequence[str], *, maximal: bool = False) -> set[Span]:
     return out
 
 
-def _joined(sentence: Sequence[str]) -> tuple[str, list[int]]:
+def _text_and_starts(sentence: Sequence[str]) -> tuple[str, list[int]]:
     """Return the sentence as text, and where each token begins in it."""
     text = ""
     starts = []
@@ -155,10 +155,10 @@ def score(sentences: Sequence[Marked], *, maximal: bool = False) -> Score:
         out.touched += sum(any(_touch(n, g) for g in guesses) for n in names)
         out.near += sum(any(_touch(g, n) for n in names) for g in guesses)
         for name in names - guesses:
-            out.errors[_missed(sentence.tokens, name, guesses, names)] += 1
+            out.errors[_kind_of_miss(sentence.tokens, name, guesses, names)] += 1
         for guess in guesses:
             if not any(_touch(guess, n) for n in names):
-                out.errors[_false(sentence.tokens, guess)] += 1
+                out.errors[_kind_of_false_span(sentence.tokens, guess)] += 1
     return out
 
 
@@ -166,7 +166,7 @@ def _touch(one: Span, other: Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _missed(tokens: Sequence[str], name: Span, guesses: set[Span], names: set[Span]) -> str:
+def _kind_of_miss(tokens: Sequence[str], name: Span, guesses: set[Span], names: set[Span]) -> str:
     """Return the kind of a name that no span matches exactly."""
     near = [g for g in guesses if _touch(name, g)]
     if not near:
@@ -186,7 +186,7 @@ def _missed(tokens: Sequence[str], name: Span, guesses: set[Span], names: set[Sp
     return "boundary: shifted"
 
 
-def _false(tokens: Sequence[str], guess: Span) -> str:
+def _kind_of_false_span(tokens: Sequence[str], guess: Span) -> str:
     """Return the kind of a span that touches no name."""
     words = tokens[guess[0] : guess[1]]
     if any("://" in w or w.startswith("www.") for w in words):
@@ -217,9 +217,9 @@ def _table(scores: Mapping[str, Score]) -> Iterator[str]:
     heads = list(next(iter(scores.values())).measures())
     yield "| spans | sentences | names | predicted | " + " | ".join(heads) + " |"
     yield "|" + "---|" * (len(heads) + 4)
-    for name, its in scores.items():
-        numbers = " | ".join(f"{value:.3f}" for value in its.measures().values())
-        yield f"| {name} | {its.sentences:,} | {its.names:,} | {its.predictions:,} | {numbers} |"
+    for name, counts in scores.items():
+        numbers = " | ".join(f"{value:.3f}" for value in counts.measures().values())
+        yield f"| {name} | {counts.sentences:,} | {counts.names:,} | {counts.predictions:,} | {numbers} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -227,10 +227,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m eval.ner", description=__doc__)
     parser.add_argument("path", type=Path, help="a CoNLL file, or a folder of them")
     parser.add_argument("--kinds", type=int, default=10, help="how many kinds of error to list (default 10)")
-    given = parser.parse_args(arguments)
-    sets = _sets(given.path) if given.path.exists() else {}
+    options = parser.parse_args(arguments)
+    sets = _sets(options.path) if options.path.exists() else {}
     if not sets:
-        print(f"There is no CoNLL file at {given.path}; give a file, or a folder with *.conll files.", file=sys.stderr)
+        print(
+            f"There is no CoNLL file at {options.path}; give a file, or a folder with *.conll files.", file=sys.stderr
+        )
         return 2
     for name, files in sets.items():
         sentences = [sentence for file in files for sentence in read_conll(file)]
@@ -239,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(_table({"all": every, "maximal only": longest})))
         total = every.errors.total()
         print(f"\n| kind of error (all spans) | count | share of {total:,} |\n|---|---|---|")
-        for kind, count in sorted(every.errors.items(), key=lambda e: (-e[1], e[0]))[: given.kinds]:
+        for kind, count in sorted(every.errors.items(), key=lambda e: (-e[1], e[0]))[: options.kinds]:
             print(f"| {kind} | {count:,} | {count / total:.1%} |")
     return 0
 

@@ -54,17 +54,17 @@ _SEMMEM = str(Path(semmem.__file__).resolve().parent) + os.sep
 _INLINE = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _CONNECTING = {"ensure_running", "_conninfo"}
 _SENT = {"copy_to", "BasePipeline._enter_gen"}
-"""What goes through psycopg's ``wait`` and waits for no answer."""
+"""Generators that psycopg's ``wait`` runs, and that do not wait for the server."""
 _PIPELINED = {"BasePipeline._exit_gen", "BasePipeline._fetch_gen", "BasePipeline._sync_gen"}
-"""What waits for answers in a pipeline; all else there is only sent."""
+"""Generators that wait for answers in a pipeline; all others there only send."""
 _ENDING = {"BaseConnection._commit_gen", "BaseConnection._rollback_gen"}
-"""What the pool calls behind each piece of work, and nothing is sent where no transaction is open."""
+"""Generators that the pool runs when a connection comes back; they send nothing where no transaction is open."""
 _TOLD = {"BaseTransaction._enter_gen": "BEGIN", "BaseTransaction._exit_gen": "COMMIT", "copy_end": "COPY end"}
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one call went through; ``trips`` counts the round trips by statement.
+    """The counts of one call; ``trips`` counts the round trips by statement.
 
     ``entered`` are the files in the order in which they are first entered, with how many functions of each.
     """
@@ -88,14 +88,14 @@ class Counts:
 
 @dataclass(slots=True)
 class Counter:
-    """Counts while a call is on; ``calls`` and ``trips`` are lists, since threads append to a list safely."""
+    """Records calls and round trips while ``on``, in lists, to which several threads can append safely."""
 
     on: bool = False
     calls: list[CodeType] = field(default_factory=list)
     trips: list[str] = field(default_factory=list)
 
     def profile(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Note a call, if it is one of semmem's."""
+        """Record a call of a function of semmem."""
         if not self.on or event != "call":
             return
         code = frame.f_code
@@ -105,7 +105,7 @@ class Counter:
             self.calls.append(code)
 
     def trip(self, what: str) -> None:
-        """Note a round trip."""
+        """Record a round trip."""
         if self.on and not _of_the_pool():
             self.trips.append(what)
 
@@ -119,7 +119,7 @@ class Counter:
             self.on = False
 
     def counts(self) -> Counts:
-        """Return what was counted."""
+        """Return the counts of the last block."""
         functions = dict.fromkeys(self.calls)
         entered = collections.Counter(code.co_filename.removeprefix(_SEMMEM).replace(os.sep, "/") for code in functions)
         return Counts(len(functions), len(self.calls), dict(sorted(collections.Counter(self.trips).items())), entered)
@@ -140,12 +140,12 @@ def _connects(frame: FrameType | None) -> bool:
 
 @contextmanager
 def installed(counter: Counter) -> Iterator[None]:
-    """Have functions, psycopg and sqlite3 report to ``counter``: in this thread, and in those that begin meanwhile."""
+    """Make functions, psycopg and sqlite3 report to ``counter``, in this thread and in threads started meanwhile."""
     names = {sql: name for kind in ("postgres", "sqlite") for name, sql in statements(kind).items()}
     wait, connect = psycopg.Connection.wait, sqlite3.connect
 
-    def waiting(self: Any, gen: Any, *args: Any, **options: Any) -> Any:
-        if (statement := _awaited(self, gen)) is not None:
+    def counting_wait(self: Any, gen: Any, *args: Any, **options: Any) -> Any:
+        if (statement := _statement_of_wait(self, gen)) is not None:
             counter.trip(_name_of(statement, names))
         return wait(self, gen, *args, **options)
 
@@ -158,7 +158,7 @@ def installed(counter: Counter) -> Iterator[None]:
             counter.trip(_name_of(sql, names))
             return super().executemany(sql, rows)
 
-    psycopg.Connection.wait = waiting  # type: ignore[method-assign]
+    psycopg.Connection.wait = counting_wait  # type: ignore[method-assign]
     sqlite3.connect = lambda *args, **options: connect(*args, **{"factory": Traced, **options})
     before = sys.getprofile()
     threading.setprofile(counter.profile)
@@ -171,7 +171,7 @@ def installed(counter: Counter) -> Iterator[None]:
         psycopg.Connection.wait, sqlite3.connect = wait, connect  # type: ignore[method-assign]
 
 
-def _awaited(connection: Any, gen: Any) -> str | None:
+def _statement_of_wait(connection: Any, gen: Any) -> str | None:
     """Return the statement whose answer ``gen`` waits for on ``connection``; None where it only sends."""
     what = gen.__qualname__
     if connection.pgconn.pipeline_status:
@@ -179,42 +179,42 @@ def _awaited(connection: Any, gen: Any) -> str | None:
         return "pipeline" if what in _PIPELINED or inner else None
     if what in _SENT or (what in _ENDING and connection.pgconn.transaction_status == TransactionStatus.IDLE):
         return None
-    known = getattr(getattr(gen, "gi_frame", None), "f_locals", {})
-    return str(known.get("query") or known.get("statement") or _TOLD.get(what, what))
+    variables = getattr(getattr(gen, "gi_frame", None), "f_locals", {})
+    return str(variables.get("query") or variables.get("statement") or _TOLD.get(what, what))
 
 
 def _name_of(sql: Any, names: Mapping[str, str]) -> str:
-    """Return the name of a statement, of one without a name its first words."""
+    """Return the name of a statement, or its first two words where it has none."""
     return names.get(sql, " ".join(str(sql).split()[:2]))
 
 
 def measure(url: str) -> dict[str, Counts]:
-    """Call each verb on a store that ``fill`` has filled; return what each went through."""
+    """Call each verb on a store that ``fill`` has filled; return the counts by verb."""
     corpus = datasets.load(DATA)
     where, questions = corpus.namespaces[0], {query.id: query.text for query in corpus.queries}
-    counter, counted = Counter(), dict[str, Counts]()
+    counter, counts = Counter(), dict[str, Counts]()
 
     def count(verb: str, call: Callable[[], T]) -> T:
         with counter.counting():
             answer = call()
-        counted[verb] = counter.counts()
+        counts[verb] = counter.counts()
         return answer
 
     with installed(counter), semmem.connect(url, embedder="hashing", resident_mb=0) as mem:
-        assert mem._ingest  # what writes is made once in a process, which is not of the verb
+        assert mem._ingest  # the write pipeline is created once in a process: no part of a verb's path
         assert mem._upkeep
         for verb, (id, text) in zip(("remember", "remember, warm"), _NEW.items(), strict=True):
-            given: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
-            count(verb, partial(mem.remember, text, **given))
-        found = count("recall", lambda: mem.recall(questions[_FIRST], namespace=where))
-        count("explain", lambda: found.explain(found[0].id))
+            fields: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
+            count(verb, partial(mem.remember, text, **fields))
+        answer = count("recall", lambda: mem.recall(questions[_FIRST], namespace=where))
+        count("explain", lambda: answer.explain(answer[0].id))
         count("recall, warm", lambda: mem.recall(questions[_SECOND], namespace=where))
-        with semmem.connect(url, embedder="hashing") as keeping:
+        with semmem.connect(url, embedder="hashing") as resident:
             for text in questions.values():
-                keeping.recall(text, namespace=where)
-            count("recall, resident", lambda: keeping.recall(questions[_SECOND], namespace=where))
+                resident.recall(text, namespace=where)
+            count("recall, resident", lambda: resident.recall(questions[_SECOND], namespace=where))
         count("forget", lambda: mem.forget("path-1", namespace=where))
-    return counted
+    return counts
 
 
 def fill(url: str) -> str:
@@ -244,7 +244,7 @@ def measured(urls: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
 
 
 def _in_a_process(url: str) -> dict[str, Any]:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "eval.path", url],
         check=True,
         stdout=subprocess.PIPE,
@@ -252,8 +252,8 @@ def _in_a_process(url: str) -> dict[str, Any]:
         cwd=Path(__file__).resolve().parents[1],
         env={**os.environ, "SEMMEM_CONFIG": "", "PYTHONHASHSEED": "0"},
     )
-    counted: dict[str, Any] = json.loads(done.stdout)
-    return counted
+    counts: dict[str, Any] = json.loads(process.stdout)
+    return counts
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class Remembered:
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self._seen: dict[str, Any] = {}
+        self._vectors: dict[str, Any] = {}
         self.name, self.dimensions, self.max_tokens = inner.name, inner.dimensions, inner.max_tokens
 
     @property
@@ -57,10 +57,10 @@ class Remembered:
         """Return unit vectors of shape (len(texts), dimensions)."""
         import numpy as np
 
-        new = list(dict.fromkeys(text for text in texts if text not in self._seen))
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if new:
-            self._seen.update(zip(new, self._inner.embed(new), strict=True))
-        return np.stack([self._seen[text] for text in texts])
+            self._vectors.update(zip(new, self._inner.embed(new), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
 
 
 def foreign(sources: Sequence[str], count: int) -> list[list[dict[str, Any]]]:
@@ -68,13 +68,15 @@ def foreign(sources: Sequence[str], count: int) -> list[list[dict[str, Any]]]:
 
     Raises DatasetError when the data sets and files of sentences hold fewer.
     """
-    found: list[dict[str, Any]] = []
+    memories: list[dict[str, Any]] = []
     crowds = []
     for source in sources:
-        found += islice(_foreign(source), count - len(found))
-        crowds.append([{**item, "id": f"foreign {number}"} for number, item in enumerate(found)])
-    if len(found) < count:
-        raise datasets.DatasetError(f"{', '.join(sources)} hold {len(found)} memories, not {count}; name another set.")
+        memories += islice(_foreign(source), count - len(memories))
+        crowds.append([{**item, "id": f"foreign {number}"} for number, item in enumerate(memories)])
+    if len(memories) < count:
+        raise datasets.DatasetError(
+            f"{', '.join(sources)} hold {len(memories)} memories, not {count}; name another set."
+        )
     return crowds
 
 
@@ -94,21 +96,21 @@ def _foreign(source: str) -> Iterator[dict[str, Any]]:
 
 def rows(corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, Corpus]]:
     """Yield (name, corpus) for each change, in namespaces of its own; the first is the corpus as it is."""
-    yield "as they are", _moved(corpus, "plain")
-    yield "questions in lower case", _asked_low(_moved(corpus, "plain"))
+    yield "as they are", _with_prefix(corpus, "plain")
+    yield "questions in lower case", _in_lower_case(_with_prefix(corpus, "plain"))
     shuffled = list(corpus.memories)
     random.Random(0).shuffle(shuffled)
-    yield "memories in shuffled order", _moved(replace(corpus, memories=tuple(shuffled)), "shuffled")
+    yield "memories in shuffled order", _with_prefix(replace(corpus, memories=tuple(shuffled)), "shuffled")
     if any(memory.get("title") for memory in corpus.memories):
         bare = tuple({k: v for k, v in memory.items() if k != "title"} for memory in corpus.memories)
-        yield "titles left out", _moved(replace(corpus, memories=bare), "untitled")
+        yield "titles left out", _with_prefix(replace(corpus, memories=bare), "untitled")
     for number, strangers in enumerate(crowds):
         crowd = [{**item, "namespace": name} for name in corpus.namespaces for item in strangers]
         beside = replace(corpus, memories=(*corpus.memories, *crowd))
-        yield f"{len(strangers):,} foreign memories beside", _moved(beside, f"crowd {number}")
+        yield f"{len(strangers):,} foreign memories beside", _with_prefix(beside, f"crowd {number}")
 
 
-def _moved(corpus: Corpus, prefix: str) -> Corpus:
+def _with_prefix(corpus: Corpus, prefix: str) -> Corpus:
     """Return ``corpus`` with every namespace under ``prefix``, so that one store holds all rows."""
     return replace(
         corpus,
@@ -117,17 +119,17 @@ def _moved(corpus: Corpus, prefix: str) -> Corpus:
     )
 
 
-def _asked_low(corpus: Corpus) -> Corpus:
+def _in_lower_case(corpus: Corpus) -> Corpus:
     return replace(corpus, queries=tuple(replace(q, text=q.text.lower()) for q in corpus.queries))
 
 
-def _measured(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
+def _measures(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
     run = {}
     for query in queries:
-        found = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe)
-        if found.degraded:
-            raise datasets.DatasetError(f"A leg could not answer: {dict(found.degraded)}; nothing was measured.")
-        run[query.id] = [place(hit) for hit in found]
+        answer = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe)
+        if answer.degraded:
+            raise datasets.DatasetError(f"A leg could not answer: {dict(answer.degraded)}; nothing was measured.")
+        run[query.id] = [place(hit) for hit in answer]
     return measure(queries, run, cutoffs=[5, 10])
 
 
@@ -135,16 +137,16 @@ def table(mem: Any, corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]
     """Return one row a change: means of R@5 and R@10, and the paired differences to the first row."""
     out: list[dict[str, Any]] = []
     first: Measured | None = None
-    written: set[str] = set()
+    namespaces: set[str] = set()
     for name, changed in rows(corpus, crowds):
-        if not written.issuperset(changed.namespaces):
+        if not namespaces.issuperset(changed.namespaces):
             mem.remember_many(changed.memories)
-            written.update(changed.namespaces)
+            namespaces.update(changed.namespaces)
             mem.maintain()
-        asked = changed.headline
-        measured = _measured(mem, asked, recipe)
+        queries = changed.headline
+        measured = _measures(mem, queries, recipe)
         first = first or measured
-        row: dict[str, Any] = {"row": name, "memories": len(changed.memories), "questions": len(asked)}
+        row: dict[str, Any] = {"row": name, "memories": len(changed.memories), "questions": len(queries)}
         for metric in METRICS:
             row[metric] = round(measured.mean(metric), 4)
             if measured is not first:
@@ -163,17 +165,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--recipe", default="default")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--out", type=Path, default=None, help="a file for the aggregate result")
-    given = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     try:
-        crowds = foreign(given.foreign, given.foreign_count) if given.foreign else []
-        corpora = [datasets.load(name) for name in given.data]
+        crowds = foreign(options.foreign, options.foreign_count) if options.foreign else []
+        corpora = [datasets.load(name) for name in options.data]
     except datasets.DatasetError as error:
         raise SystemExit(str(error)) from None
-    embedder = Remembered(load_embedder(given.embedder, path=None))
+    embedder = Remembered(load_embedder(options.embedder, path=None))
     result: dict[str, Any] = {
-        "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in given.data),
-        "recipe": semmem.recipe(given.recipe).as_dict(),
-        "foreign": {Path(s).name: len(crowd) for s, crowd in zip(given.foreign, crowds, strict=True)},
+        "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in options.data),
+        "recipe": semmem.recipe(options.recipe).as_dict(),
+        "foreign": {Path(s).name: len(crowd) for s, crowd in zip(options.foreign, crowds, strict=True)},
         "sets": {},
     }
     with tempfile.TemporaryDirectory(prefix="semmem-robust-") as folder:
@@ -181,12 +183,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             with semmem.connect(f"embedded://{folder}", embedder=embedder) as mem:
                 for corpus in corpora:
                     print(corpus.name, file=sys.stderr, flush=True)
-                    result["sets"][corpus.name] = table(mem, corpus, crowds, given.recipe)
+                    result["sets"][corpus.name] = table(mem, corpus, crowds, options.recipe)
         finally:
             EmbeddedServer(Path(folder)).stop()
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
-    if given.out is not None:
-        given.out.write_text(text, encoding="utf-8")
+    if options.out is not None:
+        options.out.write_text(text, encoding="utf-8")
     print(text)
 
 

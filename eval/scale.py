@@ -50,26 +50,26 @@ def _items(names: Sequence[str], smallest: int) -> tuple[list[dict[str, Any]], l
     for name in names:
         corpus = datasets.load(name)
         for number, memory in enumerate(corpus.memories):
-            kept = ("text", "title", "author", "session", "position", "created_at")
-            items.append({"id": f"{name} {number}", **{k: memory[k] for k in kept if memory.get(k) is not None}})
+            fields = ("text", "title", "author", "session", "position", "created_at")
+            items.append({"id": f"{name} {number}", **{k: memory[k] for k in fields if memory.get(k) is not None}})
         if len(items) <= smallest:
             questions += [query.text for query in corpus.queries]
     return items, questions
 
 
-def _asked(mem: Any, questions: Sequence[str], recipe: str) -> dict[str, dict[str, float]]:
+def _recall_times(mem: Any, questions: Sequence[str], recipe: str) -> dict[str, dict[str, float]]:
     """Return p50 and p95 of the whole recall and of each leg, after a warm-up."""
     seconds: dict[str, list[float]] = {}
     vectors = [made_vector(question) for question in questions]
     for turn in range(-1, _ROUNDS):
         for question, vector in list(zip(questions, vectors, strict=True))[: _WARM if turn < 0 else None]:
-            started = time.perf_counter()
-            found = mem.recall(question, namespace="scale", vector=vector, recipe=recipe)
-            took = time.perf_counter() - started
+            start = time.perf_counter()
+            answer = mem.recall(question, namespace="scale", vector=vector, recipe=recipe)
+            took = time.perf_counter() - start
             if turn >= 0:
-                for name, its in {**found.timings, "recall": took}.items():
-                    seconds.setdefault(name, []).append(its)
-    return {name: percentiles(its) for name, its in seconds.items() if name != "total"}
+                for name, values in {**answer.timings, "recall": took}.items():
+                    seconds.setdefault(name, []).append(values)
+    return {name: percentiles(values) for name, values in seconds.items() if name != "total"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -78,10 +78,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
     parser.add_argument("--sizes", default="6000,100000", help="memories in the namespace, rising")
     parser.add_argument("--recipe", default="default")
-    given = parser.parse_args(argv)
-    sizes = [int(size) for size in given.sizes.split(",")]
+    options = parser.parse_args(argv)
+    sizes = [int(size) for size in options.sizes.split(",")]
     try:
-        items, questions = _items(given.data, sizes[0])
+        items, questions = _items(options.data, sizes[0])
     except datasets.DatasetError as error:
         raise SystemExit(str(error)) from None
     if not questions or sizes != sorted(sizes):
@@ -93,16 +93,16 @@ def main(argv: Sequence[str] | None = None) -> None:
                 stream = grown(items, sizes[-1])
                 stored = 0
                 for size in sizes:
-                    started = time.perf_counter()
+                    start = time.perf_counter()
                     batch = ({**i, "vector": made_vector(i["text"])} for i in islice(stream, size - stored))
                     mem.remember_many(batch, namespace="scale", batch_size=1000)
-                    written = time.perf_counter() - started
+                    write_seconds = time.perf_counter() - start
                     mem.maintain()
                     row = {
-                        "memories_per_s": round((size - stored) / written),
-                        "maintain_s": round(time.perf_counter() - started - written, 1),
+                        "memories_per_s": round((size - stored) / write_seconds),
+                        "maintain_s": round(time.perf_counter() - start - write_seconds, 1),
                         "bytes": mem.stats().bytes,
-                        "p": _asked(mem, questions, given.recipe),
+                        "p": _recall_times(mem, questions, options.recipe),
                     }
                     stored = size
                     out["sizes"][size] = row

@@ -61,32 +61,37 @@ def made(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
 
 
 def answers(mem: Any, dimensions: int) -> list[Any]:
-    """Return the hits of some questions with their scores, of the legs that are exact.
+    """Return (id, score) of the hits of some questions by the lexical leg, which is exact.
 
-    The HNSW index of a large namespace is approximate and drawn by lot when it is built, so the dense leg may answer
-    a little differently over the same vectors; these are compared bit by bit.
+    The HNSW index of a large namespace is approximate and built with random numbers, so the dense leg may answer a
+    little differently over the same vectors; the hashes compare the vectors themselves.
     """
-    asked = list(made(_QUESTIONS, dimensions))
+    items = list(made(_QUESTIONS, dimensions))
     return [
         [
             (hit.memory.id, hit.score)
             for hit in mem.recall(" ".join(item["text"].split()[:9]), recipe="lexical", namespace=_NAMESPACE, limit=10)
         ]
-        for item in asked
+        for item in items
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run it and print what it took."""
+    """Copy, rebuild, back up and restore a store of made memories; print seconds, bytes and hashes."""
     parser = argparse.ArgumentParser(prog="python -m eval.second_day", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--dimensions", type=int, default=64)
-    given = parser.parse_args(argv)
-    report: dict[str, Any] = {"memories": given.memories, "dimensions": given.dimensions, "seconds": {}, "bytes": {}}
+    options = parser.parse_args(argv)
+    report: dict[str, Any] = {
+        "memories": options.memories,
+        "dimensions": options.dimensions,
+        "seconds": {},
+        "bytes": {},
+    }
     with tempfile.TemporaryDirectory(prefix="semmem-second-day-") as folder:
         places = {name: Path(folder) / name for name in ("source", "copy", "restored")}
         try:
-            _run(places, Path(folder) / "backup.semmem", given.memories, given.dimensions, report)
+            _run(places, Path(folder) / "backup.semmem", options.memories, options.dimensions, report)
         finally:
             for place in places.values():
                 EmbeddedServer(place).stop("immediate")
@@ -99,9 +104,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, report: dict[str, Any]) -> None:
     @contextmanager
     def timed(what: str) -> Iterator[None]:
-        started = time.perf_counter()
+        start = time.perf_counter()
         yield
-        report["seconds"][what] = round(time.perf_counter() - started, 1)
+        report["seconds"][what] = round(time.perf_counter() - start, 1)
         print(f"{what}: {report['seconds'][what]} s", file=sys.stderr, flush=True)
 
     urls = {name: f"embedded://{place}" for name, place in places.items()}
@@ -112,30 +117,30 @@ def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, repor
             mem.maintain()
         with timed("hashes"):
             before = mem.hashes()
-        found = answers(mem, dimensions)
+        hits = answers(mem, dimensions)
         report["bytes"]["source"] = mem.stats().bytes
     _same("count", before[_NAMESPACE].memories, count)
     with timed("copy"):
-        copied = semmem.copy(urls["source"], urls["copy"])
-    _same("copy", copied.namespaces, before)
+        copy_report = semmem.copy(urls["source"], urls["copy"])
+    _same("copy", copy_report.namespaces, before)
     with timed("copy again, nothing changed"):
         again = semmem.copy(urls["source"], urls["copy"])
-    report["rows"], report["indexed"] = sum(copied.tables.values()), copied.indexed
+    report["rows"], report["indexed"] = sum(copy_report.tables.values()), copy_report.indexed
     _same("rows found by the second copy", again.found, report["rows"])
     with semmem.connect(urls["copy"], embedder="none") as mem:
-        _same("recall after copy", answers(mem, dimensions), found)
+        _same("recall after copy", answers(mem, dimensions), hits)
         with timed("rebuild --extract"):
             report["changed by rebuild"] = mem.rebuild(extract=True)
         _same("rebuild", mem.hashes(), before)
         with timed("backup"):
-            written = mem.backup(file)
-        report["bytes"]["backup"] = written.bytes
-        _same("backup", written.namespaces, before)
+            backup_report = mem.backup(file)
+        report["bytes"]["backup"] = backup_report.bytes
+        _same("backup", backup_report.namespaces, before)
     with semmem.connect(urls["restored"], embedder="none") as mem:
         with timed("restore"):
             mem.restore(file)
         _same("restore", mem.hashes(), before)
-        _same("recall after restore", answers(mem, dimensions), found)
+        _same("recall after restore", answers(mem, dimensions), hits)
     report["hashes"] = dataclasses.asdict(before[_NAMESPACE])
 
 

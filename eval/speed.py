@@ -54,29 +54,29 @@ def timed(work: Callable[[int], Any], count: int) -> dict[str, float]:
     seconds = []
     for _ in range(_ROUNDS):
         for number in range(count):
-            started = time.perf_counter()
+            start = time.perf_counter()
             work(number)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.perf_counter() - start)
     return percentiles(seconds)
 
 
-def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], asked: Any) -> dict[str, Any]:
-    """Index with bm25s and keep the vectors in a numpy matrix; a recall is both top 100 and their RRF."""
+def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], question_vectors: Any) -> dict[str, Any]:
+    """Time bm25s and a numpy matrix of vectors; a recall fuses the first 100 of both by RRF."""
     import bm25s
 
-    started = time.perf_counter()
+    start = time.perf_counter()
     tokens = [terms(text) for text in texts]
     index = bm25s.BM25(k1=1.2, b=0.5)
     index.index(tokens, show_progress=False)
     matrix = np.stack(vectors)
-    built = time.perf_counter() - started
+    built = time.perf_counter() - start
     depth = min(100, len(texts))
 
     def recall(number: int) -> list[int]:
-        found, _ = index.retrieve([terms(questions[number])], k=depth, show_progress=False)
-        near = np.argsort(-(matrix @ asked[number]))[:depth]
+        positions, _ = index.retrieve([terms(questions[number])], k=depth, show_progress=False)
+        near = np.argsort(-(matrix @ question_vectors[number]))[:depth]
         scores: dict[int, float] = {}
-        for ranking in (found[0].tolist(), near.tolist()):
+        for ranking in (positions[0].tolist(), near.tolist()):
             for rank, place in enumerate(ranking, 1):
                 scores[place] = scores.get(place, 0.0) + 1 / (60 + rank)
         return sorted(scores, key=lambda place: -scores[place])[:10]
@@ -84,23 +84,27 @@ def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], asked
     return {"documents_per_s": round(len(texts) / built), "recall": timed(recall, len(questions))}
 
 
-def measured(items: list[dict[str, Any]], questions: Sequence[str], asked: Any, folder: str) -> dict[str, Any]:
-    """Remember everything into a fresh embedded store, then recall with every recipe of interest."""
+def measured(
+    items: list[dict[str, Any]], questions: Sequence[str], question_vectors: Any, folder: str
+) -> dict[str, Any]:
+    """Remember ``items`` in a new embedded store, then time recalls with several recipes."""
     with semmem.connect(f"embedded://{folder}", embedder="none") as mem:
-        started = time.perf_counter()
+        start = time.perf_counter()
         mem.remember_many(items, namespace="speed", batch_size=1000)
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start
         out: dict[str, Any] = {"memories_per_s": round(len(items) / seconds), "recall": {}, "legs": {}}
         for recipe in ("default as written", "lexical", "dense", "hybrid", "default"):
-            if recipe == "lexical":  # from here on the store is tidied, as after any large import
-                started = time.perf_counter()
+            if recipe == "lexical":  # from here on the store is maintained, as after any large import
+                start = time.perf_counter()
                 mem.maintain()
-                out["maintain_s"] = round(time.perf_counter() - started, 1)
+                out["maintain_s"] = round(time.perf_counter() - start, 1)
             legs: dict[str, list[float]] = {}
 
             def recall(number: int, recipe: str = recipe.split()[0], legs: dict[str, list[float]] = legs) -> None:
-                found = mem.recall(questions[number], namespace="speed", vector=asked[number], recipe=recipe)
-                for leg, took in found.timings.items():
+                answer = mem.recall(
+                    questions[number], namespace="speed", vector=question_vectors[number], recipe=recipe
+                )
+                for leg, took in answer.timings.items():
                     legs.setdefault(leg, []).append(took)
 
             out["recall"][recipe] = timed(recall, len(questions))
@@ -118,20 +122,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--documents", type=int, default=None, help="only the first so many")
     parser.add_argument("--json", action="store_true", help="only JSON on standard output")
-    given = parser.parse_args(argv)
-    corpus = datasets.load(Path(given.data))
+    options = parser.parse_args(argv)
+    corpus = datasets.load(Path(options.data))
     items = [
         {"id": item["id"], "text": item["text"], "title": item.get("title")}
-        for item in list(corpus.memories)[: given.documents]
+        for item in list(corpus.memories)[: options.documents]
     ]
     for item in items:
         item["vector"] = made_vector(item["text"])
     questions = [query.text for query in corpus.queries][:100]
-    asked = [made_vector(question) for question in questions]
-    beside = baseline([i["text"] for i in items], [i["vector"] for i in items], questions, asked)
+    question_vectors = [made_vector(question) for question in questions]
+    beside = baseline([i["text"] for i in items], [i["vector"] for i in items], questions, question_vectors)
     with tempfile.TemporaryDirectory(prefix="semmem-speed-") as folder:
         try:
-            ours = measured(items, questions, asked, folder)
+            ours = measured(items, questions, question_vectors, folder)
         finally:
             EmbeddedServer(Path(folder)).stop()
     report = {
@@ -148,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "version": semmem.__version__,
     }
-    if given.json:
+    if options.json:
         print(json.dumps(report))
         return
     print(f"{report['documents']} documents of {report['corpus']}, {report['questions']} questions, vectors given")

@@ -47,11 +47,11 @@ def first_answers(env: Mapping[str, str]) -> dict[str, float]:
         assert server.stdin is not None
         assert server.stdout is not None
         spent = {}
-        for number, (method, given) in enumerate(
+        for number, (method, params) in enumerate(
             (("initialize", _HELLO), ("tools/list", {}), ("tools/call", _RECALL)), start=1
         ):
-            asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": given}
-            server.stdin.write(json.dumps(asked) + "\n")
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            server.stdin.write(json.dumps(request) + "\n")
             if method == "initialize":
                 server.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
             server.stdin.flush()
@@ -65,14 +65,14 @@ def first_answers(env: Mapping[str, str]) -> dict[str, float]:
 
 def hook(env: Mapping[str, str], event: str) -> float:
     """Return the seconds that `semmem hook` takes from its start to its end; it must print a block of memories."""
-    told = {"session_id": "s", "cwd": env["HOME"], "hook_event_name": event, "prompt": "what is the logger called?"}
+    payload = {"session_id": "s", "cwd": env["HOME"], "hook_event_name": event, "prompt": "what is the logger called?"}
     began = time.perf_counter()
-    done = subprocess.run(
+    process = subprocess.run(
         [*_SEMMEM, "hook", event, "--namespace", "starts"],
-        env=env, cwd=env["HOME"], input=json.dumps(told), capture_output=True, text=True, check=True,
+        env=env, cwd=env["HOME"], input=json.dumps(payload), capture_output=True, text=True, check=True,
     )  # fmt: skip
     spent = time.perf_counter() - began
-    assert "Kestrel" in done.stdout, done.stderr
+    assert "Kestrel" in process.stdout, process.stderr
     return spent
 
 
@@ -91,18 +91,18 @@ def served(env: Mapping[str, str]) -> Iterator[None]:
         server.wait(timeout=60)
 
 
-def _timed(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[float]]:
-    """Return the seconds of each answer by run, and beside them those on a processor."""
-    found: dict[str, list[float]] = {}
+def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[float]]:
+    """Return the wall seconds of each answer in each run, and the processor seconds of the whole process."""
+    seconds_by_name: dict[str, list[float]] = {}
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = work()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         for name, seconds in spent.items():
-            found.setdefault(name, []).append(seconds)
+            seconds_by_name.setdefault(name, []).append(seconds)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found.setdefault(f"{name}, on a processor until it ended", []).append(cpu)
-    return found
+        seconds_by_name.setdefault(f"{name}, on a processor until it ended", []).append(cpu)
+    return seconds_by_name
 
 
 def main(
@@ -118,11 +118,11 @@ def main(
         with semmem.connect(place, config="") as mem:
             notes = [{"text": f"Note {n} of many.", "id": f"n{n}"} for n in range(_NOTES)]
             mem.remember_many([*notes, {"text": "The logger is called Kestrel."}], namespace="starts")
-        found = _timed(lambda: first_answers(env), runs)
+        times = _times(lambda: first_answers(env), runs)
         with served(env):
             for event in ("session-start", "prompt"):
-                found |= _timed(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
-    rows = {name: (statistics.median(all_), min(all_), max(all_)) for name, all_ in found.items()}
+                times |= _times(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
+    rows = {name: (statistics.median(all_), min(all_), max(all_)) for name, all_ in times.items()}
     if json_:
         typer.echo(json.dumps(rows, indent=1))
         return

@@ -3,7 +3,7 @@
 Word frequencies follow Zipf's law over 30,000 words, of which the most common are English function words; a text has
 about 70 words (log-normal). Names of people, places and things are heavy-tailed too: few are in many memories, most in
 one or two. A memory has a topic, which prefers words and names of its own, and a vector near the topic's centre. Each
-memory depends on the seed and its number alone, so a run that was broken off goes on where it stopped.
+memory depends on the seed and its number alone, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Question:
 
 
 class Generator:
-    """Makes memory ``n`` and question ``n``; ``namespaces`` share the memories as Zipf's law has it."""
+    """Generates memory ``n`` and question ``n``; the sizes of the ``namespaces`` follow Zipf's law."""
 
     def __init__(self, seed: int = 0, *, namespaces: int = 1) -> None:
         self.seed = seed
@@ -55,18 +55,18 @@ class Generator:
     @cached_property
     def _words(self) -> list[str]:
         draw = np.random.default_rng([self.seed, 1])
-        made = dict.fromkeys(_COMMON)
-        while len(made) < _WORDS:
-            made.setdefault(_word(draw, int(draw.integers(1, 4))))
-        return list(made)
+        words = dict.fromkeys(_COMMON)
+        while len(words) < _WORDS:
+            words.setdefault(_word(draw, int(draw.integers(1, 4))))
+        return list(words)
 
     @cached_property
     def _names(self) -> list[str]:
         draw = np.random.default_rng([self.seed, 2])
-        made: dict[str, None] = {}
-        while len(made) < _NAMES:
-            made.setdefault(" ".join(_word(draw, 2).capitalize() for _ in range(int(draw.integers(1, 3)))))
-        return list(made)
+        names: dict[str, None] = {}
+        while len(names) < _NAMES:
+            names.setdefault(" ".join(_word(draw, 2).capitalize() for _ in range(int(draw.integers(1, 3)))))
+        return list(names)
 
     @cached_property
     def _centres(self) -> NDArray[np.float32]:
@@ -76,22 +76,22 @@ class Generator:
     def _edges(self) -> dict[int, NDArray[np.float64]]:
         return {size: _zipf(size) for size in {_WORDS, _NAMES, _TOPICS, self.namespaces}}
 
-    def _drawn(self, draw: np.random.Generator, size: int, count: int) -> list[int]:
-        found: list[int] = np.searchsorted(self._edges[size], draw.random(count)).tolist()
-        return found
+    def _ranks(self, draw: np.random.Generator, size: int, count: int) -> list[int]:
+        ranks: list[int] = np.searchsorted(self._edges[size], draw.random(count)).tolist()
+        return ranks
 
     def memory(self, number: int) -> dict[str, Any]:
         """Return memory ``number`` as the keywords of ``remember``, without its vector."""
         draw = np.random.default_rng([self.seed, 4, number])
-        topic = self._drawn(draw, _TOPICS, 1)[0]
+        topic = self._ranks(draw, _TOPICS, 1)[0]
         count = int(np.clip(draw.lognormal(4.2, 0.35), 8, 200))
-        places = self._drawn(draw, _WORDS, count)
+        places = self._ranks(draw, _WORDS, count)
         own = draw.random(count) < 0.25  # a topic has words of its own
         words = [
             self._words[len(_COMMON) + (place * 31 + topic * 97) % (_WORDS - len(_COMMON)) if mine else place]
             for place, mine in zip(places, own, strict=True)
         ]
-        names = [self._names[(at * 7 + topic * 13) % _NAMES] for at in self._drawn(draw, _NAMES, 4)]
+        names = [self._names[(at * 7 + topic * 13) % _NAMES] for at in self._ranks(draw, _NAMES, 4)]
         for name in names[: int(draw.integers(0, 4))]:
             words.insert(int(draw.integers(1, len(words))), name)
         sentences = [" ".join(words[i : i + 14]) for i in range(0, len(words), 14)]
@@ -100,7 +100,7 @@ class Generator:
             "id": f"m{number}",
             "text": ". ".join(sentence[:1].upper() + sentence[1:] for sentence in sentences) + ".",
             "title": names[3] if number % 5 == 0 else None,
-            "namespace": f"n{self._drawn(draw, self.namespaces, 1)[0]}",
+            "namespace": f"n{self._ranks(draw, self.namespaces, 1)[0]}",
             "session": f"s{number // 40}",
             "position": number % 40,
             "tags": [tag for (tag, share), at in zip(SHARES.items(), chance, strict=True) if at < share or not number],
@@ -108,7 +108,7 @@ class Generator:
 
     def vector(self, number: int) -> NDArray[np.float32]:
         """Return the unit vector of memory ``number``: near the centre of its topic."""
-        topic = self._drawn(np.random.default_rng([self.seed, 4, number]), _TOPICS, 1)[0]
+        topic = self._ranks(np.random.default_rng([self.seed, 4, number]), _TOPICS, 1)[0]
         noise = np.random.default_rng([self.seed, 5, number]).normal(size=_DIMENSIONS)
         return _unit(self._centres[topic] + 0.05 * noise)
 
@@ -117,13 +117,13 @@ class Generator:
         draw = np.random.default_rng([self.seed, 6, number])
         about = int(draw.integers(size))
         words = [word for word in self.memory(about)["text"].replace(".", "").split() if word.lower() not in _COMMON]
-        chosen = [words[i] for i in sorted(draw.choice(len(words), size=min(3, len(words)), replace=False).tolist())]
+        sample = [words[i] for i in sorted(draw.choice(len(words), size=min(3, len(words)), replace=False).tolist())]
         names = [word for word in words[1:] if word[0].isupper()][:1]
         near = _unit(self.vector(about) + 0.02 * draw.normal(size=_DIMENSIONS))
-        return Question(f"What do we know about {' and '.join([*names, *chosen])}?", f"m{about}", near)
+        return Question(f"What do we know about {' and '.join([*names, *sample])}?", f"m{about}", near)
 
     def items(self, first: int, last: int) -> Iterator[tuple[dict[str, Any], NDArray[np.float32]]]:
-        """Yield the memories from ``first`` up to, and without, ``last``, each with its vector."""
+        """Yield memories ``first`` to ``last`` - 1, each with its vector."""
         for number in range(first, last):
             yield self.memory(number), self.vector(number)
 
@@ -141,5 +141,5 @@ def _zipf(size: int) -> NDArray[np.float64]:
 
 
 def _unit(rows: Any) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
-    return found
+    units: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    return units

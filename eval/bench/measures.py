@@ -28,9 +28,9 @@ def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2) -> dict[st
     seconds = []
     for _ in range(rounds):
         for number in range(count):
-            started = time.perf_counter()
+            start = time.perf_counter()
             work(number)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.perf_counter() - start)
     return percentiles(seconds)
 
 
@@ -40,15 +40,15 @@ def clients(work: Callable[[int], Any], count: int, threads: int) -> dict[str, f
     def call(first: int) -> list[float]:
         seconds = []
         for number in range(first, count, threads):
-            started = time.perf_counter()
+            start = time.perf_counter()
             work(number)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.perf_counter() - start)
         return seconds
 
     with ThreadPoolExecutor(threads) as pool:
-        started = time.perf_counter()
+        start = time.perf_counter()
         seconds = [took for of_one in pool.map(call, range(threads)) for took in of_one]
-        wall = time.perf_counter() - started
+        wall = time.perf_counter() - start
     return {**percentiles(seconds), "per_s": round(count / wall, 1)}
 
 

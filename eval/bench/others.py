@@ -38,12 +38,12 @@ class Other(Protocol):
         """Return the places of ten memories, best first."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release files, connections and memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a system is filled, and which modules it needs; ``encodes`` with sentence-transformers."""
+    """A system to measure: the modules it needs, how it is filled; ``encodes``: it embeds by sentence-transformers."""
 
     needs: tuple[str, ...]
     fill: Callable[[Texts, Any, Path, str], Other]
@@ -52,8 +52,8 @@ class Kind:
 
 def absent(name: str) -> str | None:
     """Return a sentence that says what is not installed for the system ``name``, None where all is."""
-    missing = [module for module in OTHERS[name].needs if not _is_there(module)]
-    return f"{name} is skipped: {', '.join(missing)} is not installed." if missing else None
+    modules = [module for module in OTHERS[name].needs if not _has_module(module)]
+    return f"{name} is skipped: {', '.join(modules)} is not installed." if modules else None
 
 
 def opened(name: str, texts: Texts, vectors: Any, folder: Path, server: str) -> Other:
@@ -65,10 +65,10 @@ def opened(name: str, texts: Texts, vectors: Any, folder: Path, server: str) -> 
 
 @cache
 def encode(name: str) -> Callable[[str], Any]:
-    """Return what embeds a question for the system ``name``."""
+    """Return the function from a question to its vector for the system ``name``."""
     from semmem.embedders.minilm import MiniLM
 
-    runtime: Any = "sentence-transformers" if OTHERS[name].encodes and _is_there("sentence_transformers") else None
+    runtime: Any = "sentence-transformers" if OTHERS[name].encodes and _has_module("sentence_transformers") else None
     model = MiniLM(_weights() if runtime else None, runtime=runtime)
     return lambda text: model.embed([text])[0]
 
@@ -76,18 +76,18 @@ def encode(name: str) -> Callable[[str], Any]:
 def _weights() -> str | None:
     from semmem.embedders.weights import find
 
-    folder, found = find()
-    return str(folder) if found == "configured" else None
+    folder, origin = find()
+    return str(folder) if origin == "configured" else None
 
 
-def _is_there(module: str) -> bool:
+def _has_module(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # the package around it
         return False
 
 
-def _fused(*rankings: Sequence[int]) -> list[int]:
+def _rrf(*rankings: Sequence[int]) -> list[int]:
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, place in enumerate(ranking, 1):
@@ -96,7 +96,7 @@ def _fused(*rankings: Sequence[int]) -> list[int]:
 
 
 class Baseline:
-    """Twenty lines of bm25s and numpy, in memory: nothing is kept, filtered or explained."""
+    """BM25 by bm25s and cosines by numpy, fused by RRF, in memory: nothing is stored, filtered or explained."""
 
     def __init__(self, texts: Texts, vectors: Any, _: Path, __: str) -> None:
         import bm25s
@@ -107,10 +107,10 @@ class Baseline:
         self._depth = min(_DEPTH, len(texts))
 
     def recall(self, text: str, vector: Any) -> list[int]:
-        found, _ = self._index.retrieve([terms(text)], k=self._depth, show_progress=False)
+        positions, _ = self._index.retrieve([terms(text)], k=self._depth, show_progress=False)
         likeness = self._matrix @ vector
         near = np.argpartition(-likeness, self._depth - 1)[: self._depth]
-        return _fused(found[0].tolist(), near[np.argsort(-likeness[near])].tolist())
+        return _rrf(positions[0].tolist(), near[np.argsort(-likeness[near])].tolist())
 
     def close(self) -> None:
         return
@@ -135,8 +135,8 @@ class Lance:
         self._table.create_index("text", config=import_module("lancedb.index").FTS())
 
     def recall(self, text: str, vector: Any) -> list[int]:
-        found = self._table.search(query_type="hybrid").vector(vector).text(text).limit(10).to_list()
-        return [row["place"] for row in found]
+        rows = self._table.search(query_type="hybrid").vector(vector).text(text).limit(10).to_list()
+        return [row["place"] for row in rows]
 
     def close(self) -> None:
         return
@@ -147,22 +147,22 @@ class Txtai:
 
     def __init__(self, texts: Texts, vectors: Any, _: Path, __: str) -> None:
         library: Any = import_module("txtai")
-        self._given: Any = list(vectors)
-        self._asked: Any = None
+        self._memory_vectors: Any = list(vectors)
+        self._question_vector: Any = None
         self._embeddings = library.Embeddings(
             {"method": "external", "transform": lambda texts: self._vectors(texts), "hybrid": True}
         )
         self._embeddings.index((place, text, None) for place, text in enumerate(texts))
-        self._given = None
+        self._memory_vectors = None
 
     def _vectors(self, texts: Any) -> Any:
-        if self._asked is not None:
-            return np.stack([self._asked] * len(texts))
-        out, self._given = np.stack(self._given[: len(texts)]), self._given[len(texts) :]
+        if self._question_vector is not None:
+            return np.stack([self._question_vector] * len(texts))
+        out, self._memory_vectors = np.stack(self._memory_vectors[: len(texts)]), self._memory_vectors[len(texts) :]
         return out
 
     def recall(self, text: str, vector: Any) -> list[int]:
-        self._asked = vector
+        self._question_vector = vector
         return [int(place) for place, _ in self._embeddings.search(text, 10)]
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class Txtai:
 
 
 class LangGraph:
-    """LangGraph's PostgresStore on semmem's own server, in a database beside: vectors alone, it has no other leg."""
+    """LangGraph's PostgresStore in a database of its own on semmem's server; it searches by vectors alone."""
 
     def __init__(self, texts: Texts, vectors: Any, _: Path, server: str) -> None:
         import psycopg
@@ -180,37 +180,37 @@ class LangGraph:
         self._server, self._name = server, f"bench_{uuid4().hex[:12]}"
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{self._name}"'.encode())
-        self._given = list(vectors)
-        self._asked: Any = None
+        self._memory_vectors = list(vectors)
+        self._question_vector: Any = None
         address = psycopg.conninfo.make_conninfo(server, dbname=self._name)
         index: Any = {"dims": len(vectors[0]), "embed": self._vectors, "fields": ["text"]}
-        self._opened = library.PostgresStore.from_conn_string(address, index=index)
-        self._graph: Any = self._opened.__enter__()
+        self._context = library.PostgresStore.from_conn_string(address, index=index)
+        self._graph: Any = self._context.__enter__()
         self._graph.setup()
         for first in range(0, len(texts), 500):
             batch = enumerate(texts[first : first + 500], first)
             self._graph.batch([put(("bench",), str(place), {"text": text}) for place, text in batch])
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
-        if self._asked is not None:
-            return [self._asked.tolist()] * len(texts)
-        out, self._given = self._given[: len(texts)], self._given[len(texts) :]
+        if self._question_vector is not None:
+            return [self._question_vector.tolist()] * len(texts)
+        out, self._memory_vectors = self._memory_vectors[: len(texts)], self._memory_vectors[len(texts) :]
         return [vector.tolist() for vector in out]
 
     def recall(self, text: str, vector: Any) -> list[int]:
-        self._asked = vector
-        return [int(found.key) for found in self._graph.search(("bench",), query=text, limit=10)]
+        self._question_vector = vector
+        return [int(item.key) for item in self._graph.search(("bench",), query=text, limit=10)]
 
     def close(self) -> None:
         import psycopg
 
-        self._opened.__exit__(None, None, None)
+        self._context.__exit__(None, None, None)
         with psycopg.connect(self._server, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE "{self._name}" WITH (FORCE)'.encode())
 
 
 class Mem0:
-    """mem0 with ``infer=False`` and a Qdrant of its own on the disk: no model is asked."""
+    """mem0 with ``infer=False``, so that no LLM is called, and a Qdrant of its own on disk."""
 
     def __init__(self, texts: Texts, vectors: Any, folder: Path, _: str) -> None:
         os.environ["MEM0_TELEMETRY"] = "False"
@@ -227,23 +227,23 @@ class Mem0:
         self.config = SimpleNamespace(embedding_dims=len(vectors[0]))
         self._memory.embedding_model = self
         for number, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
-            self._now = vector
+            self._vector = vector
             self._memory.add(text, user_id="bench", infer=False, metadata={"place": number})
 
     def embed(self, _: str, *__: Any, **___: Any) -> list[float]:
-        found: list[float] = self._now.tolist()
-        return found
+        vector: list[float] = self._vector.tolist()
+        return vector
 
     def embed_batch(self, texts: Sequence[str], *_: Any, **__: Any) -> list[list[float]]:
-        return [self._now.tolist()] * len(texts)
+        return [self._vector.tolist()] * len(texts)
 
     def recall(self, text: str, vector: Any) -> list[int]:
-        self._now = vector
+        self._vector = vector
         ten: dict[str, Any] = {"user_id": "bench", "limit": 10}
         if "top_k" in inspect.signature(self._memory.search).parameters:  # from version 2 on
             ten = {"filters": {"user_id": "bench"}, "top_k": 10}
-        found = self._memory.search(text, **ten)
-        return [int(row["metadata"]["place"]) for row in found["results"]]
+        answer = self._memory.search(text, **ten)
+        return [int(row["metadata"]["place"]) for row in answer["results"]]
 
     def close(self) -> None:
         self._memory.vector_store.client.close()

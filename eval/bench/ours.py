@@ -40,7 +40,7 @@ Item = tuple[dict[str, Any], Any]
 
 
 class Prepared:
-    """As MiniLM by name and fingerprint; the vectors of memories are at hand, and questions are embedded for real."""
+    """An embedder with MiniLM's identity: memories get the vectors in ``at_hand``, questions those of the model."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.inner = embedder
@@ -50,7 +50,7 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """That of the real weights."""
+        """Fingerprint of the model's weights."""
         return self.inner.fingerprint
 
     def count_tokens(self, text: str) -> int:
@@ -58,7 +58,7 @@ class Prepared:
         return self.inner.count_tokens(text)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors at hand, in their order, where there are any; else those of the model."""
+        """Return the next vectors of ``at_hand``, or of the model where it is empty; (len(texts), dimensions)."""
         if not self.at_hand:
             return self.inner.embed(texts)
         out = np.stack(self.at_hand[: len(texts)])
@@ -66,17 +66,17 @@ class Prepared:
         return out
 
     def take(self, batch: Sequence[Item]) -> None:
-        """Have the vectors of some memories at hand: one for each part of a text that is split, the same for all."""
+        """Set ``at_hand`` to the vectors of a batch; all parts of a split text have the vector of the memory."""
         self.at_hand = [vector for item, vector in batch for _ in split(item["text"], max_chars=MAX_CHARS)]
 
 
 class Ours:
     """A store in ``folder``; use as a context manager."""
 
-    def __init__(self, folder: Path, made: Generator, embedder: Embedder | None = None) -> None:
+    def __init__(self, folder: Path, generator: Generator, embedder: Embedder | None = None) -> None:
         self.folder = folder
         self.url = f"embedded://{folder.absolute()}"
-        self.made = made
+        self.generator = generator
         self.embedder = Prepared(embedder or load("minilm"))
         self.namespace = "n0"
 
@@ -89,18 +89,18 @@ class Ours:
         EmbeddedServer(self.folder).stop()
 
     def grow(self, size: int) -> dict[str, Any]:
-        """Store what is missing of the first ``size`` memories, vectors given, and tidy; return rates and seconds."""
+        """Store the first ``size`` memories with their vectors, and maintain; return rates (1/s) and seconds."""
         before = self.mem.stats().memories
         seconds = 0.0
-        stream = self.made.items(before, size)
-        while batch := list(islice(stream, 10_000)):  # made before they are timed; a thousand are one transaction
+        stream = self.generator.items(before, size)
+        while batch := list(islice(stream, 10_000)):  # generated before the clock starts; 1,000 a transaction
             self.embedder.take(batch)
-            started = time.perf_counter()
+            start = time.perf_counter()
             self.mem.remember_many([item for item, _ in batch], batch_size=1000)
-            seconds += time.perf_counter() - started
-        started = time.perf_counter()
+            seconds += time.perf_counter() - start
+        start = time.perf_counter()
         self.mem.maintain()
-        index = time.perf_counter() - started
+        index = time.perf_counter() - start
         rate = round((size - before) / seconds, 1) if seconds else None
         parts = self._parts(size)
         extraction = (size - before) / parts["extraction_per_s"]
@@ -108,7 +108,7 @@ class Ours:
             "stored": size - before,
             "memories_per_s": rate,
             "remember_s": round(seconds, 2),
-            "database_s": round(max(0.0, seconds - extraction), 2),  # what is left without extraction, at its own rate
+            "database_s": round(max(0.0, seconds - extraction), 2),  # without extraction, estimated by its rate
             "index_s": round(index, 2),
             **parts,
         }
@@ -117,47 +117,47 @@ class Ours:
         """Time what comes before the database on a sample: extraction, and embedding by the real model."""
         from semmem.extractors import Rules
 
-        sample = [self.made.memory(number) for number in range(max(0, size - _SAMPLE), size)]
+        sample = [self.generator.memory(number) for number in range(max(0, size - _SAMPLE), size)]
         rules = Rules()
-        started = time.perf_counter()
+        start = time.perf_counter()
         for item in sample:
             rules.extract(item["text"], item["title"])
-        extraction = time.perf_counter() - started
+        extraction = time.perf_counter() - start
         texts = [item["text"] for item in sample]
         self.embedder.inner.embed(texts[:8])
-        started = time.perf_counter()
+        start = time.perf_counter()
         self.embedder.inner.embed(texts)
-        embedding = time.perf_counter() - started
+        embedding = time.perf_counter() - start
         return {
             "extraction_per_s": round(len(sample) / extraction, 1),
             "embedding_per_s": round(len(sample) / embedding, 1),
         }
 
     def measured(self, questions: Sequence[Question], *, rounds: int) -> dict[str, Any]:
-        """Return what recalls take: text in, vectors given, by leg, by filter, by clients, while others write, cold.
+        """Time recalls: text in, vectors given, by leg, by filter, by clients, beside a writer, in a new process.
 
-        The first two also with nothing of the namespace in memory (resident_mb=0), on the same store.
+        The first two are also timed with nothing of the namespace in memory (resident_mb=0).
         """
         legs: dict[str, list[float]] = {}
-        found = 0
+        hits = 0
 
         def text_in(number: int, **more: Any) -> Any:
             return self.mem.recall(questions[number].text, namespace=self.namespace, **more)
 
-        def given(number: int, **more: Any) -> Any:
+        def with_vector(number: int, **more: Any) -> Any:
             return text_in(number, vector=questions[number].vector, **more)
 
         def by_leg(number: int) -> None:
-            nonlocal found
-            answer = given(number)
-            found += questions[number].about in [hit.memory.id for hit in answer]
+            nonlocal hits
+            answer = with_vector(number)
+            hits += questions[number].about in [hit.memory.id for hit in answer]
             for leg, took in answer.timings.items():
                 legs.setdefault(leg, []).append(took)
 
         count = len(questions)
         out: dict[str, Any] = {"text in": asked(text_in, count, rounds=rounds)}
         out["vectors given"] = asked(by_leg, count, rounds=rounds)
-        out["found"] = round(found / (count * rounds + min(count, 20)), 3)
+        out["found"] = round(hits / (count * rounds + min(count, 20)), 3)
         with semmem.connect(self.url, embedder=self.embedder, pool_size=2, resident_mb=0) as plain:
 
             def of_disk(number: int, **more: Any) -> Any:
@@ -169,39 +169,43 @@ class Ours:
             )
         out["legs"] = {leg: percentiles(took) for leg, took in legs.items()}
         for recipe in ("lexical", "dense", "hybrid"):
-            out[f"vectors given, {recipe}"] = asked(partial(given, recipe=recipe), count, rounds=1)
+            out[f"vectors given, {recipe}"] = asked(partial(with_vector, recipe=recipe), count, rounds=1)
         for tag in SHARES:
-            out[f"filter: {tag}"] = asked(partial(given, filters={"tags": [tag]}), count, rounds=1)
+            out[f"filter: {tag}"] = asked(partial(with_vector, filters={"tags": [tag]}), count, rounds=1)
         for threads in (1, 8):
-            out[f"clients: {threads}"] = clients(given, count, threads)
+            out[f"clients: {threads}"] = clients(with_vector, count, threads)
         with self._writer():
-            out["while writing"] = asked(given, count, rounds=1)
+            out["while writing"] = asked(with_vector, count, rounds=1)
         out["cold process"] = self._cold(questions)
         return out
 
     @contextmanager
     def _writer(self) -> Iterator[None]:
         """Store memories of another session in batches of twenty until the block ends; they are forgotten then."""
-        done = threading.Event()
+        stop = threading.Event()
         rest = iter(range(10**9, 2 * 10**9))
 
         def write() -> None:
-            while not done.is_set():
+            while not stop.is_set():
                 batch = []
                 for number in islice(rest, 20):
-                    item = {**self.made.memory(number), "session": "written meanwhile", "namespace": self.namespace}
+                    item = {
+                        **self.generator.memory(number),
+                        "session": "written meanwhile",
+                        "namespace": self.namespace,
+                    }
                     batch.append({**item, "vector": None})
                 self.embedder.at_hand = []
                 writer.remember_many(batch)
 
-        # its own embedder: the vectors at hand of the other are in one order
+        # an embedder of its own: the other one hands out its vectors in order
         with semmem.connect(self.url, embedder=_Seeded(self.embedder), pool_size=2) as writer:
             thread = threading.Thread(target=write)
             thread.start()
             try:
                 yield
             finally:
-                done.set()
+                stop.set()
                 thread.join()
                 writer.forget(namespace=self.namespace, filters={"sessions": ["written meanwhile"]})
 
@@ -210,13 +214,13 @@ class Ours:
         seconds = []
         command = [sys.executable, "-m", "semmem", "recall", "--url", self.url, "-n", self.namespace, "--json"]
         for question in questions[:_COLD]:
-            started = time.perf_counter()
+            start = time.perf_counter()
             subprocess.run([*command, question.text], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.perf_counter() - start)
         return percentiles(seconds)
 
     def server(self) -> str:
-        """Return the address of the server, which runs."""
+        """Return the address of the store's server, started where it did not run."""
         return EmbeddedServer(self.folder).ensure_running()
 
     def space(self) -> dict[str, Any]:
@@ -235,7 +239,7 @@ class Ours:
 
 
 class _Seeded:
-    """The identity of ``like``, and vectors drawn by the hash of the text: for a writer that is not timed."""
+    """An embedder with the identity of ``like`` whose vectors are drawn by the hash of the text."""
 
     def __init__(self, like: Prepared) -> None:
         self.name, self.dimensions = like.name, like.dimensions

@@ -38,17 +38,17 @@ def markdown(result: Mapping[str, Any]) -> str:
     out += ["", "## Beside others: p50 in milliseconds, text in / vectors given; in brackets semmem's over theirs", ""]
     out += _head(["", *head])
     out.append(_row(["semmem", *(_pair(rows[size]["recall"]) for size in sizes)]))
-    skipped = []
+    reasons = []
     for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
         cells = []
         for size in sizes:
             other = rows[size]["others"].get(name, {"skipped": ""})
             ratio = result["ratios"].get(size, {}).get(name)
             if "skipped" in other:
-                skipped.append(other["skipped"])
+                reasons.append(other["skipped"])
             cells.append(f"{_pair(other)} ({ratio['text in']} / {ratio['vectors given']})" if ratio else "")
         out.append(_row([name, *cells]))
-    out += ["", *dict.fromkeys(f"- {why}" for why in skipped if why)]
+    out += ["", *dict.fromkeys(f"- {why}" for why in reasons if why)]
     out += ["", "## Ingest, vectors given", "", *_head(["", *head])]
     for key in ("memories_per_s", "remember_s", "database_s", "index_s", "extraction_per_s", "embedding_per_s"):
         out.append(_row([key, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
@@ -102,12 +102,12 @@ def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _times(found: Any) -> str:
-    return f"{found['p50_ms']:g} / {found['p95_ms']:g}" if found else ""
+def _times(times: Any) -> str:
+    return f"{times['p50_ms']:g} / {times['p95_ms']:g}" if times else ""
 
 
-def _pair(found: Mapping[str, Any]) -> str:
-    return " / ".join(f"{found[what]['p50_ms']:g}" for what in ("text in", "vectors given"))
+def _pair(recalls: Mapping[str, Any]) -> str:
+    return " / ".join(f"{recalls[what]['p50_ms']:g}" for what in ("text in", "vectors given"))
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Run the benchmark: size after size, semmem and the others, each result written as soon as it is there."""
+"""Run the benchmark: measure semmem and the others at each size, and write each result at once."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ def bench(
     say: Say = print,
     embedder: Any = None,
 ) -> dict[str, Any]:
-    """Measure every size and return the result; in ``folder`` lie the store and what is measured already.
+    """Measure every size and return the result; ``folder`` holds the store and the results so far.
 
-    A run of the same seed and namespaces that was broken off goes on after the last size that is whole.
+    An interrupted run with the same settings resumes after the last complete size.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    made = Generator(seed, namespaces=namespaces)
+    generator = Generator(seed, namespaces=namespaces)
     about = {"seed": seed, "namespaces": namespaces, "questions": questions, "rounds": rounds}
-    kept = folder / "measured.json"
-    done = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    if done.get("about") != about:
-        done = {"about": about, "sizes": {}}
-    with Ours(folder / "store", made, embedder) as ours:
+    file = folder / "measured.json"
+    record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if record.get("about") != about:
+        record = {"about": about, "sizes": {}}
+    with Ours(folder / "store", generator, embedder) as ours:
         for size in sorted(sizes):
-            if str(size) in done["sizes"]:
-                say(f"{size:,}: measured already, in {kept.name}.")
+            if str(size) in record["sizes"]:
+                say(f"{size:,}: measured already, in {file.name}.")
                 continue
             if ours.mem.stats().memories > size:
                 say(f"{size:,}: skipped, for the store is larger already; remove {folder.name} to begin anew.")
                 continue
-            done["sizes"][str(size)] = _one_size(ours, made, size, questions, rounds, beside, folder, say)
-            kept.write_text(json.dumps(done, indent=1), encoding="utf-8")
+            record["sizes"][str(size)] = _one_size(ours, generator, size, questions, rounds, beside, folder, say)
+            file.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return {
         **about,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, {_processors()} processors, Python {platform.python_version()}",
         "version": semmem.__version__,
-        "sizes": done["sizes"],
-        "growth": _growth(done["sizes"]),
-        "ratios": ratios(done["sizes"]),
+        "sizes": record["sizes"],
+        "growth": _growth(record["sizes"]),
+        "ratios": ratios(record["sizes"]),
     }
 
 
 def _one_size(
     ours: Ours,
-    made: Generator,
+    generator: Generator,
     size: int,
     count: int,
     rounds: int,
@@ -79,9 +79,9 @@ def _one_size(
 ) -> dict[str, Any]:
     say(f"{size:,}: storing …")
     row: dict[str, Any] = {"ingest": ours.grow(size)}
-    asking = [made.question(number, size) for number in range(count)]
+    questions = [generator.question(number, size) for number in range(count)]
     say(f"{size:,}: asking …")
-    row["recall"] = ours.measured(asking, rounds=rounds)
+    row["recall"] = ours.measured(questions, rounds=rounds)
     row["space"] = ours.space()
     row["others"] = {}
     for name in beside:
@@ -94,8 +94,8 @@ def _one_size(
             continue
         say(f"{size:,}: {name} …")
         try:
-            row["others"][name] = _other(name, made, size, asking, rounds, folder / "others", ours)
-        except Exception as error:  # noqa: BLE001  # another's defect is no reason to lose the run
+            row["others"][name] = _other(name, generator, size, questions, rounds, folder / "others", ours)
+        except Exception as error:  # noqa: BLE001  # a defect of another system must not end the run
             sentence = " ".join(f"{name} failed: {type(error).__name__}: {error}".split())[:300]
             say(f"{size:,}: {sentence}")
             row["others"][name] = {"skipped": sentence}
@@ -103,29 +103,29 @@ def _one_size(
 
 
 def _other(
-    name: str, made: Generator, size: int, asking: Sequence[Question], rounds: int, folder: Path, ours: Ours
+    name: str, generator: Generator, size: int, questions: Sequence[Question], rounds: int, folder: Path, ours: Ours
 ) -> dict[str, Any]:
-    pairs = list(made.items(0, size))
+    pairs = list(generator.items(0, size))
     texts = [f"{item['title']}\n{item['text']}" if item["title"] else item["text"] for item, _ in pairs]
     vectors = [vector for _, vector in pairs]
-    started = time.perf_counter()
+    start = time.perf_counter()
     system = others.opened(name, texts, vectors, folder, ours.server())
-    filled = time.perf_counter() - started
+    fill_seconds = time.perf_counter() - start
     try:
         encode = others.encode(name)
-        found = sum(int(one.about[1:]) in system.recall(one.text, one.vector) for one in asking)
+        hits = sum(int(one.about[1:]) in system.recall(one.text, one.vector) for one in questions)
 
         def text_in(number: int) -> Any:
-            return system.recall(asking[number].text, encode(asking[number].text))
+            return system.recall(questions[number].text, encode(questions[number].text))
 
-        def given(number: int) -> Any:
-            return system.recall(asking[number].text, asking[number].vector)
+        def with_vector(number: int) -> Any:
+            return system.recall(questions[number].text, questions[number].vector)
 
         return {
-            "memories_per_s": round(size / filled, 1),
-            "text in": asked(text_in, len(asking), rounds=rounds),
-            "vectors given": asked(given, len(asking), rounds=rounds),
-            "found": round(found / len(asking), 3),
+            "memories_per_s": round(size / fill_seconds, 1),
+            "text in": asked(text_in, len(questions), rounds=rounds),
+            "vectors given": asked(with_vector, len(questions), rounds=rounds),
+            "found": round(hits / len(questions), 3),
         }
     finally:
         system.close()
@@ -138,13 +138,13 @@ def ratios(sizes: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
         for name, other in row["others"].items():
             if "skipped" in other:
                 continue
-            found = {
+            of_system = {
                 what: round(row["recall"][what]["p50_ms"] / other[what]["p50_ms"], 2)
                 for what in ("text in", "vectors given")
             }
             if row["ingest"]["memories_per_s"]:
-                found["ingest"] = round(other["memories_per_s"] / row["ingest"]["memories_per_s"], 2)
-            out.setdefault(size, {})[name] = found
+                of_system["ingest"] = round(other["memories_per_s"] / row["ingest"]["memories_per_s"], 2)
+            out.setdefault(size, {})[name] = of_system
     return out
 
 

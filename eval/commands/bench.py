@@ -16,22 +16,26 @@ __all__ = ["bench"]
 
 @app.command()
 def bench(
-    sizes: Annotated[str, typer.Option(help="memories in the store, such as 1000,10000,1000000")] = "1000,10000,100000",
-    namespaces: Annotated[int, typer.Option(min=1, max=1000, help="that share them; the largest is asked")] = 1,
-    questions: Annotated[int, typer.Option(min=1, help="different ones, asked in every part")] = 50,
-    rounds: Annotated[int, typer.Option(min=1, help="how often they are asked")] = 2,
+    sizes: Annotated[str, typer.Option(help="numbers of memories, such as 1000,10000,1000000")] = "1000,10000,100000",
+    namespaces: Annotated[
+        int, typer.Option(min=1, max=1000, help="namespaces that share the memories; the largest is asked")
+    ] = 1,
+    questions: Annotated[int, typer.Option(min=1, help="different questions, asked in every measurement")] = 50,
+    rounds: Annotated[int, typer.Option(min=1, help="how often each question is asked")] = 2,
     seed: Seed = 0,
     beside: Annotated[
         list[str] | None,
-        typer.Option(help="only this system beside semmem, or none; repeatable; default: all"),
+        typer.Option(help="only this system beside semmem, or none; repeatable; default: all installed"),
     ] = None,
-    path: Annotated[bool, typer.Option("--path", help="also count what a verb passes through")] = False,
+    path: Annotated[
+        bool, typer.Option("--path", help="also count files, functions and round trips of each verb")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="folder of the store and the report; default: in eval/runs")] = None,
     json_: AsJson = False,
 ) -> None:
-    """Measure text in, hits out, and all that it is made of, on made memories; beside it other systems that are here.
+    """Measure recall, ingest and space on generated memories, beside other systems where they are installed.
 
-    A run that was broken off goes on; bench.json, bench.md and bench.svg are written into the folder.
+    The same command resumes an interrupted run. The folder gets bench.json, bench.md and bench.svg.
     """
     from eval.bench.others import OTHERS
     from eval.bench.report import markdown, plot
@@ -39,17 +43,17 @@ def bench(
 
     with error_line():
         try:
-            wanted = [int(size) for size in sizes.split(",")]
+            counts = [int(size) for size in sizes.split(",")]
         except ValueError:
-            wanted = []
-        if not wanted or min(wanted) < 1:
+            counts = []
+        if not counts or min(counts) < 1:
             raise DatasetError(f"--sizes must be whole numbers above 0, such as 1000,10000, not {sizes!r}.")
-        chosen = [name for name in beside or OTHERS if name != "none"]
-        if unknown := sorted(set(chosen) - set(OTHERS)):
+        systems = [name for name in beside or OTHERS if name != "none"]
+        if unknown := sorted(set(systems) - set(OTHERS)):
             raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(OTHERS)}, none.")
         folder = out or RUNS / "bench" / f"{seed}-{namespaces}"
         result = run(
-            wanted, folder, seed=seed, namespaces=namespaces, questions=questions, rounds=rounds, beside=chosen,
+            counts, folder, seed=seed, namespaces=namespaces, questions=questions, rounds=rounds, beside=systems,
             say=lambda line: err.print(line, soft_wrap=True, markup=False),
         )  # fmt: skip
         if path:
@@ -58,8 +62,8 @@ def bench(
             result["path"] = [
                 [f"{store}: {verb}", counts] for store, verbs in measured().items() for verb, counts in verbs.items()
             ]
-        told = markdown(result)
+        text = markdown(result)
         (folder / "bench.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-        (folder / "bench.md").write_text(told, encoding="utf-8")
+        (folder / "bench.md").write_text(text, encoding="utf-8")
         (folder / "bench.svg").write_text(plot(result), encoding="utf-8")
-        say(json.dumps(result) if json_ else told)
+        say(json.dumps(result) if json_ else text)

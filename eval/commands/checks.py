@@ -17,7 +17,7 @@ __all__ = ["gate", "path", "reach"]
 @app.command()
 def gate(
     expected: Annotated[Path | None, typer.Option(help="file of expected numbers; default: eval/expected.toml")] = None,
-    data: Annotated[str | None, typer.Option(help="only what is expected of this data set")] = None,
+    data: Annotated[str | None, typer.Option(help="check only this data set")] = None,
     update: Annotated[bool, typer.Option("--update", help="write the measured values into the file")] = False,
     json_: AsJson = False,
 ) -> None:
@@ -26,11 +26,11 @@ def gate(
     from eval.experiments.evidence.gate_run import run_gate
 
     with error_line():
-        checked, absent = run_gate(expected or EXPECTED, data, opened)
+        checks, absent = run_gate(expected or EXPECTED, data, opened)
         rows = [
             ["OK" if c.ok else "FAIL", c.expected.data, " less ".join(c.expected.conditions), c.expected.group,
              c.expected.metric, f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"]
-            for c in checked
+            for c in checks
         ]  # fmt: skip
         head = ["", "data", "recipe", "questions", "metric", "measured", "expected", "tolerance"]
         if json_:
@@ -39,12 +39,12 @@ def gate(
             table(head, rows)
         for name in absent:
             err.print(f"skipped: {name} is not here")
-        if not checked:
+        if not checks:
             raise DatasetError("Nothing was checked: none of the data sets is here.")
         if update:
             at = expected or EXPECTED
-            at.write_text(rewritten(at.read_text(encoding="utf-8"), checked), encoding="utf-8")
-    if not update and not all(c.ok for c in checked):
+            at.write_text(rewritten(at.read_text(encoding="utf-8"), checks), encoding="utf-8")
+    if not update and not all(c.ok for c in checks):
         raise typer.Exit(1)
 
 
@@ -52,11 +52,11 @@ def gate(
 def reach(
     recipe: Annotated[str, typer.Argument(help="a recipe, or RECIPE~leg")] = "default",
     k: Annotated[int, typer.Option("-k", "--k", help="cut-off")] = 10,
-    system: Annotated[str | None, typer.Option(help="another system's fusion instead: a name, or all")] = None,
-    weights: Annotated[str | None, typer.Option(help="yours, for that system: .7,.3")] = None,
+    system: Annotated[str | None, typer.Option(help="another system's fusion instead: its name, or all")] = None,
+    weights: Annotated[str | None, typer.Option(help="your own weights for that system, such as .7,.3")] = None,
     json_: AsJson = False,
 ) -> None:
-    """Say what each leg of a recipe, or of another system, can do to the top k, before anything is measured."""
+    """Compute what each leg of a recipe, or of another system, can do to the top k; nothing is measured."""
     from eval.experiments.conditions import named
     from eval.systems import told
     from semmem.rank_cap import reach as reach_at
@@ -66,33 +66,37 @@ def reach(
         if system is not None:
             say(told(system, k, weights=weights, json=json_))
             return
-        found = reach_at(named(recipe).recipe, k)
+        report = reach_at(named(recipe).recipe, k)
         if json_:
-            typer.echo(json.dumps(found.as_dict(), indent=1))
+            typer.echo(json.dumps(report.as_dict(), indent=1))
             return
-        rows = describe(found)
+        rows = describe(report)
         table(list(rows[0]), [list(r.values()) for r in rows])
 
 
 @app.command()
 def path(
     url: Annotated[list[str] | None, typer.Option(help="an empty store; repeatable; default: two of its own")] = None,
-    trips: Annotated[bool, typer.Option("--trips", help="say for each verb which statements they are")] = False,
-    files: Annotated[bool, typer.Option("--files", help="say for each verb which files, as they are entered")] = False,
+    trips: Annotated[
+        bool, typer.Option("--trips", help="also print the statements of each verb's round trips")
+    ] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="also print the files that each verb enters, in order")
+    ] = False,
     json_: AsJson = False,
 ) -> None:
-    """Count what each verb goes through: files and functions of semmem, calls, round trips to the store."""
+    """Count the files and functions of semmem that each verb enters, its calls and its round trips to the store."""
     from eval.path import measured
 
     with error_line():
-        counted = measured(url or ())
+        stores = measured(url or ())
         if json_:
-            typer.echo(json.dumps(counted, indent=1))
+            typer.echo(json.dumps(stores, indent=1))
             return
         head = ["files", "functions", "calls", "round_trips"]
-        rows = [[v, store, *(c[n] for n in head)] for store, verbs in counted.items() for v, c in verbs.items()]
+        rows = [[v, store, *(c[n] for n in head)] for store, verbs in stores.items() for v, c in verbs.items()]
         table(["verb", "store", *(name.replace("_", " ") for name in head)], rows)
-        for said in [name for name, wanted in (("trips", trips), ("entered", files)) if wanted]:
-            for store, verbs in counted.items():
+        for key in [name for name, show in (("trips", trips), ("entered", files)) if show]:
+            for store, verbs in stores.items():
                 for verb, counts in verbs.items():
-                    say(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts[said].items())}")
+                    say(f"{store}, {verb}: {', '.join(f'{n} {what}' for what, n in counts[key].items())}")

@@ -16,11 +16,11 @@ __all__ = ["confidence"]
 
 @app.command()
 def confidence(
-    data: Annotated[list[str], typer.Option(help="a set with questions; repeatable, at least two")],
+    data: Annotated[list[str], typer.Option(help="a data set with questions; repeatable, at least two")],
     out: Annotated[Path | None, typer.Option(help="a file for the result: aggregates, no text")] = None,
     json_: AsJson = False,
 ) -> None:
-    """Say how well the confidence of a recall tells answered questions from others, and fit it without each set."""
+    """Measure how well the confidence of a recall separates questions with an answer from questions without one."""
     from eval.confidence import ask, markdown, report
 
     with error_line():
@@ -36,7 +36,7 @@ def confidence(
                     mem.remember_many(corpus.memories)
                     mem.maintain()
                 sets[corpus.name] = ask(mem, corpus, others, err.print)
-        told = {"command": f"python -m eval confidence {' '.join(f'--data {name}' for name in data)}", **report(sets)}
+        result = {"command": f"python -m eval confidence {' '.join(f'--data {name}' for name in data)}", **report(sets)}
         if out is not None:
-            out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-        say(json.dumps(told, indent=1) if json_ else markdown(told))
+            out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        say(json.dumps(result, indent=1) if json_ else markdown(result))

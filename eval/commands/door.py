@@ -46,20 +46,24 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="The command line: ``python -m eval run|ablate|ingredients|sweep|fusions|history|...``; ``--help`` lists all.",
+    help="Measure what a search setting, a leg or an ingredient of a recipe is worth on a data set.",
 )
 err = Terminal(stderr=True)
 
-Metrics = Annotated[list[str] | None, typer.Option("--metric", help="of the verdict, with a cut-off; repeatable")]
-Seed = Annotated[int, typer.Option(help="of every random draw")]
+Metrics = Annotated[
+    list[str] | None, typer.Option("--metric", help="metric to judge, with a cut-off, such as R@10; repeatable")
+]
+Seed = Annotated[int, typer.Option(help="seed of every random draw")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the aggregate result as JSON")]
-Base = Annotated[str, typer.Option(help="RECIPE, RECIPE~leg (left out), RECIPE!leg (finds dropped) or RECIPE+fusion")]
+Base = Annotated[
+    str, typer.Option(help="RECIPE, RECIPE~leg (without it), RECIPE!leg (its list dropped) or RECIPE+fusion")
+]
 METRICS = ("R@10", "R@5", "nDCG@10")
 
 
 @contextmanager
 def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> Iterator[Any]:
-    """Open the store; without a URL an embedded one of the corpus's own, so that no user's memories are touched."""
+    """Open the store at a URL; without one, an embedded store of this corpus, so that no user's memories change."""
     import semmem
     from eval.experiments.fingerprint import STORES, fingerprint
     from eval.experiments.kept_vectors import keeping
@@ -73,11 +77,11 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
     with warnings.catch_warnings():
         # connect warns of legs that reach nothing; here that is what is being studied.
         warnings.simplefilter("ignore", UserWarning)
-        with semmem.connect(store, embedder="none") as looked:
-            filler = None if looked.store.vectors is None else looked.store.vectors.embedder()
-            given = filler is not None and filler["name"].startswith("external:")
-        # what is read from memory has cosines of more digits than the database's: here one of them, at every recall
-        maker = embedder if given else keeping(embedder, RUNS / "vectors")
+        with semmem.connect(store, embedder="none") as probe:
+            filler = None if probe.store.vectors is None else probe.store.vectors.embedder()
+            external = filler is not None and filler["name"].startswith("external:")
+        # Cosines computed in memory have more digits than the database's; without memory every recall has the latter.
+        maker = embedder if external else keeping(embedder, RUNS / "vectors")
         mem = semmem.connect(store, embedder=maker, resident_mb=0)
     try:
         yield mem
@@ -87,6 +91,7 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
 
 @contextmanager
 def progress_bars() -> Iterator[Any]:
+    """Yield a function of (task, steps done, steps in all) that draws a progress bar for each task."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -103,7 +108,7 @@ def progress_bars() -> Iterator[Any]:
 
 @contextmanager
 def error_line() -> Iterator[None]:
-    """Tell an expected error in one sentence on stderr, with exit code 2; anything else is a defect and is shown."""
+    """Print an expected error as one sentence on stderr and exit with code 2; any other exception passes through."""
     try:
         yield
     except (ConditionError, DatasetError, ExperimentError, SemmemError) as error:
@@ -112,11 +117,12 @@ def error_line() -> Iterator[None]:
 
 
 def say(text: object) -> None:
-    """Print a text on standard output, its control characters made visible: a memory must not act on the terminal."""
+    """Print a text on standard output with visible control characters: a memory must not act on the terminal."""
     typer.echo(encodable(visible(str(text)), sys.stdout.encoding or "utf-8"))
 
 
 def table(head: list[str], rows: list[list[Any]]) -> None:
+    """Print a table: as wide as the terminal, or 200 columns where there is none."""
     table = Table(box=None, pad_edge=False)
     for name in head:
         table.add_column(name, overflow="fold")  # a cell that is cut off cannot be read

@@ -15,14 +15,14 @@ __all__ = ["evidence", "kept_apart", "tables"]
 
 @app.command()
 def evidence(
-    data: Annotated[str | None, typer.Option(help="only what is of this set; default: all committed results")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="only these, such as controls; repeatable")] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="put the new results in the place of the committed ones")
-    ] = False,
-    show: Annotated[bool, typer.Option("--list", help="only say which there are and how each is made")] = False,
+    data: Annotated[str | None, typer.Option(help="only the results of this data set; default: all")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="only results of this kind, such as controls; repeatable")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="replace the committed results by the new ones")] = False,
+    show: Annotated[bool, typer.Option("--list", help="only list the results and the command of each")] = False,
 ) -> None:
-    """Make the committed results again and say what differs; exit with code 1 where something does."""
+    """Measure the committed results again and print every number that differs; exit with code 1 where one does."""
     from eval.experiments.evidence.again import differences, manifest, result_in
     from eval.reports import adr as records
 
@@ -32,22 +32,22 @@ def evidence(
             table(["result", "command"], [[m.name, "python -m eval " + " ".join(m.words)] for m in every])
             return
     differ = False
-    for made in every:
-        # one folder a set: what the legs returned is asked once for all its results
-        folder = RUNS / "evidence" / Path(made.data).name
-        if failed := app([*made.words, "--out", str(folder)], standalone_mode=False):
-            raise typer.Exit(failed)  # it has said why; what lies in the folder is of another command
+    for entry in every:
+        # one folder for each data set: each leg is asked once, and all results of the set share the lists
+        folder = RUNS / "evidence" / Path(entry.data).name
+        if code := app([*entry.words, "--out", str(folder)], standalone_mode=False):
+            raise typer.Exit(code)  # the command has printed why; the folder holds the result of an earlier one
         with error_line():
-            path = RESULTS / f"{made.name}.json"
+            path = RESULTS / f"{entry.name}.json"
             now = result_in(folder)
             if keep:
-                say(f"{made.name}: {records.keep(folder, made.name, RESULTS)}")
+                say(f"{entry.name}: {records.keep(folder, entry.name, RESULTS)}")
                 continue
             if not path.is_file():
-                say(f"{made.name}: measured; there is no committed result to compare it with")
+                say(f"{entry.name}: measured; there is no committed result to compare it with")
                 continue
             rows = differences(json.loads(path.read_text(encoding="utf-8")), now)
-            say(f"{made.name}: {len(now['comparisons'])} comparisons, {len(rows)} numbers differ")
+            say(f"{entry.name}: {len(now['comparisons'])} comparisons, {len(rows)} numbers differ")
             if rows:
                 differ = True
                 table(["what", "metric", "questions", "committed", "now"], rows)
@@ -57,17 +57,17 @@ def evidence(
 
 @app.command(name="kept-apart")
 def kept_apart(
-    folder: Annotated[Path, typer.Argument(help="in which the sets lie, or one set")],
+    folder: Annotated[Path, typer.Argument(help="folder with data sets, or one data set")],
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="a set of the folder; repeatable; default: all")
+        list[str] | None, typer.Option("--set", help="name of a data set in the folder; repeatable; default: all")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="look once more with this commit; the record counts it")
+        bool, typer.Option("--again", help="measure a set once more with this commit; the record counts it")
     ] = False,
     embedder: Annotated[str | None, typer.Option(help="minilm, hashing or none; default: what semmem finds")] = None,
     records: Annotated[Path | None, typer.Option(help="where records lie; default: eval/results/kept-apart")] = None,
 ) -> None:
-    """Measure all recipes and the graph's controls, once, on sets that nothing was tuned on, and write it down."""
+    """Measure all recipes and controls of the graph once on data sets that nothing was tuned on; record the look."""
     from eval.experiments.evidence.kept_apart import look, sets
 
     place = records or RESULTS / "kept-apart"
@@ -78,37 +78,40 @@ def kept_apart(
                 record = look(
                     path, place, opened, again=again, embedder=embedder, metrics=METRICS, out=out, say=progress
                 )  # fmt: skip
-            told = json.loads(record.read_text(encoding="utf-8"))
+            content = json.loads(record.read_text(encoding="utf-8"))
             rows = [
                 [c["metric"], c["name"], c["sentence"]]
-                for c in told["result"]["comparisons"]
+                for c in content["result"]["comparisons"]
                 if c["group"] == "headline"
             ]
             table(["metric", "comparison", "verdict"], rows)
-            times = len(told["looks"])
-            say(f"{record}: look {times} at {told['set']} with this commit" + (", and it says so" if times > 1 else ""))
+            times = len(content["looks"])
+            say(
+                f"{record}: look {times} at {content['set']} with this commit"
+                + (", and it says so" if times > 1 else "")
+            )
 
 
 @app.command()
 def tables(
-    write: Annotated[bool, typer.Option("--write", help="write the tables anew into the records")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write the new tables into the records")] = False,
 ) -> None:
     """Make the tables of the decision records again from the committed results; exit with code 1 where one differs."""
     from eval.reports.tables import rewritten
 
     root = Path(__file__).resolve().parents[2]
-    changed = []
+    stale = []
     with error_line():
         for path in sorted((root / "adr").glob("[0-9][0-9][0-9][0-9]-*.md")):
             text = path.read_text(encoding="utf-8")
             new = rewritten(text, RESULTS)
             if new != text:
-                changed.append(path.name)
+                stale.append(path.name)
                 if write:
                     path.write_text(new, encoding="utf-8")
-        for name in changed:
+        for name in stale:
             say(f"{name}: {'written anew' if write else 'not what the results say; pass --write'}")
-        if not changed:
+        if not stale:
             say("Every table is what its results say.")
-    if changed and not write:
+    if stale and not write:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""The commands that run experiments: each plans conditions and comparisons; all are measured and written alike."""
+"""The commands that run experiments: each makes a plan of conditions and comparisons; one function runs it."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def _conduct(
     line: str,
     *,
     data: Annotated[str, typer.Option(help="folder or file of a known form, or a name under SEMMEM_EVAL_DATA")],
-    store: Annotated[str | None, typer.Option(help="URL of a store; default: an own one for each corpus")] = None,
+    store: Annotated[str | None, typer.Option(help="URL of a store; default: a store for each data set")] = None,
     embedder: Annotated[str | None, typer.Option(help="minilm, hashing or none; default: what semmem finds")] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for results; the same one again resumes")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for results; the same folder again resumes")] = None,
     metric: Metrics = None,
     seed: Seed = 0,
     json_: AsJson = False,
     strict: Annotated[bool, typer.Option(help="exit with code 3 when a comparison is refused")] = False,
-    format: Annotated[str | None, typer.Option(help="form of the data, where looking does not tell")] = None,
-    namespace: Annotated[str | None, typer.Option(help="of your own store, for questions that name none")] = None,
+    format: Annotated[str | None, typer.Option(help="format of the data, where it is not recognised")] = None,
+    namespace: Annotated[str | None, typer.Option(help="namespace of questions that name none")] = None,
     sha256: Annotated[str | None, typer.Option(help="refuse the data unless this is their sha256")] = None,
 ) -> None:
-    """Load, open, measure, write; the options every experiment has."""
+    """Load the data, open the store, run the plan, write the reports; declare the options of every experiment."""
     from eval.experiments.experiment import conduct
     from eval.experiments.ingredients import is_of_ingredients, table_of_worth
     from eval.experiments.moved import write_moved
@@ -65,8 +65,8 @@ def _conduct(
         raise DatasetError("Questions about your own store need --store URL, the store they are asked of.")
     if is_known_copy(data, corpus) is False:
         err.print(f"note: {data} is not the copy of that name whose sha256 is known; numbers may differ.")
-    called = re.sub(r"[^\w.=~!+-]+", "_", f"{corpus.name} {command} {embedder or ''}").strip("_")
-    folder = out or RUNS / called[:120]
+    label = re.sub(r"[^\w.=~!+-]+", "_", f"{corpus.name} {command} {embedder or ''}").strip("_")
+    folder = out or RUNS / label[:120]
     with opened(corpus, store, embedder) as mem, progress_bars() as progress:
         experiment = conduct(
             mem,
@@ -98,11 +98,11 @@ def _conduct(
 
 
 _NOT_WRITTEN = ("out", "json_", "strict", "store")
-"""Options that change where a result goes, or that name a place of this machine."""
+"""Options that change no number, or that name a place on this machine."""
 
 
 def written(command: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> str:
-    """Return the command line that asks for what was given; what is as usual is left out, paths are of a clone."""
+    """Return the command line of these options, defaults left out; a data set is named as in any clone."""
     words, options = ["python", "-m", "eval", command], list[str]()
     for name, parameter in parameters.items():
         value = given[name]
@@ -121,7 +121,7 @@ def written(command: str, parameters: Mapping[str, inspect.Parameter], given: Ma
 
 
 def in_a_clone(data: str) -> str:
-    """Return the name of a data set as anybody may write it: below the repository, or below SEMMEM_EVAL_DATA."""
+    """Return the path of a data set relative to the repository, or its name under SEMMEM_EVAL_DATA."""
     at = Path(data).resolve()
     root = Path(__file__).resolve().parents[2]
     if not Path(data).exists():
@@ -130,15 +130,15 @@ def in_a_clone(data: str) -> str:
 
 
 def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
-    """Turn a function that plans into a command: its own options first, then those every experiment has."""
+    """Make a command of a function that returns a plan: its options, then those of every experiment."""
     own = inspect.signature(plan_of).parameters
     shared = {n: p for n, p in inspect.signature(_conduct).parameters.items() if p.kind is p.KEYWORD_ONLY}
 
     def command(**given: Any) -> None:
         with error_line():
-            plan, called = plan_of(**{name: given[name] for name in own})
+            plan, label = plan_of(**{name: given[name] for name in own})
             line = written(plan_of.__name__, {**own, **shared}, given)
-            _conduct(plan, called, line, **{name: given[name] for name in shared})
+            _conduct(plan, label, line, **{name: given[name] for name in shared})
 
     hints = {**get_type_hints(_conduct, include_extras=True), **get_type_hints(plan_of, include_extras=True)}
     merged = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in {**own, **shared}.items()]
@@ -153,7 +153,7 @@ def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
 def run(
     recipes: Annotated[str, typer.Option(help="comma-separated; the first is the base")] = "default,hybrid,seed",
 ) -> tuple[Plan, str]:
-    """Measure recipes on a corpus, each against the first."""
+    """Measure recipes on a data set and compare each with the first."""
     return of_run([r.strip() for r in recipes.split(",") if r.strip()]), f"run {recipes}"
 
 
@@ -166,9 +166,9 @@ def ablate(
         bool, typer.Option(help="of the graph: no edges, seeds only, convex without it, a random graph")
     ] = True,
 ) -> tuple[Plan, str]:
-    """Say what a leg is worth: the recipe against itself without the leg. Or say why that cannot be asked."""
-    called = f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}{'' if controls else ' without controls'}"
-    return of_ablation(recipe, leg or (), controlled=controls), called
+    """Measure what a leg is worth, against the recipe without it, or say why these data cannot show it."""
+    label = f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}{'' if controls else ' without controls'}"
+    return of_ablation(recipe, leg or (), controlled=controls), label
 
 
 @app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in TURNS.items()))
@@ -177,14 +177,14 @@ def sweep(
     settings: Annotated[list[str], typer.Argument(help="NAME=0:2:.05 or NAME=0,1,2; two give every combination")],
     recipe: Base = "default",
 ) -> tuple[Plan, str]:
-    """Turn a setting through a list of values. All points are fused from lists that are asked for once."""
+    """Measure a setting at several values. The legs are asked once; every value fuses their lists again."""
     return of_sweep(recipe, settings), f"sweep {' '.join(settings)} recipe {recipe}"
 
 
 @app.command()
 @experiment
 def fusions(recipe: Base = "default") -> tuple[Plan, str]:
-    """Set the ways to fuse head to head at the same leg weights."""
+    """Compare the fusion formulas at the same weights of the legs."""
     return of_fusions(recipe), f"fusions recipe {recipe}"
 
 
@@ -194,7 +194,7 @@ def ingredients(
     recipe: Base = "default",
     only: Annotated[list[str] | None, typer.Option(help="a word of an ingredient's name; repeatable")] = None,
 ) -> tuple[Plan, str]:
-    """Switch off one ingredient after the other and say what each is worth, in one table (summary.md)."""
+    """Switch off one ingredient after the other and print what each is worth, in one table (summary.md)."""
     from eval.experiments.ingredients import of_ingredients
 
     return of_ingredients(recipe, only or ()), f"ingredients {' '.join(only or ['all'])} recipe {recipe}"
@@ -203,14 +203,14 @@ def ingredients(
 @app.command()
 @experiment
 def history() -> tuple[Plan, str]:
-    """Replay the ablation that once called a graph useless: excluded, boost-only, swept, and asked properly."""
+    """Replay the ablation that once called the graph useless: list excluded, boost-only, weights swept, with reach."""
     return of_history(), "history"
 
 
 @app.command()
 @experiment
 def changes() -> tuple[Plan, str]:
-    """Measure each change from the former default to this one by itself, and what was tried beside it."""
+    """Measure each change from the former default recipe to this one by itself, and settings that were rejected."""
     from eval.changes import of_changes
 
     return of_changes(), "changes"

@@ -19,19 +19,21 @@ __all__ = ["make"]
 @app.command()
 def make(
     own: Annotated[str, typer.Option(help="URL of your store")],
-    namespace: Annotated[str, typer.Option(help="in which the memories are")] = "default",
+    namespace: Annotated[str, typer.Option(help="namespace of the memories")] = "default",
     embedder: Annotated[str | None, typer.Option(help="minilm, hashing or none; default: what semmem finds")] = None,
-    recipes: Annotated[str, typer.Option(help="whose top 20 are pooled")] = "default,hybrid,lexical,dense",
+    recipes: Annotated[
+        str, typer.Option(help="recipes whose first 20 hits are pooled")
+    ] = "default,hybrid,lexical,dense",
     items: Annotated[int, typer.Option(help="memories to sample")] = 40,
-    effect: Annotated[float, typer.Option(help="difference you care about, in R@10")] = 0.05,
+    effect: Annotated[float, typer.Option(help="smallest difference in R@10 that you care about")] = 0.05,
     out: Annotated[
         Path | None, typer.Option(help="folder; default: eval/data/private/NAMESPACE, ignored by git")
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Make questions for your own store: proposed, pooled blind, labelled by single keys; stop and resume at will.
+    """Make questions on your own store and judge the hits of several recipes by single keys; stop and resume at will.
 
-    It says what it will do and waits for Enter before it starts. The store is only read.
+    The command prints what it will do and waits for Enter. The store is only read.
     """
     from eval.labels.labelling import beginning, label_all, take_paraphrases
     from eval.labels.making import Desk, needed, pool, propose, sample
@@ -42,29 +44,29 @@ def make(
     with error_line(), opened(None, own, embedder) as mem:
         folder = out or Path(__file__).resolve().parents[1] / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)
         desk, names = Desk(folder, namespace), [r.strip() for r in recipes.split(",")]
-        drawn = sample(mem, namespace, items, seed=seed)
-        if not drawn:
+        memories = sample(mem, namespace, items, seed=seed)
+        if not memories:
             raise DatasetError(f"There are no memories in namespace {namespace!r}; name another with --namespace.")
-        say(beginning(namespace, len(drawn), names, folder))
+        say(beginning(namespace, len(memories), names, folder))
         if input("Enter starts, q leaves: ").strip().lower() == "q":
             return
-        for text, stratum, about in propose(drawn):
+        for text, stratum, about in propose(memories):
             desk.ask(text, stratum, about)
-        take_paraphrases(desk, drawn, input, say)
+        take_paraphrases(desk, memories, input, say)
         say(f"\nAsking {counted(len(desk.questions), 'question')} of {counted(len(names), 'recipe')}.")
         pools = {id: pool(mem, namespace, question, names, seed=seed) for id, question in desk.questions.items()}
         label_all(mem, desk, pools, typer.getchar, say)
-        done = desk.queries(pools)
-        more = needed(mem, done, names, effect)
-        are = "is" if len(done) == 1 else "are"
-        say(f"{counted(len(done), 'question')} {are} judged to the end: {folder / 'queries.jsonl'}")
-        scored = sum(bool(q.gold) for q in done)
+        queries = desk.queries(pools)
+        more = needed(mem, queries, names, effect)
+        are = "is" if len(queries) == 1 else "are"
+        say(f"{counted(len(queries), 'question')} {are} judged to the end: {folder / 'queries.jsonl'}")
+        answerable = sum(bool(q.gold) for q in queries)
         if more is None:
             say("Judge at least 5 with an answer; then this says how many more you need.")
         else:
-            say(f"A difference of {effect:g} shows from about {more} questions on; you have {scored}.")
+            say(f"A difference of {effect:g} shows from about {more} questions on; you have {answerable}.")
 
 
 def keys_can_be_read() -> bool:
-    """Return whether a person sits at standard input."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()

@@ -17,21 +17,21 @@ __all__ = ["adr", "compare", "keep", "report"]
 @app.command()
 def keep(
     folder: Annotated[Path, typer.Argument(help="a result folder")],
-    name: Annotated[str, typer.Argument(help="of the file to write in eval/results")],
+    name: Annotated[str, typer.Argument(help="name of the file to write in eval/results")],
 ) -> None:
     """Copy the aggregate result of a folder to eval/results, where it may be committed and cited."""
     from eval.reports import adr as records
 
     with error_line():
-        kept = records.keep(folder, name, RESULTS)
-        say(kept)
+        path = records.keep(folder, name, RESULTS)
+        say(path)
 
 
 @app.command()
 def adr(
-    slug: Annotated[str | None, typer.Argument(help="words-joined-by-hyphens")] = None,
+    slug: Annotated[str | None, typer.Argument(help="title of the record, as words-joined-by-hyphens")] = None,
     from_: Annotated[str | None, typer.Option("--from", help="a kept result, such as eval/results/NAME.json")] = None,
-    comparison: Annotated[str | None, typer.Option(help="which; default: the first")] = None,
+    comparison: Annotated[str | None, typer.Option(help="name of the comparison; default: the first")] = None,
     index: Annotated[bool, typer.Option("--index", help="write the index of the records again")] = False,
 ) -> None:
     """Draft a decision record from a kept result, or write the index of the records."""

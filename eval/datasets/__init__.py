@@ -34,8 +34,8 @@ KNOWN_SHA256: Mapping[str, str] = {
 
 def data_root() -> Path:
     """Return where evaluation data lie: ``SEMMEM_EVAL_DATA``, else ``shared/data`` beside the repository."""
-    if named := os.environ.get("SEMMEM_EVAL_DATA"):
-        return Path(named)
+    if folder := os.environ.get("SEMMEM_EVAL_DATA"):
+        return Path(folder)
     return Path(__file__).resolve().parents[3] / "shared" / "data"
 
 

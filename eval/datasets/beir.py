@@ -26,11 +26,11 @@ def load(path: Path, *, split: str | None = None) -> Corpus:
     """
     source = Source(path)
     name = path.name
-    there = [s for s in _SPLITS if (path / "qrels" / f"{s}.tsv").is_file()]
-    if split is None and not there:
+    splits = [s for s in _SPLITS if (path / "qrels" / f"{s}.tsv").is_file()]
+    if split is None and not splits:
         raise DatasetError(f"{path / 'qrels'} has no test.tsv, dev.tsv or train.tsv; put the judgements there.")
     qrels: dict[str, dict[str, int]] = defaultdict(dict)
-    for number, (where, cells) in enumerate(source.table(f"qrels/{split or there[0]}.tsv")):
+    for number, (where, cells) in enumerate(source.table(f"qrels/{split or splits[0]}.tsv")):
         if len(cells) != 3:
             raise DatasetError(f"{where} has {len(cells)} cells; it needs query-id, corpus-id and score.")
         if number == 0 and not cells[2].lstrip("-").isdigit():

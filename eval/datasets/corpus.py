@@ -67,8 +67,8 @@ class Corpus:
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Namespaces in the order they first appear among memories, then among questions."""
-        seen = dict.fromkeys(str(m["namespace"]) for m in self.memories)
-        return tuple(dict.fromkeys([*seen, *(q.namespace for q in self.queries)]))
+        of_memories = dict.fromkeys(str(m["namespace"]) for m in self.memories)
+        return tuple(dict.fromkeys([*of_memories, *(q.namespace for q in self.queries)]))
 
     @property
     def strata(self) -> tuple[str, ...]:

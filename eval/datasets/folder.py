@@ -31,8 +31,8 @@ _READ = frozenset({"id", "question", "text", "query", "gold_ids", "namespace", *
 
 def recognises(path: Path) -> bool:
     """Tell whether ``path`` is a folder with questions and memories, and not LoCoMo's rows."""
-    held = [name for name in MEMORIES if (path / name).exists()]
-    return bool(held) and (path / "queries.jsonl").is_file() and "dia_id" not in first_row(path / "documents.jsonl")
+    names = [name for name in MEMORIES if (path / name).exists()]
+    return bool(names) and (path / "queries.jsonl").is_file() and "dia_id" not in first_row(path / "documents.jsonl")
 
 
 def load(path: Path) -> Corpus:
@@ -42,10 +42,10 @@ def load(path: Path) -> Corpus:
     and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``). Raises DatasetError.
     """
     source = Source(path)
-    held = [name for name in MEMORIES if (path / name).exists()]
-    if len(held) != 1:
-        raise DatasetError(f"{path} holds {', '.join(held) or 'no memories'}; put one of {', '.join(MEMORIES)} there.")
-    memories = source.imported(MEMORIES[held[0]], held[0], path.name)
+    names = [name for name in MEMORIES if (path / name).exists()]
+    if len(names) != 1:
+        raise DatasetError(f"{path} holds {', '.join(names) or 'no memories'}; put one of {', '.join(MEMORIES)} there.")
+    memories = source.imported(MEMORIES[names[0]], names[0], path.name)
     queries = [
         (where, question(row, where, path.name)) for where, row in source.rows("queries.jsonl", ("id", "gold_ids"))
     ]

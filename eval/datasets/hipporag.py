@@ -24,9 +24,9 @@ _SUFFIX = "_corpus.json"
 def _pair(path: Path) -> tuple[Path, Path] | None:
     """Return (questions, passages), or None when ``path`` does not lead to one such pair."""
     if path.is_dir():
-        found = [(path / f"{p.name.removesuffix(_SUFFIX)}.json", p) for p in sorted(path.glob(f"*{_SUFFIX}"))]
-        found = [pair for pair in found if pair[0].is_file()]
-        return found[0] if len(found) == 1 else None
+        pairs = [(path / f"{p.name.removesuffix(_SUFFIX)}.json", p) for p in sorted(path.glob(f"*{_SUFFIX}"))]
+        pairs = [pair for pair in pairs if pair[0].is_file()]
+        return pairs[0] if len(pairs) == 1 else None
     stem = path.name.removesuffix(_SUFFIX) if path.name.endswith(_SUFFIX) else path.stem
     return path.with_name(f"{stem}.json"), path.with_name(f"{stem}{_SUFFIX}")
 
@@ -53,7 +53,7 @@ def load(path: Path) -> Corpus:
         text, title = text_of(row["text"], where, "text"), str(row["title"])
         memories.append((where, {"namespace": name, "id": id, "title": title, "text": text}))
         # setdefault: of equal passages the first is the gold, the others fold into it when recalled.
-        by_text.setdefault((title, _squeezed(text)), id)
+        by_text.setdefault((title, _without_space(text)), id)
         by_title[title].append(id)
     notes: Counter[str] = Counter()
     queries = []
@@ -61,11 +61,11 @@ def load(path: Path) -> Corpus:
         gold = []
         for title, text in _support(row, where):
             same_title = by_title.get(title, [])
-            found = by_text.get((title, _squeezed(text))) or (same_title[0] if len(same_title) == 1 else None)
-            if found is None:
+            passage = by_text.get((title, _without_space(text))) or (same_title[0] if len(same_title) == 1 else None)
+            if passage is None:
                 notes["supporting passages not in the corpus"] += 1
             else:
-                gold.append(found)
+                gold.append(passage)
         if not gold:
             notes["questions without any gold that exists"] += 1
             continue
@@ -94,6 +94,6 @@ def _support(row: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
     ]
 
 
-def _squeezed(text: str) -> str:
+def _without_space(text: str) -> str:
     # HotpotQA joins sentences with nothing between, 2Wiki with a space: compare without any.
     return "".join(text.split())

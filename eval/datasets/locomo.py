@@ -48,7 +48,7 @@ def load(path: Path) -> Corpus:
 def _own_file(path: Path) -> Corpus:
     source = Source(path.parent)
     notes: Counter[str] = Counter()
-    memories = _dated(source.imported("locomo", path.name, _conversation, notes))
+    memories = _with_dates(source.imported("locomo", path.name, _conversation, notes))
     queries = []
     for number, (where, sample) in enumerate(source.items(path.name, ("conversation", "qa")), 1):
         namespace = conversation_name(sample, number)
@@ -62,7 +62,7 @@ def _own_file(path: Path) -> Corpus:
 def _rows(path: Path) -> Corpus:
     source = Source(path)
     notes: Counter[str] = Counter()
-    memories = _dated(source.imported("locomo", "documents.jsonl", _conversation, notes))
+    memories = _with_dates(source.imported("locomo", "documents.jsonl", _conversation, notes))
     queries = []
     for where, row in source.rows("queries.jsonl", ("id", "conv", "question", "category")):
         evidence = row.get("evidence_raw") or row.get("gold_ids") or []
@@ -76,7 +76,7 @@ def _conversation(item: Item) -> str:
     return str(item["session"]).rpartition(":")[0]
 
 
-def _dated(memories: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+def _with_dates(memories: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
     """Return the memories. Raises DatasetError for one without a date, which would be remembered as of today."""
     for where, memory in memories:
         if "created_at" not in memory:

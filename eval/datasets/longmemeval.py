@@ -62,15 +62,15 @@ def _rows(path: Path) -> Corpus:
 def _own_file(path: Path, pooled: bool) -> Corpus:
     source = Source(path.parent)
     notes: Counter[str] = Counter()
-    asked = source.items(path.name, ("question_id", "question", "question_type"))
+    items = source.items(path.name, ("question_id", "question", "question_type"))
     memories = (
         source.imported("longmemeval", path.name, path.stem, notes)
         if pooled
-        else _haystacks(source, path.name, [str(item["question_id"]) for _, item in asked], notes)
+        else _haystacks(source, path.name, [str(item["question_id"]) for _, item in items], notes)
     )
     turns = _turns(memories)
     queries = []
-    for where, item in asked:
+    for where, item in items:
         id = str(item["question_id"])
         namespace = path.stem if pooled else id
         abstain = id.endswith("_abs")
@@ -85,14 +85,14 @@ def _own_file(path: Path, pooled: bool) -> Corpus:
 def _haystacks(source: Source, name: str, ids: list[str], notes: Counter[str]) -> list[tuple[str, dict[str, Any]]]:
     """Return the turns of every question's haystack in a namespace of its own, each session of it once."""
     path = source.path(name)
-    bad = source.rejecting(path, notes)
-    met: set[tuple[int, str]] = set()
+    reject = source.rejecting(path, notes)
+    sessions: set[tuple[int, str]] = set()
     memories = []
     try:
-        for where, number, session, date, turns in longmemeval.sessions(path, bad):
-            if (number, session) not in met:
-                met.add((number, session))
-                for item in longmemeval.turns_of(where, session, date, turns, bad):
+        for where, number, session, date, turns in longmemeval.sessions(path, reject):
+            if (number, session) not in sessions:
+                sessions.add((number, session))
+                for item in longmemeval.turns_of(where, session, date, turns, reject):
                     memories.append(source.memory(path, item, ids[number - 1]))
     except InvalidInput as error:
         raise DatasetError(error.message) from None

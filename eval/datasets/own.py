@@ -43,10 +43,12 @@ def load(path: Path, *, namespace: str | None = None) -> Corpus:
         if query.id in queries:
             raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")
         queries[query.id] = query
-    for number, ((where_asked, text), grades) in enumerate(judged.items(), start=1):
+    for number, ((where_judged, text), grades) in enumerate(judged.items(), start=1):
         relevant = {id: grade for id, grade in grades.items() if grade > 0}
         id = f"judged-{number}"
-        queries[id] = Query(id, text, where_asked, tuple(relevant), "judged in use", not relevant, {"grades": relevant})
+        queries[id] = Query(
+            id, text, where_judged, tuple(relevant), "judged in use", not relevant, {"grades": relevant}
+        )
     if not queries:
         raise DatasetError(f"{path} holds no questions; add rows to it, or run `python -m eval make`.")
     return Corpus(

@@ -26,7 +26,7 @@ class Source:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._hash = hashlib.sha256()
-        self._counted: set[Path] = set()
+        self._hashed_paths: set[Path] = set()
 
     @property
     def sha256(self) -> str:
@@ -45,9 +45,9 @@ class Source:
 
     def _bytes(self, path: Path) -> bytes:
         data = path.read_bytes()
-        if path not in self._counted:
+        if path not in self._hashed_paths:
             self._hash.update(data)
-            self._counted.add(path)
+            self._hashed_paths.add(path)
         return data
 
     def path(self, name: str) -> Path:
@@ -75,14 +75,17 @@ class Source:
             raise DatasetError(error.message) from None
 
     def rejecting(self, path: Path, notes: Counter[str] | None = None) -> Callable[[BadRow], None]:
-        """Return what an importer tells of a bad row of ``path``: it is counted in ``notes``, or a DatasetError."""
+        """Return the function that an importer calls with a rejected row of ``path``: it counts the row in ``notes``.
 
-        def told(row: BadRow) -> None:
+        Without ``notes`` it raises DatasetError.
+        """
+
+        def reject(row: BadRow) -> None:
             if notes is None:
                 raise DatasetError(f"{path} {row.where}: {row.reason}")
             notes[LEFT_OUT] += 1
 
-        return told
+        return reject
 
     def memory(self, path: Path, item: Item, namespace: str | Callable[[Item], str]) -> tuple[str, dict[str, Any]]:
         """Return (where, memory) of an importer's item, in its own namespace or else in ``namespace``.
@@ -93,13 +96,13 @@ class Source:
         space = str(item.get("namespace") or (namespace if isinstance(namespace, str) else namespace(item)))
         memory = {**item, "namespace": space}
         try:
-            checked = drafted(0, memory, space)
+            draft = drafted(0, memory, space)
         except InvalidInput as error:
             raise DatasetError(f"{where}: {error.message}") from None
         if "id" not in item:
             raise DatasetError(f"{where} has no id; questions name their memories by it.")
         if "created_at" in item:
-            memory["created_at"] = checked.memory.created_at
+            memory["created_at"] = draft.memory.created_at
         return where, memory
 
     def rows(self, name: str, required: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
@@ -115,7 +118,7 @@ class Source:
                 row = json.loads(line)
             except json.JSONDecodeError as e:
                 raise DatasetError(f"{where} is not JSON: {e.msg} at column {e.colno}.") from None
-            out.append((where, _keyed(row, where, required)))
+            out.append((where, _object(row, where, required)))
         return out
 
     def items(self, name: str, required: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
@@ -130,7 +133,7 @@ class Source:
         out = []
         for number, item in enumerate(data, start=1):
             where = f"{path} item {number}"
-            out.append((where, _keyed(item, where, required)))
+            out.append((where, _object(item, where, required)))
         return out
 
     def table(self, name: str) -> Iterator[tuple[str, list[str]]]:
@@ -141,7 +144,7 @@ class Source:
                 yield f"{path} line {number}", line.rstrip("\r").split("\t")
 
 
-def _keyed(row: object, where: str, required: Sequence[str]) -> dict[str, Any]:
+def _object(row: object, where: str, required: Sequence[str]) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise DatasetError(f"{where} must be an object, not {type(row).__name__}.")
     for key in required:
@@ -181,30 +184,32 @@ def build(
     counted, not an error: published sets have them. A question whose every gold id is dropped is skipped too.
     """
     counts = Counter(notes or {})
-    kept: dict[tuple[str, str], Mapping[str, Any]] = {}
+    memories_by_key: dict[tuple[str, str], Mapping[str, Any]] = {}
     for where, memory in memories:
         key = (memory["namespace"], memory["id"])
-        if key in kept:
+        if key in memories_by_key:
             raise DatasetError(f"{where} repeats the id {memory['id']!r}; ids are unique within a namespace.")
-        kept[key] = memory
-    asked: dict[str, Query] = {}
+        memories_by_key[key] = memory
+    queries_by_id: dict[str, Query] = {}
     for where, query in queries:
-        if query.id in asked:
+        if query.id in queries_by_id:
             raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")
-        gold = tuple(dict.fromkeys(g for g in query.gold if g in query.any_of or (query.namespace, g) in kept))
+        gold = tuple(
+            dict.fromkeys(g for g in query.gold if g in query.any_of or (query.namespace, g) in memories_by_key)
+        )
         counts["gold ids that do not exist"] += len(set(query.gold)) - len(gold)
         if query.gold and not gold:
             counts["questions without any gold that exists"] += 1
             continue
-        asked[query.id] = query if gold == query.gold else dataclasses.replace(query, gold=gold)
-    if not kept:
+        queries_by_id[query.id] = query if gold == query.gold else dataclasses.replace(query, gold=gold)
+    if not memories_by_key:
         raise DatasetError(f"{source.root} holds no memories; add rows to it.")
-    if not asked:
+    if not queries_by_id:
         raise DatasetError(f"{source.root} holds no questions that can be scored; add rows to it.")
     return Corpus(
         name=name,
-        memories=tuple(kept.values()),
-        queries=tuple(asked.values()),
+        memories=tuple(memories_by_key.values()),
+        queries=tuple(queries_by_id.values()),
         notes={k: n for k, n in counts.items() if n},
         sha256=source.sha256,
         format=format,

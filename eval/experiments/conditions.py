@@ -41,11 +41,11 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A recipe measured in an experiment. ``excluded`` is a leg that is asked and whose finds are thrown away.
+    """A recipe measured in an experiment. ``excluded`` is a leg that is asked and whose list is dropped before fusion.
 
-    That is the history's first fault: the leg's list is dropped before fusion, its votes with it.
-    ``values`` are the numbers and names a sweep gave this condition, by setting. ``rewired`` is the seed of a random
-    graph of like degrees, in which the graph leg walks instead of the one that the texts have.
+    This was the first fault of the ablation that ``history`` replays. ``values`` are the values that a sweep gave the
+    settings of this condition. ``rewired`` is the seed of a random graph with similar degrees, in which the graph leg
+    walks instead of the graph of the texts.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Condition:
 
 
 def _turns() -> dict[str, str]:
-    """Return what a sweep can turn, and what that means: the harness's short names, then the settings of a recipe."""
+    """Return the settings that a sweep can change: short names of the harness, then the settings of a recipe."""
     turns = {
         "LEG.weight": "weight of a leg; 0 leaves it out",
         "LEG.k": "rank constant of a leg, in every regime",
@@ -79,20 +79,20 @@ def _turns() -> dict[str, str]:
     }
     for name, row in SETTINGS.items():
         part, dot, _ = name.partition(".")
-        if dot and _can_be_turned(row.values) and part not in _BY_LEG:
+        if dot and _is_sweepable(row.values) and part not in _BY_LEG:
             turns[f"{part}.FIELD"] = _fields(part)
-        elif not dot and _can_be_turned(row.values):
+        elif not dot and _is_sweepable(row.values):
             turns.setdefault(name, f"{row.meaning}: {'0 or 1' if isinstance(row.values, Switch) else row.values.words}")
     return turns
 
 
 def _fields(part: str) -> str:
-    """Return what can be turned of the settings of a leg or of the rules of conversation."""
+    """Return the names of the settings under ``part``, a leg or the rules of conversation, that a sweep can change."""
     inside = {name.partition(".")[2]: row.values for name, row in SETTINGS.items() if name.startswith(f"{part}.")}
-    return ", ".join(name for name, values in inside.items() if _can_be_turned(values))
+    return ", ".join(name for name, values in inside.items() if _is_sweepable(values))
 
 
-def _can_be_turned(values: Values) -> bool:
+def _is_sweepable(values: Values) -> bool:
     inner = values.values if isinstance(values, OrNone) else values
     return isinstance(inner, Number | Choice | Switch | Reranker) or (isinstance(inner, Section) and inner.optional)
 
@@ -100,10 +100,10 @@ def _can_be_turned(values: Values) -> bool:
 _BY_LEG = tuple(name.removesuffix(".LEG") for name in SETTINGS if name.endswith(".LEG"))
 
 TURNS: Mapping[str, str] = _turns()
-"""What a sweep can turn."""
+"""The settings that a sweep can change, with their meanings."""
 
 OF_A_LEG = ("weight", "k", "depth", "reserve")
-"""What is set leg by leg and decides what a leg can reach."""
+"""Settings of one leg that decide its reach."""
 
 
 def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
@@ -135,8 +135,8 @@ def _without(recipe: Recipe, leg: str) -> Recipe:
     if len(recipe.legs) == 1:
         raise ConditionError(f"{recipe.name} has the leg {leg} alone; without it nothing would be asked.")
     by_leg = ("weights", "rank_constants", "depths", "timeouts", "reserve")
-    kept: dict[str, Any] = {name: {k: v for k, v in getattr(recipe, name).items() if k != leg} for name in by_leg}
-    return replace(recipe, name=f"{recipe.name}~{leg}", **kept)
+    settings: dict[str, Any] = {name: {k: v for k, v in getattr(recipe, name).items() if k != leg} for name in by_leg}
+    return replace(recipe, name=f"{recipe.name}~{leg}", **settings)
 
 
 def ablations(base: Condition, legs: Sequence[str] = ()) -> list[Condition]:
@@ -155,11 +155,11 @@ def fusions(base: Condition) -> list[Condition]:
     sixty = variant(base.recipe, fusion="rrf", rank_constants=dict.fromkeys(base.recipe.legs, 60.0))
     forms = {f: variant(base.recipe, fusion=f) for f in FUSIONS} | {"rrf at 60": sixty}
     out = []
-    for reserve, ending in ((base.recipe.reserve, ""), ({}, " without reserve")):
+    for reserve, suffix in ((base.recipe.reserve, ""), ({}, " without reserve")):
         for fusion, recipe in forms.items():
-            turned = variant(recipe, name=f"{base.name}+{fusion}{ending}", reserve=dict(reserve))
-            if replace(turned, name="") != replace(base.recipe, name=""):
-                out.append(replace(base, name=turned.name, recipe=turned))
+            condition_recipe = variant(recipe, name=f"{base.name}+{fusion}{suffix}", reserve=dict(reserve))
+            if replace(condition_recipe, name="") != replace(base.recipe, name=""):
+                out.append(replace(base, name=condition_recipe.name, recipe=condition_recipe))
         if not base.recipe.reserve:
             break
     return out
@@ -176,34 +176,37 @@ def sweep(base: Condition, *settings: str) -> list[Condition]:
         name, equals, values = setting.partition("=")
         if not equals or not values:
             raise ConditionError(f"{setting!r} is no sweep; write it as graph.weight=0:2:.05 or k=10,20,60.")
-        out = [_turned(condition, name, value) for condition in out for value in _values(name, values)]
-    walked = [c for c in out if "graph.alpha" in c.values and "graph" in c.recipe.legs]
-    if any(c.recipe.graph.walk != "pagerank" for c in walked):
+        out = [_with_value(condition, name, value) for condition in out for value in _values(name, values)]
+    with_alpha = [c for c in out if "graph.alpha" in c.values and "graph" in c.recipe.legs]
+    if any(c.recipe.graph.walk != "pagerank" for c in with_alpha):
         raise ConditionError("graph.alpha is the damping of PageRank and turns nothing else; add graph.walk=pagerank.")
     return out
 
 
 def turned(base: Condition, *settings: str, name: str | None = None) -> Condition:
-    """Return ``base`` with every ``NAME=VALUE`` turned: one condition, called ``name``, and no point of a sweep."""
+    """Return ``base`` with each ``NAME=VALUE`` set, as one condition called ``name``.
+
+    Raises ConditionError where a setting has several values.
+    """
     points = sweep(base, *settings)
     if len(points) != 1:
         raise ConditionError(f"{' '.join(settings)} are {len(points)} conditions; write one value a setting.")
-    called = name or f"{base.name} {' '.join(settings)}"
-    return replace(points[0], name=called, recipe=replace(points[0].recipe, name=called), values={})
+    label = name or f"{base.name} {' '.join(settings)}"
+    return replace(points[0], name=label, recipe=replace(points[0].recipe, name=label), values={})
 
 
-def _turned(condition: Condition, name: str, value: Value) -> Condition:
+def _with_value(condition: Condition, name: str, value: Value) -> Condition:
     values = {**condition.values, name: value}
     recipe = condition.recipe
     # Once a weight of 0 has left a leg out, its other settings turn nothing.
     if condition.values.get(f"{name.partition('.')[0]}.weight") != 0:
         recipe = _set(recipe, name, value)
     return replace(
-        condition, name=" ".join(f"{n}={_written(v)}" for n, v in values.items()), recipe=recipe, values=values
+        condition, name=" ".join(f"{n}={_text_of(v)}" for n, v in values.items()), recipe=recipe, values=values
     )
 
 
-def _written(value: Value) -> str:
+def _text_of(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -230,23 +233,23 @@ def _numbers(text: str) -> list[float]:
 
 
 def _set(recipe: Recipe, name: str, value: Value) -> Recipe:
-    """Return ``recipe`` with one setting turned; its name says which."""
-    called = f"{recipe.name} {name}={_written(value)}"
+    """Return ``recipe`` with one setting changed; the name of the new recipe says which."""
+    label = f"{recipe.name} {name}={_text_of(value)}"
     part, _, field = name.partition(".")
     if field in OF_A_LEG:
-        return _set_leg(recipe, part, field, _number(name, value), called)
+        return _set_leg(recipe, part, field, _number(name, value), label)
     if name in ("k", "depth"):
         each = _number(name, value) if name == "k" else int(_number(name, value))
         return variant(
-            recipe, name=called, **{"rank_constants" if name == "k" else "depths": dict.fromkeys(recipe.legs, each)}
+            recipe, name=label, **{"rank_constants" if name == "k" else "depths": dict.fromkeys(recipe.legs, each)}
         )
     if name == "reserve":
-        return variant(recipe, name=called, reserve=dict(recipe.reserve) if value else {})
+        return variant(recipe, name=label, reserve=dict(recipe.reserve) if value else {})
     if field and f"{part}.FIELD" in TURNS:
-        return _set_field(recipe, part, field, value, called)
+        return _set_field(recipe, part, field, value, label)
     if name not in TURNS:
         raise ConditionError(f"There is no setting {name!r} to turn; there are {', '.join(TURNS)}.")
-    return variant(recipe, name=called, **{name: _taken(name, SETTINGS[name].values, value)})
+    return variant(recipe, name=label, **{name: _setting_value(name, SETTINGS[name].values, value)})
 
 
 def _number(name: str, value: Value) -> float:
@@ -255,20 +258,20 @@ def _number(name: str, value: Value) -> float:
     return value
 
 
-def _set_leg(recipe: Recipe, leg: str, field: str, value: float, called: str) -> Recipe:
+def _set_leg(recipe: Recipe, leg: str, field: str, value: float, label: str) -> Recipe:
     if leg not in recipe.weights:
         raise ConditionError(f"{recipe.name} has no leg {leg!r}; it has {', '.join(recipe.legs)}.")
     if field == "weight" and value == 0:
-        return replace(_without(recipe, leg), name=called)
+        return replace(_without(recipe, leg), name=label)
     if field == "reserve":
         others = {k: v for k, v in recipe.reserve.items() if k != leg}
-        return variant(recipe, name=called, reserve=others | ({leg: int(value)} if value else {}))
+        return variant(recipe, name=label, reserve=others | ({leg: int(value)} if value else {}))
     key = {"weight": "weights", "k": "rank_constants", "depth": "depths"}[field]
-    return variant(recipe, name=called, **{key: {leg: int(value) if field == "depth" else value}})
+    return variant(recipe, name=label, **{key: {leg: int(value) if field == "depth" else value}})
 
 
-def _set_field(recipe: Recipe, part: str, field: str, value: Value, called: str) -> Recipe:
-    """Turn a setting of the lexical leg, the walk or the rules of conversation; the recipe checks its range."""
+def _set_field(recipe: Recipe, part: str, field: str, value: Value, label: str) -> Recipe:
+    """Set a setting of the lexical leg, the walk or the rules of conversation; the recipe checks the range."""
     if part == "conversation" and recipe.conversation is None:
         raise ConditionError(f"{recipe.name} has no rules of conversation; switch them on first: conversation=1.")
     if part in ("lexical", "graph") and part not in recipe.legs:
@@ -276,19 +279,19 @@ def _set_field(recipe: Recipe, part: str, field: str, value: Value, called: str)
     name = f"{part}.{field}"
     if name not in SETTINGS:
         raise ConditionError(f"{part} has no setting {field!r} to turn; it has {_fields(part)}.")
-    return variant(recipe, name=called, **{part: {field: _taken(name, SETTINGS[name].values, value)}})
+    return variant(recipe, name=label, **{part: {field: _setting_value(name, SETTINGS[name].values, value)}})
 
 
-def _taken(name: str, values: Values, value: Value) -> Any:
+def _setting_value(name: str, values: Values, value: Value) -> Any:
     """Return a number or word of a sweep as the setting takes it: 0 and 1 are a switch's, 3.0 is a whole number."""
     if isinstance(values, OrNone):
-        return None if value == "none" else _taken(name, values.values, value)
-    if not _can_be_turned(values):
+        return None if value == "none" else _setting_value(name, values.values, value)
+    if not _is_sweepable(values):
         raise ConditionError(f"{name} is a list and cannot be swept.")
     if isinstance(values, Switch | Section):
         if value not in (0, 1):
-            raise ConditionError(f"{name} is a switch: 0 or 1, not {_written(value)}.")
+            raise ConditionError(f"{name} is a switch: 0 or 1, not {_text_of(value)}.")
         return bool(value)
     if isinstance(values, Number) and values.whole and value != int(value):
-        raise ConditionError(f"{name} is a whole number, not {_written(value)}.")
+        raise ConditionError(f"{name} is a whole number, not {_text_of(value)}.")
     return int(value) if isinstance(values, Number) and values.whole else value

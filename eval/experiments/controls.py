@@ -30,23 +30,25 @@ def controls(base: Condition, without: Condition) -> tuple[list[Condition], list
     bare = turned(base, *_EDGES, name=f"{base.name}, no edges")
     seeds = turned(base, *_EDGES, *_NAMES, name=f"{base.name}, seeds only")
     chance = replace(base, name=f"{base.name}, random graph", rewired=SEED)
-    made = [bare, seeds, chance]
-    compared = [
+    conditions = [bare, seeds, chance]
+    comparisons = [
         Comparison(f"{LEG} in {base.name}, over no edges", bare.name, base.name, control="no edges"),
         Comparison(f"{LEG} in {base.name}, over seeds only", seeds.name, base.name, control="seeds only"),
         Comparison(f"{LEG} in {base.name}, over a random graph", chance.name, base.name, control="random graph"),
     ]
     if set(without.recipe.legs) == {"lexical", "dense"}:
         halves = dict.fromkeys(without.recipe.legs, 0.5)
-        named = f"{without.name}, convex"
-        recipe = variant(without.recipe, name=named, fusion="convex", weights=halves, reserve={}, regime_weights={})
-        convex = replace(without, name=named, recipe=recipe)
-        made.append(convex)
-        compared.append(Comparison(f"{LEG} in {base.name}, over convex without it", named, base.name, control="convex"))
-    compared.append(
+        label = f"{without.name}, convex"
+        recipe = variant(without.recipe, name=label, fusion="convex", weights=halves, reserve={}, regime_weights={})
+        convex = replace(without, name=label, recipe=recipe)
+        conditions.append(convex)
+        comparisons.append(
+            Comparison(f"{LEG} in {base.name}, over convex without it", label, base.name, control="convex")
+        )
+    comparisons.append(
         Comparison(f"seeds only in {base.name}, over no {LEG}", without.name, seeds.name, control="re-voting")
     )
-    return made, compared
+    return conditions, comparisons
 
 
 def with_controls(
@@ -54,14 +56,14 @@ def with_controls(
 ) -> tuple[list[Condition], list[Comparison]]:
     """Return a plan with the controls of every ablation of the graph in it, or of ``only`` these conditions."""
     by_name = {c.name: c for c in conditions}
-    out, compared = list(conditions), list[Comparison]()
+    out, plan = list(conditions), list[Comparison]()
     for comparison in comparisons:
-        compared.append(comparison)
+        plan.append(comparison)
         base, other = by_name[comparison.base], by_name[comparison.other]
-        ablated = comparison.leg == LEG and LEG in other.recipe.legs and other.excluded is None
-        if ablated and (only is None or other.name in only) and ablations(other, [LEG])[0].recipe == base.recipe:
-            made, more = controls(other, base)
-            out += [c for c in made if c.name not in by_name]
-            by_name |= {c.name: c for c in made}
-            compared += more
-    return out, compared
+        is_ablation = comparison.leg == LEG and LEG in other.recipe.legs and other.excluded is None
+        if is_ablation and (only is None or other.name in only) and ablations(other, [LEG])[0].recipe == base.recipe:
+            own, more = controls(other, base)
+            out += [c for c in own if c.name not in by_name]
+            by_name |= {c.name: c for c in own}
+            plan += more
+    return out, plan

@@ -1,7 +1,7 @@
-"""One experiment: conditions on a corpus, compared pairwise, judged, and written down as aggregates.
+"""Run one experiment: measure conditions on a corpus, compare them in pairs, judge, and write aggregates.
 
-Everything with a text or a question's own result in it goes under ``private/`` of the output folder; ``result.json``
-holds aggregate numbers only and is what an ADR may cite.
+Every file with a text or with the result of a single question goes under ``private/`` of the output folder;
+``result.json`` holds aggregate numbers only and is what an ADR may cite.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DETAILED = 12  # conditions of a long sweep get no ceilings and components of t
 
 @dataclass(slots=True)
 class Experiment:
-    """What an experiment found: ``result`` is aggregate and JSON-ready, the rest stays on this machine."""
+    """The outcome of an experiment: ``result`` holds aggregates, JSON-ready; the other fields are private."""
 
     result: dict[str, Any]
     runs: dict[str, Run] = field(default_factory=dict)
@@ -78,10 +78,10 @@ def conduct(
     progress: Progress | None = None,
     remember: bool = True,
 ) -> Experiment:
-    """Ingest, ask, fuse, measure, compare, judge; write ``result.json`` and private files under ``out``.
+    """Run an experiment and write ``result.json`` and private files under ``out``.
 
-    ``line`` is the command line that asks for it. Interrupted, it takes up where it stopped when called again with
-    the same ``out``. Raises ExperimentError when the folder belongs to another corpus, or when the fast path and
+    ``line`` is the command line of the experiment. Called again with the same ``out``, it resumes where it was
+    interrupted. Raises ExperimentError when the folder belongs to another corpus, or when the fast path and
     recall disagree.
     """
     say = progress or (lambda what, done, of: None)
@@ -92,14 +92,14 @@ def conduct(
         corpus = present(mem, corpus)
     report = None
     if remember:
-        read = len(corpus.memories)
-        report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, read))
+        total = len(corpus.memories)
+        report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, total))
     sizes = dict(corpus.sizes) if not corpus.stored else {n: mem.stats(namespace=n).memories for n in corpus.namespaces}
     smallest = min((n for n in sizes.values() if n), default=0)
     conditions = [replace(c, recipe=shallow(c.recipe, smallest)) for c in conditions]
     lists = _lists(mem, corpus, conditions, private, say)
-    checked = check_fast_path(mem, corpus, conditions, lists)
-    seen = live_witnesses(mem, {c.name: c for c in conditions}, comparisons, cutoff(metrics[0]), say)
+    agreed_lists = check_fast_path(mem, corpus, conditions, lists)
+    witnesses = live_witnesses(mem, {c.name: c for c in conditions}, comparisons, cutoff(metrics[0]), say)
     tokens = token_counts(corpus) if not corpus.stored else stored_tokens(mem, corpus)
     runs: dict[str, Run] = {}
     for number, condition in enumerate(conditions, start=1):
@@ -112,9 +112,9 @@ def conduct(
         runs |= {name: baseline(corpus, limit=DEEP, seed=seed) for name, baseline in BASELINES.items()}
     measured = {name: measure(corpus.queries, run, token_counts=tokens) for name, run in runs.items()}
     by_name = {c.name: c for c in conditions}
-    scored = [q for q in corpus.queries if q.gold]
+    with_gold = [q for q in corpus.queries if q.gold]
     headline = list(corpus.headline)
-    # ceilings count memories: they say nothing where one memory of a session stands for all
+    # ceilings count memories: they mean nothing where any one memory of a session is enough
     detailed = len(by_name) <= _DETAILED and not any(q.any_of for q in headline)
     result: dict[str, Any] = {
         "schema": SCHEMA,
@@ -125,17 +125,17 @@ def conduct(
         "environment": environment(mem, seed) | {"vectors": origin(mem, corpus)},
         "metrics": list(metrics),
         "seed": seed,
-        "fast path agreed with recall on": checked,
+        "fast path agreed with recall on": agreed_lists,
         "conditions": {},
         "baselines": {n: _means(m) for n, m in measured.items() if n not in by_name},
         "comparisons": [],
-        "linkage": {} if corpus.stored else _remembered(private / "linkage.json", corpus),
-        # of the lists asked first: later groups find the vectors of the questions kept
+        "linkage": {} if corpus.stored else _cached_linkage(private / "linkage.json", corpus),
+        # of the first group of lists: for later groups the vectors of the questions are cached
         "cost": cost(mem, report, list(lists[conditions[0].name].asked.values())),
     }
     for name, condition in by_name.items():
         own = lists[name].asked
-        before = preflight(condition, scored, own, sizes)
+        before = preflight(condition, with_gold, own, sizes)
         if not all(before["witness holds"].values()):
             raise ExperimentError(
                 f"A witness of reach under {name} does not come out of the fusion as the arithmetic says; nothing of "
@@ -144,14 +144,14 @@ def conduct(
         result["conditions"][name] = {
             **condition.as_dict(),
             "preflight": before
-            | {"live witness": [one for (holder, _), of in seen.items() if holder == name for one in of]},
+            | {"live witness": [one for (holder, _), of in witnesses.items() if holder == name for one in of]},
             "measures": _means(measured[name]),
             "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
             "ceilings": {str(k): ceilings(condition.recipe, headline, own, k).as_dict() for k in (5, 10) if detailed},
         }
-    dropped = {at: stage for at, of in seen.items() if (stage := dropping_stage(of))}
+    dropped = {at: stage for at, of in witnesses.items() if (stage := dropping_stage(of))}
     result["comparisons"] = compare(
-        comparisons, metrics, by_name, runs, measured, lists, scored, sizes, seed=seed, dropped=dropped
+        comparisons, metrics, by_name, runs, measured, lists, with_gold, sizes, seed=seed, dropped=dropped
     )
     experiment = Experiment(result, runs, measured, lists, comparisons)
     _write(out, experiment, corpus)
@@ -173,7 +173,7 @@ def fuse_all(condition: Condition, queries: Sequence[Query], lists: Lists, *, li
 
 
 def recall_all(mem: Any, condition: Condition, queries: Sequence[Query], *, limit: int = DEEP) -> Run:
-    """Recall every question in full: the slow path, for what acts on texts."""
+    """Recall every question in full, for recipes with a step that reads texts; slower than ``fuse_all``."""
     return {
         q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=limit, recipe=condition.recipe)]
         for q in queries
@@ -198,28 +198,28 @@ def component_means(condition: Condition, queries: Sequence[Query], lists: Lists
 
 
 def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], lists: Mapping[str, Lists]) -> int:
-    """Recall a sample of questions under a sample of conditions; return how many lists were equal, all of them.
+    """Compare recall with the fused lists on a sample of questions and conditions; return how many lists were equal.
 
     Raises ExperimentError at the first list that differs: then every number of the experiment is in doubt.
     """
     plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None and c.rewired is None]
     spread = plain if len(plain) <= 4 else [plain[0], plain[len(plain) // 2], plain[-2], plain[-1]]
     step = max(1, len(corpus.queries) // SAMPLE)
-    agreed = 0
+    equal_lists = 0
     for query in corpus.queries[::step][:SAMPLE]:
         for condition in spread:
             own = lists[condition.name]
-            recalled = mem.recall(query.text, namespace=query.namespace, limit=20, recipe=condition.recipe)
-            if recalled.degraded or own.asked[query.id].degraded:
+            recall = mem.recall(query.text, namespace=query.namespace, limit=20, recipe=condition.recipe)
+            if recall.degraded or own.asked[query.id].degraded:
                 continue
             fused = fused_places(condition.recipe, own.asked[query.id], own.found.get(query.namespace, {}), limit=20)
-            if tuple(place(hit) for hit in recalled) != fused.places:
+            if tuple(place(hit) for hit in recall) != fused.places:
                 raise ExperimentError(
                     f"Question {query.id} under {condition.name} comes out of recall in another order than out of the "
                     "cached lists; delete the output folder and run again, and report it if it stays."
                 )
-            agreed += 1
-    return agreed
+            equal_lists += 1
+    return equal_lists
 
 
 def present(mem: Any, corpus: Corpus) -> Corpus:
@@ -227,22 +227,22 @@ def present(mem: Any, corpus: Corpus) -> Corpus:
 
     Raises ExperimentError when the store holds none of them: then the namespace or the store is another one.
     """
-    lost, kept = 0, []
+    absent, queries = 0, []
     for query in corpus.queries:
         gold = []
         for id in query.gold:
             try:
                 mem.get(id, namespace=query.namespace)
             except NotFound:
-                lost += 1
+                absent += 1
             else:
                 gold.append(id)
         if gold or not query.gold:
-            kept.append(replace(query, gold=tuple(gold)))
-    if not any(q.gold for q in kept):
+            queries.append(replace(query, gold=tuple(gold)))
+    if not any(q.gold for q in queries):
         raise ExperimentError("The store holds none of the gold memories; check --store and --namespace.")
-    notes = dict(corpus.notes) | ({"gold ids that do not exist": lost} if lost else {})
-    return replace(corpus, queries=tuple(kept), notes=notes)
+    notes = dict(corpus.notes) | ({"gold ids that do not exist": absent} if absent else {})
+    return replace(corpus, queries=tuple(queries), notes=notes)
 
 
 def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
@@ -275,7 +275,7 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
             about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
             about += "" if graph is None else f"-random{graph}"
             with rewired(mem, graph):
-                asked, found = ask_all(
+                lists, memories = ask_all(
                     mem,
                     corpus.queries,
                     members,
@@ -283,21 +283,21 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
                     progress=lambda done, of: say("asking", done, of),
                     shared=shared,
                 )
-            out |= {name: Lists(asked, found) for name in names}
+            out |= {name: Lists(lists, memories) for name in names}
     return out
 
 
 def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
-    """Return where the vectors of a run are from: model, commits, sha256 of those stored and of those made."""
+    """Return the origin of the vectors of a run: model, commits, sha256 of stored and of computed vectors."""
     total = sha256()
     for namespace, of in sorted(mem.hashes().items()):
         if namespace in corpus.namespaces:
             total.update(f"{namespace}\0{of.vector}\0".encode())
-    found = mem._encoder.found()
-    stored = {"stored sha256": total.hexdigest()}
-    if isinstance(found, KeptVectors):
-        return stored | found.origin()
-    return stored | {"model": None if isinstance(found, str) else found.name}
+    embedder = mem._encoder.found()
+    sha256_of_stored = {"stored sha256": total.hexdigest()}
+    if isinstance(embedder, KeptVectors):
+        return sha256_of_stored | embedder.origin()
+    return sha256_of_stored | {"model": None if isinstance(embedder, str) else embedder.name}
 
 
 def _means(measured: Measured) -> dict[str, dict[str, float]]:
@@ -308,12 +308,12 @@ def _means(measured: Measured) -> dict[str, dict[str, float]]:
     }
 
 
-def _remembered(cache: Path, corpus: Corpus) -> dict[str, Any]:
-    """Return the linkage of the corpus, computed once a folder: it reads every text."""
+def _cached_linkage(cache: Path, corpus: Corpus) -> dict[str, Any]:
+    """Return the linkage of the corpus from ``cache``, computed where there is none: it reads every text."""
     if not cache.is_file():
         cache.write_text(json.dumps({group: at.as_dict() for group, at in linkage(corpus).items()}), encoding="utf-8")
-    kept: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8"))
-    return kept
+    linkages: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8"))
+    return linkages
 
 
 def _claim(private: Path, corpus: Corpus) -> None:

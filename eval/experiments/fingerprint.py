@@ -38,42 +38,42 @@ def sources(*roots: str, root: Path = ROOT) -> list[Path]:
     An import inside a function counts, one that only type checkers see does not. The SQL of a package counts where one
     of its modules does. Raises ModuleNotFoundError for a root that is not there.
     """
-    waiting: list[Path] = []
+    queue: list[Path] = []
     for name in roots:
         at = root.joinpath(*name.split("."))
-        found = (
+        paths = (
             sorted(at.rglob("*.py")) if at.is_dir() else [path for path in [at.with_suffix(".py")] if path.is_file()]
         )
-        if not found:
+        if not paths:
             raise ModuleNotFoundError(
                 f"There is no module {name}; name another in eval/experiments/fingerprint.py.", name=name
             )
-        waiting += found
+        queue += paths
     files: set[Path] = set()
-    while waiting:
-        path = waiting.pop()
+    while queue:
+        path = queue.pop()
         if path not in files:
             files |= {path, *(path.parent / "sql").rglob("*.sql")}
-            waiting += filter(None, (_file(name, root) for name in _imports(path.read_text(encoding="utf-8"))))
+            queue += filter(None, (_file(name, root) for name in _imports(path.read_text(encoding="utf-8"))))
     return sorted(files)
 
 
 @cache
 def _imports(source: str) -> tuple[str, ...]:
     """Return the full name of every module that ``source`` may import, and of what it takes from one."""
-    found: list[str] = []
-    waiting: list[ast.AST] = [ast.parse(source)]
-    while waiting:
-        node = waiting.pop()
+    names: list[str] = []
+    queue: list[ast.AST] = [ast.parse(source)]
+    while queue:
+        node = queue.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
+            queue += node.orelse
         elif isinstance(node, ast.Import):
-            found += (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            names += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         else:
-            waiting += ast.iter_child_nodes(node)
-    return tuple(found)
+            queue += ast.iter_child_nodes(node)
+    return tuple(names)
 
 
 def _file(name: str, root: Path) -> Path | None:

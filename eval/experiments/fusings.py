@@ -38,53 +38,57 @@ def regime_of(recipe: Recipe, asked: Asked) -> str:
 
 
 def fused_places(
-    recipe: Recipe, asked: Asked, found: Mapping[Key, Found], *, limit: int = 100, excluded: str | None = None
+    recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], *, limit: int = 100, excluded: str | None = None
 ) -> Places:
     """Fuse one question's lists as ``recipe`` says; return the first ``limit`` places.
 
     ``excluded`` names a leg whose own finds are dropped, with its votes, before fusion: only the other legs' lists
     are left, as when that leg's memories were never in the base set. A reranker is not run here.
     """
-    kept = cut(_candidates(recipe, asked, found, excluded), _HOW)[:limit]
+    shown = cut(_candidates(recipe, asked, memories, excluded), _HOW)[:limit]
     return Places(
-        places=tuple((f.key[0], *(id for id, _, _ in same)) if same else f.key[0] for f, same in kept),
-        components=tuple(f.components for f, _ in kept),
+        places=tuple((f.key[0], *(id for id, _, _ in same)) if same else f.key[0] for f, same in shown),
+        components=tuple(f.components for f, _ in shown),
     )
 
 
-def unfolded(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], k: int, *, excluded: str | None = None) -> int:
+def unfolded(
+    recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], k: int, *, excluded: str | None = None
+) -> int:
     """Return how many of the fused list are looked at until ``k`` are shown, at least ``k``.
 
     Equal contents and further parts of a memory are folded away, so more than ``k`` may be.
     """
-    fused = _candidates(recipe, asked, found, excluded)
-    kept = cut(fused, _HOW)
-    if len(kept) < k:
+    fused = _candidates(recipe, asked, memories, excluded)
+    shown = cut(fused, _HOW)
+    if len(shown) < k:
         return max(k, len(fused.ranked))
     place = {one.key: number for number, one in enumerate(fused.ranked, start=1)}
-    return max(k, place[kept[k - 1][0].key])
+    return max(k, place[shown[k - 1][0].key])
 
 
-def _candidates(recipe: Recipe, asked: Asked, found: Mapping[Key, Found], excluded: str | None) -> Candidates:
-    """Return what a recall would have had before its cut, with these lists of its legs."""
-    scored = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
-    lists = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in scored.items()}
-    gathered = Candidates(
+def _candidates(recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], excluded: str | None) -> Candidates:
+    """Return the candidates of a recall whose legs returned these lists, before the cut."""
+    pairs_by_leg = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
+    lists = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in pairs_by_leg.items()}
+    candidates = Candidates(
         Question(""),
-        Scope((_SPACE,), len(found)),
+        Scope((_SPACE,), len(memories)),
         recipe,
         regime_of(recipe, asked),
         lists,
-        {leg: tuple(score for _, score in pairs) for leg, pairs in scored.items()},
+        {leg: tuple(score for _, score in pairs) for leg, pairs in pairs_by_leg.items()},
         {leg: Trace(most=most) for leg, most in asked.most.items()},
-        {key: _head(key, found[key[0], key[1]]) for keys in lists.values() for key in keys},
+        {key: _head(key, memories[key[0], key[1]]) for keys in lists.values() for key in keys},
         frozenset((*key, _SPACE) for key in asked.exact) if recipe.exact_bonus else frozenset(),
         {},
     )
-    return replace(gathered, ranked=gathered.fuse())
+    return replace(candidates, ranked=candidates.fuse())
 
 
-def _head(key: tuple[str, int, str], known: Found) -> Head:
-    # nothing is asked of a store or sorted by a time here, so it has no ord, and was never updated
+def _head(key: tuple[str, int, str], memory: Found) -> Head:
+    # no store is asked and nothing is sorted by time here: ord is 0, and updated_at is created_at
     id, part, namespace = key
-    return Head(0, namespace, id, part, known.importance, known.content.encode(), known.created_at, known.created_at)
+    return Head(
+        0, namespace, id, part, memory.importance, memory.content.encode(), memory.created_at, memory.created_at
+    )

@@ -42,8 +42,8 @@ class Ingredient:
         if (self.leg and self.leg not in recipe.legs) or (self.rules and recipe.conversation is None):
             return None
         absent = set(_LEGS) - set(recipe.legs)
-        told = (setting.format(r=recipe) for setting in self.settings)
-        return tuple(setting for setting in told if absent.isdisjoint(_legs_of(setting))) or None
+        settings = (setting.format(r=recipe) for setting in self.settings)
+        return tuple(setting for setting in settings if absent.isdisjoint(_legs_of(setting))) or None
 
 
 def _legs_of(setting: str) -> tuple[str, str]:

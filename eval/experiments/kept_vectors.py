@@ -34,9 +34,9 @@ _LARGEST = 200_000
 
 
 class KeptVectors:
-    """Passes on to ``embedder`` the texts that it has no vector of yet; ``file`` is where vectors outlive the process.
+    """An embedder that computes, by ``embedder``, only the vectors that are not in the SQLite file ``file`` yet.
 
-    Without a file they are kept in memory alone.
+    Without a file the vectors are in memory alone.
     """
 
     def __init__(self, embedder: Embedder, file: Path | None = None) -> None:
@@ -53,7 +53,7 @@ class KeptVectors:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these weights from others: the embedder's own."""
+        """Fingerprint of the embedder's weights."""
         return self._embedder.fingerprint
 
     def count_tokens(self, text: str) -> int:
@@ -64,58 +64,57 @@ class KeptVectors:
         """Return unit vectors of shape (len(texts), dimensions)."""
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         with self._lock:
-            found = self._found(dict.fromkeys(keys))
-            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+            by_key = self._known_vectors(dict.fromkeys(keys))
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in by_key}
             if new:
-                made = np.ascontiguousarray(self._embedder.embed(list(new.values())), dtype=np.float32)
-                rows = [(key, vector.tobytes(), COMMIT or "") for key, vector in zip(new, made, strict=True)]
+                vectors = np.ascontiguousarray(self._embedder.embed(list(new.values())), dtype=np.float32)
+                rows = [(key, vector.tobytes(), COMMIT or "") for key, vector in zip(new, vectors, strict=True)]
                 self._db.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", rows)
-                found |= {key: (vector, commit) for key, vector, commit in rows}
+                by_key |= {key: (vector, commit) for key, vector, commit in rows}
             if len(self._used) < _LARGEST:
-                self._used |= found
+                self._used |= by_key
         if not keys:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        return np.stack([np.frombuffer(found[key][0], dtype=np.float32) for key in keys])
+        return np.stack([np.frombuffer(by_key[key][0], dtype=np.float32) for key in keys])
 
-    def _found(self, keys: dict[bytes, None]) -> dict[bytes, tuple[bytes, str]]:
-        found = {key: self._used[key] for key in keys if key in self._used}
-        wanted = [key for key in keys if key not in found]
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
+    def _known_vectors(self, keys: dict[bytes, None]) -> dict[bytes, tuple[bytes, str]]:
+        by_key = {key: self._used[key] for key in keys if key in self._used}
+        rest = [key for key in keys if key not in by_key]
+        for start in range(0, len(rest), _AT_ONCE):
+            some = rest[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._db.execute(f"SELECT text, vector, made FROM kept WHERE text IN ({marks})", some)  # noqa: S608
-            found |= {key: (vector, commit) for key, vector, commit in rows}
-        return found
+            by_key |= {key: (vector, commit) for key, vector, commit in rows}
+        return by_key
 
     def origin(self) -> dict[str, Any]:
-        """Return what model made the vectors used so far, at which commits, how many, and what they hash to."""
+        """Return the model of the vectors used so far, how many were computed at which commit, and their sha256."""
         with self._lock:
             total = hashlib.sha256()
             for key in sorted(self._used):
                 total.update(key + self._used[key][0])
-            made = Counter(commit for _, commit in self._used.values())
+            commits = Counter(commit for _, commit in self._used.values())
         return {
             "model": self.name,
             "fingerprint": self.fingerprint,
             "used": len(self._used),
-            "made at": dict(sorted(made.items())),
+            "made at": dict(sorted(commits.items())),
             "sha256": total.hexdigest(),
         }
 
 
 def keeping(name: str | None, folder: Path | None = None) -> Embedder | str | None:
-    """Return the embedder that semmem would find under ``name``, with its vectors kept; ``name`` where there is none.
+    """Return semmem's embedder ``name`` with a file of its vectors in ``folder``; ``name`` where semmem has none.
 
-    ``folder`` is where the files of kept vectors lie. What semmem says of an embedder that is missing is then said by
-    semmem.
+    With the name alone, semmem itself raises its error for a missing embedder.
     """
     if name == "none":
         return name
     try:
-        found = load(name or "minilm", path=Settings.load().model)
+        embedder = load(name or "minilm", path=Settings.load().model)
     except (EmbedderUnavailable, MissingExtra):
         return name
     if folder is None:
-        return KeptVectors(found)
-    called = re.sub(r"[^\w.-]+", "_", f"{found.name}-{found.fingerprint[:16]}")
-    return KeptVectors(found, folder / f"{called}.sqlite")
+        return KeptVectors(embedder)
+    file_name = re.sub(r"[^\w.-]+", "_", f"{embedder.name}-{embedder.fingerprint[:16]}")
+    return KeptVectors(embedder, folder / f"{file_name}.sqlite")

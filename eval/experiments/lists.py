@@ -99,7 +99,7 @@ def grouped(recipes: Mapping[str, Recipe]) -> list[list[str]]:
     with_graph = [g for g in groups.values() if "graph" in recipes[g[0]].legs]
     for names in [g for g in groups.values() if g not in with_graph]:
         one = recipes[names[0]]
-        wanted = {leg for name in names for leg in recipes[name].legs}
+        needs = {leg for name in names for leg in recipes[name].legs}
         for host in with_graph:
             theirs = recipes[host[0]]
             same = group_key(
@@ -111,7 +111,7 @@ def grouped(recipes: Mapping[str, Recipe]) -> list[list[str]]:
                     rank_constants=theirs.rank_constants,
                 )
             ) == group_key(theirs)
-            if same and one.lexical.match == "any" and wanted <= set(theirs.legs):
+            if same and one.lexical.match == "any" and needs <= set(theirs.legs):
                 host.extend(names)
                 names.clear()
                 break
@@ -144,7 +144,7 @@ def asking(recipes: Sequence[Recipe]) -> Recipe:
 
 
 def _constants(legs: Sequence[str]) -> dict[str, Any]:
-    # The regime is reported only where a constant depends on it, so the graph's constants name both.
+    # A recall reports the regime only where a constant depends on it, so the graph has a constant for each.
     return {leg: {"named": 60.0, "unnamed": 60.0} if leg == "graph" else 60.0 for leg in legs}
 
 
@@ -160,79 +160,81 @@ def ask_all(
     """Ask every question once with the lists recipe; return lists by question and memories by namespace and key.
 
     ``cache`` is a file that grows by a line a question, so an interrupted run takes up where it stopped; a line that
-    was cut short is asked again. ``shared`` holds lists that other groups were given too, so that equal ones are kept
-    in memory once.
+    was cut short is asked again. ``shared`` holds the lists of other groups, so that equal ones are in
+    memory once.
     """
     wide = asking(recipes)
-    held = {} if shared is None else shared
-    asked, found = _read(cache, held)
-    todo = [q for q in queries if q.id not in asked]
+    pool = {} if shared is None else shared
+    by_question, by_namespace = _read(cache, pool)
+    todo = [q for q in queries if q.id not in by_question]
     if cache is not None and todo:
         cache.parent.mkdir(parents=True, exist_ok=True)
         _mend(cache)
     with cache.open("a", encoding="utf-8") if cache is not None else nullcontext() as out:
         for query in todo:
-            lists, met = _ask(mem, query, wide, held)
-            asked[query.id] = lists
-            space = found.setdefault(query.namespace, {})
-            new = {key: memory for key, memory in met.items() if key not in space}
+            lists, memories = _ask(mem, query, wide, pool)
+            by_question[query.id] = lists
+            space = by_namespace.setdefault(query.namespace, {})
+            new = {key: memory for key, memory in memories.items() if key not in space}
             space.update(new)
-            # A leg that failed is asked again next time: a failure must not be kept as a finding.
+            # A leg that failed is asked again next time: a failure must not be cached as an answer.
             if out is not None and not lists.degraded:
-                seen = [[*key, m.importance, m.content, m.created_at] for key, m in new.items()]
-                out.write(json.dumps({"namespace": query.namespace, "asked": asdict(lists), "found": seen}) + "\n")
+                rows = [[*key, m.importance, m.content, m.created_at] for key, m in new.items()]
+                out.write(json.dumps({"namespace": query.namespace, "asked": asdict(lists), "found": rows}) + "\n")
                 out.flush()
             if progress is not None:
-                progress(len(asked), len(queries))
-    return asked, found
+                progress(len(by_question), len(queries))
+    return by_question, by_namespace
 
 
-def _ask(mem: Any, query: Query, wide: Recipe, held: dict[Any, Any]) -> tuple[Asked, dict[Key, Found]]:
-    recalled = mem.recall(query.text, namespace=query.namespace, limit=1, recipe=wide)
-    lists = recalled.candidates
+def _ask(mem: Any, query: Query, wide: Recipe, pool: dict[Any, Any]) -> tuple[Asked, dict[Key, Found]]:
+    recall = mem.recall(query.text, namespace=query.namespace, limit=1, recipe=wide)
+    lists = recall.candidates
     asked = Asked(
         id=query.id,
         regime=lists.regime,
         legs={
-            leg: _once(held, (((k[0], k[1]), float(score)) for k, score in zip(keys, lists.raw[leg], strict=True)))
+            leg: _once(pool, (((k[0], k[1]), float(score)) for k, score in zip(keys, lists.raw[leg], strict=True)))
             for leg, keys in lists.rankings.items()
         },
         exact=tuple(sorted((key[0], key[1]) for key in lists.exact)),
-        timings={k: float(v) for k, v in recalled.timings.items()},
-        degraded=dict(recalled.degraded),
+        timings={k: float(v) for k, v in recall.timings.items()},
+        degraded=dict(recall.degraded),
         most=dict(lists.most),
     )
-    met = {(key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.heads.items()}
-    return asked, met
+    memories = {(key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.heads.items()}
+    return asked, memories
 
 
-def _once(held: dict[Any, Any], pairs: Iterable[tuple[Key, float]]) -> tuple[tuple[Key, float], ...]:
-    """Return ``pairs`` as a tuple that is shared by all lists that are equal, and its keys by all lists."""
-    whole = tuple((held.setdefault(key, key), score) for key, score in pairs)
-    same: tuple[tuple[Key, float], ...] = held.setdefault(whole, whole)
+def _once(pool: dict[Any, Any], pairs: Iterable[tuple[Key, float]]) -> tuple[tuple[Key, float], ...]:
+    """Return ``pairs`` as a tuple of ``pool``, so that equal lists and equal keys are in memory once."""
+    whole = tuple((pool.setdefault(key, key), score) for key, score in pairs)
+    same: tuple[tuple[Key, float], ...] = pool.setdefault(whole, whole)
     return same
 
 
-def _read(cache: Path | None, held: dict[Any, Any]) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
-    asked: dict[str, Asked] = {}
-    found: dict[str, dict[Key, Found]] = {}
+def _read(cache: Path | None, pool: dict[Any, Any]) -> tuple[dict[str, Asked], dict[str, dict[Key, Found]]]:
+    by_question: dict[str, Asked] = {}
+    by_namespace: dict[str, dict[Key, Found]] = {}
     if cache is None or not cache.is_file():
-        return asked, found
+        return by_question, by_namespace
     for line in cache.read_text(encoding="utf-8").split("\n"):
         try:
             row = json.loads(line)
         except ValueError:
             continue  # the line an interrupt cut short
-        kept = row["asked"]
-        kept["legs"] = {leg: _once(held, (((k[0], k[1]), s) for k, s in of)) for leg, of in kept["legs"].items()}
-        kept["exact"] = tuple((id, part) for id, part in kept["exact"])
-        asked[kept["id"]] = Asked(**kept)
-        found.setdefault(row["namespace"], {}).update({(id, part): Found(*known) for id, part, *known in row["found"]})
-    return asked, found
+        lists = row["asked"]
+        lists["legs"] = {leg: _once(pool, (((k[0], k[1]), s) for k, s in of)) for leg, of in lists["legs"].items()}
+        lists["exact"] = tuple((id, part) for id, part in lists["exact"])
+        by_question[lists["id"]] = Asked(**lists)
+        by_namespace.setdefault(row["namespace"], {}).update(
+            {(id, part): Found(*fields) for id, part, *fields in row["found"]}
+        )
+    return by_question, by_namespace
 
 
 def _mend(cache: Path) -> None:
-    """Cut off a last line that does not end, so that the next one begins at a beginning."""
+    """Remove a last line without an end from the file ``cache``, so that the next one starts on a line of its own."""
     if cache.is_file() and (data := cache.read_bytes()) and not data.endswith(b"\n"):
         cache.write_bytes(data[: data.rfind(b"\n") + 1])
 

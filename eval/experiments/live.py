@@ -16,10 +16,10 @@ from semmem.model.errors import SemmemError
 __all__ = ["Seen", "dropping_stage", "live_witnesses"]
 
 Seen: TypeAlias = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
-"""By condition and leg: what became of the leg's witness in each regime."""
+"""By condition and leg: the outcome of the leg's witness in each regime."""
 _MOST = 8
 _ARITHMETIC = ("asked", "fused", "limit")
-"""Stages whose answer is that of the fusion: reach has said it already."""
+"""Stages of the fusion, of which reach already says what they do."""
 
 
 def live_witnesses(
@@ -31,30 +31,30 @@ def live_witnesses(
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Probe the studied leg of every condition that has one, at most eight of them, at cut-off ``k``.
 
-    A condition that throws a leg's finds away has no pipeline of its own to be sent through. A store that cannot be
+    A condition that drops a leg's list has no pipeline through which a witness could be sent. A store that cannot be
     written to is not probed: its list holds one entry that says why.
     """
-    wanted = []
+    pairs = []
     for comparison in comparisons:
         holder = holder_of(comparison, conditions)
         if comparison.leg and holder.excluded is None and comparison.leg in holder.recipe.legs:
-            wanted.append((holder.name, comparison.leg))
-    chosen = list(dict.fromkeys(wanted))[:_MOST]
+            pairs.append((holder.name, comparison.leg))
+    studied = list(dict.fromkeys(pairs))[:_MOST]
     out: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for number, (name, leg) in enumerate(chosen, start=1):
+    for number, (name, leg) in enumerate(studied, start=1):
         try:
-            probed = mem.probe(recipe=conditions[name].recipe, k=k, leg=leg)
-            out[name, leg] = [_kept(one) for one in probed]
+            probes = mem.probe(recipe=conditions[name].recipe, k=k, leg=leg)
+            out[name, leg] = [_summary(one) for one in probes]
         except SemmemError as error:
             out[name, leg] = [{"leg": leg, "k": k, "not probed": str(error)}]
-        say("probing", number, len(chosen))
+        say("probing", number, len(studied))
     return out
 
 
 def dropping_stage(seen: Sequence[Mapping[str, Any]]) -> str | None:
     """Return which stage of the real pipeline drops a leg's witness in every regime, None where one comes back.
 
-    What the fusion decides is not told here: that is what reach is about.
+    Stages of the fusion are not returned: reach says what the fusion does.
     """
     stages = [one.get("dropped") for one in seen]
     if not stages or any(stage is None or stage in _ARITHMETIC for stage in stages):
@@ -62,6 +62,8 @@ def dropping_stage(seen: Sequence[Mapping[str, Any]]) -> str | None:
     return f"the real pipeline, at the stage “{stages[0]}” ({seen[0]['why'].rstrip('.')}),"
 
 
-def _kept(one: Any) -> dict[str, Any]:
-    told = one.as_dict()
-    return {name: told[name] for name in ("leg", "regime", "k", "returned", "dropped", "why", "rank", "place", "class")}
+def _summary(one: Any) -> dict[str, Any]:
+    values = one.as_dict()
+    return {
+        name: values[name] for name in ("leg", "regime", "k", "returned", "dropped", "why", "rank", "place", "class")
+    }

@@ -24,17 +24,17 @@ def write_moved(
     """Write ``private/moved.md`` under ``out``: it must never be committed, and lies where git ignores it."""
     path = out / "private" / "moved.md"
     metric = experiment.result["metrics"][0]
-    judged = {
+    names = {
         c["name"]
         for c in experiment.result["comparisons"]
         if c["group"] == "headline" and c["metric"] == metric and c["verdict"] not in REFUSED
     }
-    asked = {q.id: q for q in corpus.queries}
+    queries = {q.id: q for q in corpus.queries}
     lines = ["# Questions that moved most", "", "Private: text of the corpus. Do not commit.", ""]
-    for comparison in [c for c in experiment.comparisons if c.name in judged][:8]:
+    for comparison in [c for c in experiment.comparisons if c.name in names][:8]:
         holder = holder_of(comparison, conditions)
         base, other = experiment.measured[comparison.base], experiment.measured[comparison.other]
-        moved = sorted(
+        deltas = sorted(
             (
                 (float(other.values[metric][i] - base.values[metric][i]), id)
                 for i, id in enumerate(base.ids)
@@ -43,25 +43,25 @@ def write_moved(
         )
         lines += [f"## {comparison.name}", ""]
         for title, some in (
-            ("helped most", [m for m in reversed(moved) if m[0] > 0][:MOST]),
-            ("hurt most", [m for m in moved if m[0] < 0][:MOST]),
+            ("helped most", [m for m in reversed(deltas) if m[0] > 0][:MOST]),
+            ("hurt most", [m for m in deltas if m[0] < 0][:MOST]),
         ):
             lines += [f"### {title}", ""]
             for delta, id in some:
-                query = asked[id]
+                query = queries[id]
                 lines += [f"- {id} ({query.stratum}), {metric} {delta:+.3f}: {query.text}", "", "```"]
-                lines += _explained(mem, query.text, query.namespace, query.gold_memories, holder)
+                lines += _explanation(mem, query.text, query.namespace, query.gold_memories, holder)
                 lines += ["```", ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-def _explained(mem: Any, text: str, namespace: str, gold: tuple[str, ...], holder: Condition) -> list[str]:
-    recalled = mem.recall(text, namespace=namespace, limit=10, recipe=holder.recipe)
+def _explanation(mem: Any, text: str, namespace: str, gold: tuple[str, ...], holder: Condition) -> list[str]:
+    recall = mem.recall(text, namespace=namespace, limit=10, recipe=holder.recipe)
     out = []
     for id in gold:
         try:
-            out += str(recalled.explain(id)).splitlines()
+            out += str(recall.explain(id)).splitlines()
         except SemmemError as error:
             out.append(f"{id}: {error}")
     return out

@@ -14,11 +14,11 @@ Plan = tuple[list[Condition], list[Comparison]]
 
 
 def of_run(recipes: Sequence[str]) -> Plan:
-    """Compare every recipe after the first to the first; a leg that only one of the two has is what is studied."""
+    """Compare every recipe after the first with the first; a leg that only one of the two has is the studied leg."""
     conditions = [named(name) for name in dict.fromkeys(recipes)]
     base = conditions[0]
     return conditions, [
-        Comparison(f"{c.name} against {base.name}", base.name, c.name, _studied(base, c)) for c in conditions[1:]
+        Comparison(f"{c.name} against {base.name}", base.name, c.name, _studied_leg(base, c)) for c in conditions[1:]
     ]
 
 
@@ -27,32 +27,32 @@ def of_ablation(recipe: str, legs: Sequence[str], *, controlled: bool = True) ->
     base = named(recipe)
     lesser = ablations(base, legs)
     names = legs or base.recipe.legs
-    compared = [
+    comparisons = [
         Comparison(f"{leg} in {base.name}", without.name, base.name, leg)
         for leg, without in zip(names, lesser, strict=True)
     ]
-    return with_controls([base, *lesser], compared) if controlled else ([base, *lesser], compared)
+    return with_controls([base, *lesser], comparisons) if controlled else ([base, *lesser], comparisons)
 
 
 def of_sweep(recipe: str, settings: Sequence[str]) -> Plan:
-    """Compare every turn of the settings to the recipe without the leg they turn, or to the recipe as it is.
+    """Compare every value of the settings with the recipe without their leg, or with the recipe as it is.
 
     Weight, rank constant, depth and reserve decide what a leg can reach, so there the leg itself is studied; any other
     setting is compared to its own value in the recipe.
     """
     base = named(recipe)
-    turned = sweep(base, *settings)
+    points = sweep(base, *settings)
     named_legs = [s.partition("=")[0].partition(".") for s in settings]
     legs = {leg for leg, _, field in named_legs if leg in base.recipe.legs and field in OF_A_LEG}
     if len(legs) > 1:
         raise ConditionError(f"One sweep turns one leg, not {' and '.join(sorted(legs))}; run one for each.")
     if not legs or len(base.recipe.legs) == 1:
-        return [base, *turned], [Comparison(c.name, base.name, c.name) for c in turned]
+        return [base, *points], [Comparison(c.name, base.name, c.name) for c in points]
     leg = legs.pop()
     without = ablations(base, [leg])[0]
     # A weight of 0 leaves the leg out: that is the base, not something to compare to it.
-    compared = [c for c in turned if leg in c.recipe.legs]
-    return [without, *compared], [Comparison(c.name, without.name, c.name, leg) for c in compared]
+    with_leg = [c for c in points if leg in c.recipe.legs]
+    return [without, *with_leg], [Comparison(c.name, without.name, c.name, leg) for c in with_leg]
 
 
 def of_fusions(recipe: str) -> Plan:
@@ -81,6 +81,6 @@ def of_history(weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> P
     return with_controls([seed, default, bare, without, excluded, *swept], comparisons, only={default.name})
 
 
-def _studied(base: Condition, other: Condition) -> str | None:
+def _studied_leg(base: Condition, other: Condition) -> str | None:
     differ = set(base.recipe.legs) ^ set(other.recipe.legs)
     return differ.pop() if len(differ) == 1 else other.excluded

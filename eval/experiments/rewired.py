@@ -54,21 +54,21 @@ class Places:
         """Return place by memory, and memory by place."""
         if namespace not in self._dealt:
             ords = sorted(self._ords(namespace))
-            held = self._graph.forwards([namespace], ords)
-            ends = held.sizes.cumsum()
+            content = self._graph.forwards([namespace], ords)
+            ends = content.sizes.cumsum()
             many = dict.fromkeys(ords, 0) | {
-                ord: int((held.entries["mention"][end - size : end] > 0).sum())
-                for ord, size, end in zip(held.ords.tolist(), held.sizes.tolist(), ends.tolist(), strict=True)
+                ord: int((content.entries["mention"][end - size : end] > 0).sum())
+                for ord, size, end in zip(content.ords.tolist(), content.sizes.tolist(), ends.tolist(), strict=True)
             }
             takes = dealt([many[ord] for ord in ords], self._seed)
-            there = {ord: ords[at] for ord, at in zip(ords, takes.tolist(), strict=True)}
-            self._dealt[namespace] = (there, {place: ord for ord, place in there.items()})
+            place_of = {ord: ords[at] for ord, at in zip(ords, takes.tolist(), strict=True)}
+            self._dealt[namespace] = (place_of, {place: ord for ord, place in place_of.items()})
         return self._dealt[namespace]
 
     def taken(self, namespace: str, ords: Ords) -> list[int]:
         """Return the places that memories take, ascending; those that are not there take none."""
-        there, _ = self.of(namespace)
-        return sorted(there[int(ord)] for ord in ords if int(ord) in there)
+        place_of, _ = self.of(namespace)
+        return sorted(place_of[int(ord)] for ord in ords if int(ord) in place_of)
 
     def _ords(self, namespace: str) -> Iterator[int]:
         last = -1
@@ -78,7 +78,7 @@ class Places:
 
 
 class Passing:
-    """Passes on to ``inner`` what it does not say itself."""
+    """A wrapper that delegates to ``inner`` every method that it does not define."""
 
     def __init__(self, inner: object, places: Places) -> None:
         self._inner: Any = inner
@@ -89,12 +89,12 @@ class Passing:
 
 
 class RewiredGraph(Passing):
-    """A graph with the memories' places dealt anew."""
+    """The graph of a store with the places of the memories permuted."""
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
-        """Return what each memory's place holds."""
+        """Return the mentions at each memory's place."""
         (namespace,) = namespaces
-        return self._moved(namespace, self._inner.forwards(namespaces, self._places.taken(namespace, ords)))
+        return self._to_memories(namespace, self._inner.forwards(namespaces, self._places.taken(namespace, ords)))
 
     def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
         """Return the memories that have the places beside each memory's place."""
@@ -106,67 +106,74 @@ class RewiredGraph(Passing):
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return both, and the keys of pending memories, which are those of the real graph."""
         places = self._places.taken(namespace, ords)
-        held, beside, pending = self._inner.forwards_and_neighbours(namespace, places, neighbours=neighbours)
-        return self._moved(namespace, held), self._beside(namespace, beside), pending
+        content, beside, pending = self._inner.forwards_and_neighbours(namespace, places, neighbours=neighbours)
+        return self._to_memories(namespace, content), self._beside(namespace, beside), pending
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
-        """Return the title at each memory's place: a name is compared with what holds it."""
+        """Return the title at each memory's place, with which the leg compares a name."""
         (namespace,) = namespaces
         _, here = self._places.of(namespace)
-        found = self._inner.titles(namespaces, self._places.taken(namespace, ords))
-        return {here[ord]: title for ord, title in found.items()}
+        titles = self._inner.titles(namespaces, self._places.taken(namespace, ords))
+        return {here[ord]: title for ord, title in titles.items()}
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return what each memory's place is about."""
+        """Return the subjects at each memory's place: (ord, concept key, weight, name)."""
         _, here = self._places.of(namespace)
-        found = self._inner.subject_names(namespace, self._places.taken(namespace, ords))
-        return sorted((here[ord], key, weight, name) for ord, key, weight, name in found)
+        rows = self._inner.subject_names(namespace, self._places.taken(namespace, ords))
+        return sorted((here[ord], key, weight, name) for ord, key, weight, name in rows)
 
-    def _moved(self, namespace: str, found: Forwards) -> Forwards:
+    def _to_memories(self, namespace: str, forwards: Forwards) -> Forwards:
         _, here = self._places.of(namespace)
-        ends = found.sizes.cumsum()
+        ends = forwards.sizes.cumsum()
         pieces = {
-            here[ord]: found.entries[end - size : end]
-            for ord, size, end in zip(found.ords.tolist(), found.sizes.tolist(), ends.tolist(), strict=True)
+            here[ord]: forwards.entries[end - size : end]
+            for ord, size, end in zip(forwards.ords.tolist(), forwards.sizes.tolist(), ends.tolist(), strict=True)
         }
         order = sorted(pieces)
         return Forwards(
             np.array(order, dtype=np.int64),
             np.array([len(pieces[ord]) for ord in order], dtype=np.int64),
-            np.concatenate([pieces[ord] for ord in order]) if order else found.entries[:0],
+            np.concatenate([pieces[ord] for ord in order]) if order else forwards.entries[:0],
         )
 
-    def _beside(self, namespace: str, found: Sequence[tuple[int, int, bool]]) -> Sequence[tuple[int, int, bool]]:
+    def _beside(self, namespace: str, rows: Sequence[tuple[int, int, bool]]) -> Sequence[tuple[int, int, bool]]:
         _, here = self._places.of(namespace)
-        return [(here[at], here[beside], own) for at, beside, own in found]
+        return [(here[at], here[beside], own) for at, beside, own in rows]
 
 
 class Rewired(Passing):
-    """A store as the graph leg sees it, with the memories' places in the graph dealt anew; all else is passed on."""
+    """A store with the places of the memories in the graph permuted; every other method is the store's own."""
 
     def __init__(self, store: Store, seed: int) -> None:
         graph = graph_of(store)
         super().__init__(store, Places(store, graph, seed))
         self.graph = RewiredGraph(graph, self._places)
 
-    def postings(self, namespaces: Sequence[str], keys: Collection[int], **how: Any) -> Mapping[str, Postings]:
+    def postings(self, namespaces: Sequence[str], keys: Collection[int], **options: Any) -> Mapping[str, Postings]:
         """Return the postings of ``keys``, each entry with the memory that has the place."""
-        return {n: self._moved(n, found) for n, found in self._inner.postings(namespaces, keys, **how).items()}
+        return {
+            n: self._to_memories(n, postings)
+            for n, postings in self._inner.postings(namespaces, keys, **options).items()
+        }
 
     def postings_of(
         self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return what ``postings`` does for each (keys, max_df)."""
-        found = self._inner.postings_of(namespaces, *asked)
-        return [{n: self._moved(n, postings) for n, postings in one.items()} for one in found]
+        answers = self._inner.postings_of(namespaces, *asked)
+        return [{n: self._to_memories(n, postings) for n, postings in one.items()} for one in answers]
 
-    def _moved(self, namespace: str, found: Postings) -> Postings:
+    def _to_memories(self, namespace: str, postings: Postings) -> Postings:
         _, here = self._places.of(namespace)
-        entries = found.entries.copy()
+        entries = postings.entries.copy()
         entries["ord"] = [here[ord] for ord in entries["ord"].tolist()]
-        of_key = np.repeat(np.arange(len(found.sizes)), found.sizes)
+        of_key = np.repeat(np.arange(len(postings.sizes)), postings.sizes)
         return Postings(
-            found.memories, found.length, found.keys, found.sizes, entries[np.lexsort((entries["ord"], of_key))]
+            postings.memories,
+            postings.length,
+            postings.keys,
+            postings.sizes,
+            entries[np.lexsort((entries["ord"], of_key))],
         )
 
 

@@ -17,7 +17,7 @@ HELP = "y answers it · g answers it fully · n does not · b back: takes the la
 
 
 def beginning(namespace: str, memories: int, recipes: Sequence[str], folder: Path) -> str:
-    """Return what a person reads before anything is asked of them."""
+    """Return the explanation that is printed before the first question."""
     return (
         f"This makes questions for the memories of namespace {namespace!r}, and you judge what answers them.\n"
         f"1. You are shown {memories} memories drawn by chance. Type a question that each answers, in other words than "
@@ -34,10 +34,12 @@ def take_paraphrases(
     desk: Desk, memories: Sequence[Any], read: Callable[[str], str], say: Callable[[str], None]
 ) -> int:
     """Show sampled memories and take the user's own question on each; an empty line goes on, q stops."""
-    taken = 0
-    asked = {id for question in desk.questions.values() if question.stratum == "paraphrase" for id in question.about}
+    count = 0
+    with_paraphrase = {
+        id for question in desk.questions.values() if question.stratum == "paraphrase" for id in question.about
+    }
     for memory in memories:
-        if memory.id in asked:
+        if memory.id in with_paraphrase:
             continue
         say(f"\n{memory.title + ': ' if memory.title else ''}{memory.text}")
         text = read("Your question, in your own words (empty: next, q: stop): ").strip()
@@ -45,8 +47,8 @@ def take_paraphrases(
             break
         if text:
             desk.ask(text, "paraphrase", (memory.id,))
-            taken += 1
-    return taken
+            count += 1
+    return count
 
 
 def label_all(
@@ -57,32 +59,32 @@ def label_all(
     Nothing says which recipe brought it.
     """
     judged, total = 0, sum(len(p) for p in pools.values())
-    shown: Question | None = None
-    waiting = deque(desk.open(pools))
-    while waiting:
-        question, id = waiting.popleft()
+    last_question: Question | None = None
+    queue = deque(desk.open(pools))
+    while queue:
+        question, id = queue.popleft()
         try:
             memory = mem.get(id, namespace=desk.namespace)
         except NotFound:
             desk.label(question.id, id, 0, by_hand=False)
             continue
-        if shown is not question:
+        if last_question is not question:
             say(f"\n=== {question.text}\n    {HELP}")
-            shown = question
+            last_question = question
         done = sum(len(desk.labels[of]) for of in pools)
         say(f"\n[{done}/{total}] {memory.title + ': ' if memory.title else ''}{memory.text}")
-        while (pressed := key().lower()) not in (*GRADES, "b", "s", "q"):
+        while (letter := key().lower()) not in (*GRADES, "b", "s", "q"):
             say(HELP)
-        if pressed == "q":
+        if letter == "q":
             break
-        if pressed in GRADES:
-            desk.label(question.id, id, GRADES[pressed])
+        if letter in GRADES:
+            desk.label(question.id, id, GRADES[letter])
             judged += 1
-        elif pressed == "b":
-            waiting.appendleft((question, id))
+        elif letter == "b":
+            queue.appendleft((question, id))
             if (last := desk.take_back()) is None:
                 say("There is no key to take back.")
             else:
-                waiting.appendleft(last)
+                queue.appendleft(last)
                 judged -= 1
     return judged

@@ -41,7 +41,7 @@ class Question:
 
 
 class Desk:
-    """The folder of one labelling: what has been asked and judged so far."""
+    """A folder with the questions and judgements of one person on one namespace."""
 
     def __init__(self, folder: Path, namespace: str) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class Desk:
             self._take(row["question"], row["memory"], row["grade"], row.get("by_hand", True))
 
     def ask(self, text: str, stratum: str, about: Sequence[str]) -> Question:
-        """Add a question, unless the same one is there already."""
+        """Add a question, or return the one with the same text."""
         for question in self.questions.values():
             if question.text == text:
                 return question
@@ -90,7 +90,7 @@ class Desk:
             self._pressed[question, memory] = None
 
     def open(self, pools: Mapping[str, Sequence[str]]) -> Iterator[tuple[Question, str]]:
-        """Yield what is still to be judged, question by question."""
+        """Yield (question, memory id) of every judgement that is missing, question by question."""
         for id, memories in pools.items():
             for memory in memories:
                 if memory not in self.labels[id]:
@@ -103,9 +103,11 @@ class Desk:
             if any(memory not in self.labels[id] for memory in memories):
                 continue
             grades = {memory: grade for memory, grade in self.labels[id].items() if grade > 0}
-            asked = self.questions[id]
+            question = self.questions[id]
             done.append(
-                Query(id, asked.text, self.namespace, tuple(grades), asked.stratum, not grades, {"grades": grades})
+                Query(
+                    id, question.text, self.namespace, tuple(grades), question.stratum, not grades, {"grades": grades}
+                )
             )
         rows = [
             {
@@ -127,19 +129,19 @@ class Desk:
 def sample(mem: Any, namespace: str, count: int, *, seed: int = 0) -> list[Memory]:
     """Return ``count`` memories by chance, read page by page (reservoir sampling, Vitter 1985)."""
     rng = random.Random(seed)
-    kept: list[Memory] = []
-    cursor, seen = None, 0
+    drawn: list[Memory] = []
+    cursor, number = None, 0
     while True:
         page = mem.list(namespace=namespace, limit=1_000, cursor=cursor)
         for memory in page:
-            seen += 1
-            if len(kept) < count:
-                kept.append(memory)
-            elif (at := rng.randrange(seen)) < count:
-                kept[at] = memory
+            number += 1
+            if len(drawn) < count:
+                drawn.append(memory)
+            elif (at := rng.randrange(number)) < count:
+                drawn[at] = memory
         cursor = page.cursor
         if cursor is None:
-            return kept
+            return drawn
 
 
 def propose(memories: Sequence[Memory], *, most: int = 20) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -168,13 +170,13 @@ def propose(memories: Sequence[Memory], *, most: int = 20) -> list[tuple[str, st
 
 
 def _names(memory: Memory) -> set[str]:
-    found = Rules().extract(memory.text, memory.title, ())
-    kinds = zip(found.names, found.kinds, found.mentions, strict=True)
+    extraction = Rules().extract(memory.text, memory.title, ())
+    kinds = zip(extraction.names, extraction.kinds, extraction.mentions, strict=True)
     return {name for name, kind, weight in kinds if kind == Kind.NAME and weight > 0}
 
 
 def pool(mem: Any, namespace: str, question: Question, recipes: Sequence[str], *, seed: int = 0) -> list[str]:
-    """Return the top 20 of every recipe together, in an order that says nothing: blind and shuffled."""
+    """Return the ids of ``about`` and of the first 20 hits of every recipe, shuffled: the order hides the recipe."""
     ids = dict.fromkeys(question.about)
     for name in recipes:
         for hit in mem.recall(question.text, namespace=namespace, limit=POOL_DEPTH, recipe=name):
@@ -192,15 +194,16 @@ def needed(
 
     None while fewer than five are judged: their spread says nothing yet.
     """
-    scored = [q for q in queries if q.gold]
-    if len(scored) < 5 or len(recipes) < 2:
+    with_gold = [q for q in queries if q.gold]
+    if len(with_gold) < 5 or len(recipes) < 2:
         return None
     values = []
     for name in recipes[:2]:
         run = {
-            q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=20, recipe=name)] for q in scored
+            q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=20, recipe=name)]
+            for q in with_gold
         }
-        values.append(measure(scored, run).values[metric])
+        values.append(measure(with_gold, run).values[metric])
     return questions_needed(values[1] - values[0], effect)
 
 

@@ -43,10 +43,10 @@ def keep(folder: Path, name: str, results: Path) -> Path:
             f"{folder} was measured with {'files that differ from their commit' if commit else 'no known commit'}, so "
             "it cannot be made again; commit what has changed, and measure it anew."
         )
-    kept = results / f"{name.removesuffix('.json')}.json"
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_text(json.dumps(rounded(result), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
-    return kept
+    path = results / f"{name.removesuffix('.json')}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(rounded(result), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    return path
 
 
 def rounded(value: Any) -> Any:
@@ -87,21 +87,21 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         raise DatasetError(f"The slug {slug!r} must be words in lower case joined by hyphens.")
     result = _result(root, result_path)
     names = [c["name"] for c in result["comparisons"]]
-    found = _find(result, comparison or (names[0] if names else ""), "headline", result["metrics"][0])
-    if found is None:
+    row = _find(result, comparison or (names[0] if names else ""), "headline", result["metrics"][0])
+    if row is None:
         raise DatasetError(f"{result_path} has no comparison {comparison!r}; it has {', '.join(dict.fromkeys(names))}.")
-    taken = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.md")]
-    path = folder / f"{max(taken, default=0) + 1:04d}-{slug}.md"
+    numbers = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.md")]
+    path = folder / f"{max(numbers, default=0) + 1:04d}-{slug}.md"
     where = f"On {result['corpus']['name']} ({result['corpus']['headline']} questions)"
     lines = [
         "---",
         "status: proposed",
         f"date: {today.isoformat()}",
         f"evidence_result: {result_path}",
-        f"evidence_comparison: {found['name']}",
-        f"evidence_group: {found['group']}",
-        f"evidence_metric: {found['metric']}",
-        f"evidence_shows: {shows(found)}",
+        f"evidence_comparison: {row['name']}",
+        f"evidence_group: {row['group']}",
+        f"evidence_metric: {row['metric']}",
+        f"evidence_shows: {shows(row)}",
         f"evidence_command: {result.get('line') or 'python -m eval ' + result['command']}",
         "---",
         f"# {slug.replace('-', ' ').capitalize()}",
@@ -112,7 +112,7 @@ def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: 
         "",
         "## The number",
         "",
-        f"{where}, {found['metric']}, {found['name']}: {shows(found)}.",
+        f"{where}, {row['metric']}, {row['name']}: {shows(row)}.",
         "",
         "## Consequences",
         "",
@@ -139,11 +139,11 @@ def problems(folder: Path, root: Path, commands: Collection[str]) -> list[str]:
         head = front_matter(text)
         if head.get("status", "").split(" ")[0] not in _STATUSES:
             out.append(f"{path.name} has the status {head.get('status')!r}; use one of {', '.join(_STATUSES)}.")
-        out += [f"{path.name} {said}" for said in _of_tables(text, root)]
+        out += [f"{path.name} {problem}" for problem in _of_tables(text, root)]
         if any(key.startswith("evidence_") for key in head):
-            out += [f"{path.name} {said}" for said in _against_evidence(head, text, root, commands)]
-    listed = folder / INDEX
-    if listed.is_file() and listed.read_text(encoding="utf-8") != index(folder):
+            out += [f"{path.name} {problem}" for problem in _against_evidence(head, text, root, commands)]
+    index_file = folder / INDEX
+    if index_file.is_file() and index_file.read_text(encoding="utf-8") != index(folder):
         out.append(f"{INDEX} is not the index of the records; write it again with `python -m eval adr --index`.")
     return out
 
@@ -166,8 +166,8 @@ def _of_tables(text: str, root: Path) -> list[str]:
         if not begins or lines[i - 1] == "-->":
             continue
         rows = list(takewhile(lambda row: row.startswith("|"), lines[i:]))
-        said = " ".join(lines[max(0, i - 6) : i])
-        if any(_DECIMAL.search(row) for row in rows) and _OTHER not in said:
+        before = " ".join(lines[max(0, i - 6) : i])
+        if any(_DECIMAL.search(row) for row in rows) and _OTHER not in before:
             out.append(
                 f"has a table with numbers of no committed result, and does not say that they are {_OTHER}: {line}"
             )
@@ -175,18 +175,18 @@ def _of_tables(text: str, root: Path) -> list[str]:
 
 
 def _against_evidence(head: Mapping[str, str], text: str, root: Path, commands: Collection[str]) -> Sequence[str]:
-    if missing := [f"evidence_{key}" for key in _KEYS if f"evidence_{key}" not in head]:
-        return [f"has evidence without {', '.join(missing)}."]
+    if absent := [f"evidence_{key}" for key in _KEYS if f"evidence_{key}" not in head]:
+        return [f"has evidence without {', '.join(absent)}."]
     try:
         result = _result(root, head["evidence_result"])
     except DatasetError as error:
         return [f"names evidence that cannot be read: {error}"]
     out = []
-    found = _find(result, head["evidence_comparison"], head["evidence_group"], head["evidence_metric"])
-    if found is None:
+    row = _find(result, head["evidence_comparison"], head["evidence_group"], head["evidence_metric"])
+    if row is None:
         out.append(f"names a comparison that {head['evidence_result']} does not have.")
-    elif shows(found) != head["evidence_shows"]:
-        out.append(f"says {head['evidence_shows']!r} where its result says {shows(found)!r}.")
+    elif shows(row) != head["evidence_shows"]:
+        out.append(f"says {head['evidence_shows']!r} where its result says {shows(row)!r}.")
     body = text.split("\n---\n", 1)[-1]
     if head["evidence_shows"] not in body:
         out.append(f"does not say {head['evidence_shows']!r} in its text.")
@@ -209,5 +209,5 @@ def _result(root: Path, path: str) -> dict[str, Any]:
 
 
 def _find(result: Mapping[str, Any], name: str, group: str, metric: str) -> dict[str, Any] | None:
-    wanted = (name, group, metric)
-    return next((c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == wanted), None)
+    key = (name, group, metric)
+    return next((c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == key), None)

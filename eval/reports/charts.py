@@ -56,8 +56,8 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     several = len({c["name"] for c in rows}) > 1
     grouped = len({c["group"] for c in rows}) > 1
     groups = ["all questions" if c["group"] == "headline" else c["group"] for c in rows]
-    named = [f"{c['name']}: {g}" if grouped else c["name"] for c, g in zip(rows, groups, strict=True)]
-    labels = (named if several else groups)[::-1]
+    labels_with_group = [f"{c['name']}: {g}" if grouped else c["name"] for c, g in zip(rows, groups, strict=True)]
+    labels = (labels_with_group if several else groups)[::-1]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlabel(f"difference in {metric}, bootstrap interval at 95 %")
@@ -87,14 +87,14 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     top, below = panels[0], panels[-1]
     xs = [c["values"][setting] for c in rows]
     edges = [xs[0], *[(a + b) / 2 for a, b in itertools.pairwise(xs)], xs[-1]]
-    named: set[str] = set()
+    labels_used: set[str] = set()
     for i, c in enumerate(rows):
         zone = _strongest(c["reach"])
         if zone is None:
             continue
         for axes in panels:
-            axes.axvspan(edges[i], edges[i + 1], color=_ZONES[zone], lw=0, label=None if zone in named else zone)
-        named.add(zone)
+            axes.axvspan(edges[i], edges[i + 1], color=_ZONES[zone], lw=0, label=None if zone in labels_used else zone)
+        labels_used.add(zone)
     judged = [c for c in rows if c["verdict"] not in REFUSED]
     if judged:
         x = [c["values"][setting] for c in judged]
@@ -114,9 +114,9 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     top.axhline(0, color="#202124", lw=0.8)
     top.set_ylabel(f"difference in {metric}")
     handles, labels = top.get_legend_handles_labels()
-    kept = [(h, n) for h, n in zip(handles, labels, strict=True) if n in _ZONES]
-    if kept:
-        handles, labels = zip(*kept, strict=True)
+    zones = [(h, n) for h, n in zip(handles, labels, strict=True) if n in _ZONES]
+    if zones:
+        handles, labels = zip(*zones, strict=True)
         # above the axes: wherever it stood inside, it would hide some curve
         figure.legend(handles, labels, fontsize=8, loc="outside upper right", ncols=4, frameon=False, title=_REACH)
     if studied:

@@ -156,8 +156,8 @@ def drawable(settings: Sequence[str], comparisons: Sequence[Mapping[str, Any]]) 
 
 
 def _section(title: str, *drawings: str) -> list[str]:
-    drawn = [d for d in drawings if d]
-    return [f'<h2>{escape(title)}</h2><div class="row">{"".join(drawn)}</div>'] if drawn else []
+    parts = [d for d in drawings if d]
+    return [f'<h2>{escape(title)}</h2><div class="row">{"".join(parts)}</div>'] if parts else []
 
 
 def _values(path: Path, result: Mapping[str, Any]) -> dict[tuple[str, str], list[float]]:

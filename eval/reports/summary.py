@@ -24,8 +24,8 @@ def headline(result: Mapping[str, Any]) -> str:
     first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
     if not first:
         return f"{result['corpus']['name']}: measured, nothing compared."
-    asked = [c for c in first if not c.get("control")]
-    chosen = asked[-1] if str(result["command"]).startswith("history") else asked[0]
+    studied = [c for c in first if not c.get("control")]
+    chosen = studied[-1] if str(result["command"]).startswith("history") else studied[0]
     sentence = plain_sentence(chosen, result)
     if len(first) > 1:
         counts = {kind: sum(c["verdict"] == kind for c in first) for kind in dict.fromkeys(c["verdict"] for c in first)}
@@ -42,9 +42,15 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
         where += f" ({comparison['group']})"
     kind, metric = comparison["verdict"], in_words(comparison["metric"])
     if kind == "re-ranking only":
-        said = f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+        sentence = (
+            f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+        )
         at = comparison.get("reranking")
-        return said if at is None else f"{said} By re-ordering it changes {metric} by {at['delta']:+.3f}{interval(at)}."
+        return (
+            sentence
+            if at is None
+            else f"{sentence} By re-ordering it changes {metric} by {at['delta']:+.3f}{interval(at)}."
+        )
     if kind == "not evaluable":
         return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
     at = comparison["paired"]
@@ -90,10 +96,14 @@ _IN_WORDS = {
 
 def leg_only(comparison: Mapping[str, Any]) -> str:
     """Return how many memories that only the studied leg returned are in the first k, and how many of them are gold."""
-    moved = comparison["turnover"]
+    turnover = comparison["turnover"]
     if not comparison["leg"]:
         return ""
-    return f"{moved['leg-only']} ({moved['leg-only gold']})" if "leg-only gold" in moved else str(moved["leg-only"])
+    return (
+        f"{turnover['leg-only']} ({turnover['leg-only gold']})"
+        if "leg-only gold" in turnover
+        else str(turnover["leg-only"])
+    )
 
 
 def in_words(metric: str) -> str:
@@ -140,13 +150,13 @@ def _standing(result: Mapping[str, Any]) -> str:
     standing, draws = result["corpus"].get("standing"), result.get("draws")
     if standing is None or draws is None:
         return ""
-    said = f"Of the project: {standing}. Drawn and flipped: {draws['units']} {_UNITS[draws['unit']]}s."
+    sentence = f"Of the project: {standing}. Drawn and flipped: {draws['units']} {_UNITS[draws['unit']]}s."
     if str(result["command"]).startswith(("fusions", "run")):
-        said += (
+        sentence += (
             " Weights, rank constants and the walk were chosen under the formula of `default`; the others are as "
             "published, and were not tuned."
         )
-    return said
+    return sentence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
@@ -164,9 +174,9 @@ def _cell(value: Any) -> str:
 def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = []
     for c in comparisons:
-        moved = c["turnover"]
+        turnover = c["turnover"]
         row = [c["name"], c["group"], c["sentence"]]
-        if c["verdict"] == "not evaluable" or "boosted in gold" not in moved:
+        if c["verdict"] == "not evaluable" or "boosted in gold" not in turnover:
             # nothing that could be read as a result stands beside a refusal
             rows.append([*row, "", "", ""])
             continue
@@ -174,8 +184,8 @@ def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
             [
                 *row,
                 leg_only(c),
-                f"{moved['boosted in']} ({moved['boosted in gold']})",
-                f"{moved['demoted out']} ({moved['demoted out gold']})",
+                f"{turnover['boosted in']} ({turnover['boosted in gold']})",
+                f"{turnover['demoted out']} ({turnover['demoted out gold']})",
             ]
         )
     return table(["comparison", "questions", "verdict", "leg-only (gold)", "in (gold)", "out (gold)"], rows)

@@ -43,12 +43,12 @@ def stale(text: str, results: Path) -> bool:
 
 
 def made(spec: str, results: Path) -> list[str]:
-    """Return the lines of the table that ``spec`` (TOML) is of. Raises DatasetError for one that cannot be made."""
+    """Return the lines of the table that ``spec`` (TOML) describes. Raises DatasetError where it cannot be made."""
     try:
-        told = tomllib.loads(spec)
-        kind = _KINDS[told["kind"]]
-        found = {column: _read(results, name) for column, name in told["results"].items()}
-        return kind(told, found)
+        table = tomllib.loads(spec)
+        kind = _KINDS[table["kind"]]
+        by_column = {column: _read(results, name) for column, name in table["results"].items()}
+        return kind(table, by_column)
     except (tomllib.TOMLDecodeError, KeyError) as error:
         raise DatasetError(
             f"A table cannot be made: {error!r}; see eval/reports/tables.py for what it may say."
@@ -67,26 +67,26 @@ def _read(results: Path, name: str) -> Result:
     path = results / f"{name}.json"
     if not path.is_file():
         raise DatasetError(f"A table names the result {name}, which is not kept; measure it and keep it.")
-    found: Result = json.loads(path.read_text(encoding="utf-8"))
-    if 1 < found["corpus"]["namespaces"] < FEWEST and found["schema"] < 2:
+    result: Result = json.loads(path.read_text(encoding="utf-8"))
+    if 1 < result["corpus"]["namespaces"] < FEWEST and result["schema"] < 2:
         # measured before conversations were drawn as one: its intervals and p values are of questions, and not shown
-        for c in found["comparisons"]:
+        for c in result["comparisons"]:
             if "paired" in c:
                 c["paired"] |= {"low": None, "high": None, "p": None, "p_holm": None}
                 c["verdict"] = "described only"
-    return found
+    return result
 
 
-def _differences(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
-    """A row a comparison, a column a set; the first metric with its interval, the others as ``intervals`` says.
+def _differences(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a table with a row a comparison, a column a data set: the first metric with its interval.
 
-    ``less`` turns the sign. With ``comparison`` there is a row a metric.
+    ``intervals = "all"`` gives the others theirs, ``less`` turns the sign, ``comparison`` has a row a metric.
     """
-    if "comparison" in told:
-        return _by_metric(told, results)
-    rows = _rows(told, results)
-    metrics, sign = told["metrics"], -1.0 if told.get("less") else 1.0
-    group = told.get("group", "headline")
+    if "comparison" in table:
+        return _by_metric(table, results)
+    rows = _rows(table, results)
+    metrics, sign = table["metrics"], -1.0 if table.get("less") else 1.0
+    group = table.get("group", "headline")
     cells = {
         (label, column, metric): _find(results[column], name, group, metric)
         for label, name in rows
@@ -94,76 +94,76 @@ def _differences(told: Mapping[str, Any], results: Mapping[str, Result]) -> list
         for metric in metrics
     }
     bold = _significant(cells)
-    every, joined = told.get("intervals", "first") == "all", str(told.get("join", "; "))
+    every, joined = table.get("intervals", "first") == "all", str(table.get("join", "; "))
 
     def cell(label: str, column: str) -> str:
-        found = [cells[label, column, metric] for metric in metrics]
-        if found[0] is None or found[0]["verdict"] == "not evaluable":
+        comparisons = [cells[label, column, metric] for metric in metrics]
+        if comparisons[0] is None or comparisons[0]["verdict"] == "not evaluable":
             return "–"
-        shown = []
-        for at, metric in zip(found, metrics, strict=True):
+        texts = []
+        for at, metric in zip(comparisons, metrics, strict=True):
             text = _difference(at, sign, interval=every or metric == metrics[0])
-            shown.append(f"**{text}**" if (label, column, metric) in bold else text)
-        return joined.join(shown)
+            texts.append(f"**{text}**" if (label, column, metric) in bold else text)
+        return joined.join(texts)
 
-    head = [told.get("head", ""), *results]
+    head = [table.get("head", ""), *results]
     return _lines(head, [[label, *(cell(label, column) for column in results)] for label, _ in rows])
 
 
-def _by_metric(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
-    group = told.get("group", "headline")
-    cells = {(m, c): _find(results[c], told["comparison"], group, m) for m in told["metrics"] for c in results}
+def _by_metric(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    group = table.get("group", "headline")
+    cells = {(m, c): _find(results[c], table["comparison"], group, m) for m in table["metrics"] for c in results}
     bold = _significant(cells)
 
     def cell(metric: str, column: str) -> str:
         text = _difference(cells[metric, column], 1.0, interval=True)
         return f"**{text}**" if (metric, column) in bold else text
 
-    return _lines([told.get("head", ""), *results], [[m, *(cell(m, c) for c in results)] for m in told["metrics"]])
+    return _lines([table.get("head", ""), *results], [[m, *(cell(m, c) for c in results)] for m in table["metrics"]])
 
 
-def _verdicts(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
-    """A row a comparison, a column a set: verdict, difference, leg-only memories and how many of them are gold."""
-    metric = told["metrics"][0]
-    rows = _rows(told, results)
+def _verdicts(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a row a comparison, a column a set: verdict, difference, leg-only memories and the gold among them."""
+    metric = table["metrics"][0]
+    rows = _rows(table, results)
 
     def cell(name: str, column: str) -> str:
-        at = _find(results[column], name, told.get("group", "headline"), metric)
+        at = _find(results[column], name, table.get("group", "headline"), metric)
         if at is None:
             return "–"
         if at["verdict"] == "not evaluable":
             return str(at["verdict"])
-        said = f"{at['verdict']} {_difference(at, 1.0, interval=True)}"
-        moved = at["turnover"]
-        gold = f" ({moved['leg-only gold']})" if "leg-only gold" in moved else ""
-        return f"{said}, leg-only {moved['leg-only']}{gold}" if at["leg"] else said
+        text = f"{at['verdict']} {_difference(at, 1.0, interval=True)}"
+        turnover = at["turnover"]
+        gold = f" ({turnover['leg-only gold']})" if "leg-only gold" in turnover else ""
+        return f"{text}, leg-only {turnover['leg-only']}{gold}" if at["leg"] else text
 
     return _lines(
-        [told.get("head", ""), *results], [[label, *(cell(name, c) for c in results)] for label, name in rows]
+        [table.get("head", ""), *results], [[label, *(cell(name, c) for c in results)] for label, name in rows]
     )
 
 
-def _measures(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
-    """A row a condition, a column a set: the means of the metrics over all questions of the headline."""
-    rows = told.get("rows") or {name: name for name in next(iter(results.values()))["conditions"]}
-    group = told.get("group", "headline")
+def _measures(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a row a condition, a column a data set: the means of the metrics over all questions of the headline."""
+    rows = table.get("rows") or {name: name for name in next(iter(results.values()))["conditions"]}
+    group = table.get("group", "headline")
 
     def cell(name: str, column: str) -> str:
         condition = results[column]["conditions"].get(name)
         if condition is None or group not in condition["measures"]:
             return "–"
-        return " / ".join(number(condition["measures"][group][m], signed=False) for m in told["metrics"])
+        return " / ".join(number(condition["measures"][group][m], signed=False) for m in table["metrics"])
 
     return _lines(
-        [told.get("head", ""), *results], [[label, *(cell(name, c) for c in results)] for label, name in rows.items()]
+        [table.get("head", ""), *results], [[label, *(cell(name, c) for c in results)] for label, name in rows.items()]
     )
 
 
-def _grid(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
-    """Two settings of a sweep of one set: the mean of the metric, leg-only memories and how many of them are gold."""
+def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a row and a column a value of two swept settings: mean, leg-only memories and the gold among them."""
     (result,) = results.values()
-    (down, downs), (across, acrosses) = told["down"], told["across"]
-    metric = told["metrics"][0]
+    (down, downs), (across, acrosses) = table["down"], table["across"]
+    metric = table["metrics"][0]
     cells = {
         (a, b, metric): _find(result, f"{down}={a:g} {across}={b:g}", "headline", metric)
         for a in downs
@@ -175,14 +175,14 @@ def _grid(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
 
     def cell(a: float, b: float) -> str:
         at = cells[a, b, metric]
-        tested = (at or {}).get("paired") or (at or {}).get("reranking")
-        if at is None or tested is None:
+        paired = (at or {}).get("paired") or (at or {}).get("reranking")
+        if at is None or paired is None:
             return "–"
-        moved = at["turnover"]
-        text = f"{number(tested['mean'], signed=False)} ({moved['leg-only']}, {moved.get('leg-only gold', 0)})"
+        turnover = at["turnover"]
+        text = f"{number(paired['mean'], signed=False)} ({turnover['leg-only']}, {turnover.get('leg-only gold', 0)})"
         if at["verdict"] == "re-ranking only":
             return f"*{text}*"
-        return f"**{text}**" if (a, b, metric) in bold and tested["delta"] > 0 else text
+        return f"**{text}**" if (a, b, metric) in bold and paired["delta"] > 0 else text
 
     head = [down.rpartition(".")[2], *(f"{across.rpartition('.')[2]} {b:g}" for b in acrosses)]
     return _lines(head, [[f"{a:g}", *(cell(a, b) for b in acrosses)] for a in downs])
@@ -196,31 +196,31 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Result]], list[st
 }
 
 
-def _rows(told: Mapping[str, Any], results: Mapping[str, Result]) -> list[tuple[str, str]]:
+def _rows(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[tuple[str, str]]:
     """Return label and comparison of every row: those named, or all that any of the results has, controls last."""
-    if "rows" in told:
-        return list(told["rows"].items())
+    if "rows" in table:
+        return list(table["rows"].items())
     names: dict[str, bool] = {}
     for result in results.values():
         for c in result["comparisons"]:
             names.setdefault(c["name"], bool(c.get("control")))
-    wanted = [name for name, control in names.items() if told.get("controls", True) or not control]
+    wanted = [name for name, control in names.items() if table.get("controls", True) or not control]
     return [(name, name) for name in wanted]
 
 
 def _find(result: Result, name: str, group: str, metric: str) -> Row | None:
-    wanted = (name, group, metric)
-    return next((c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == wanted), None)
+    key = (name, group, metric)
+    return next((c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == key), None)
 
 
 def _significant(cells: Mapping[Any, Row | None]) -> set[Any]:
     """Return the cells that Holm's correction over all that was tested for the table leaves."""
-    tested = {at: paired["p"] for at, paired in _tested(cells) if paired["p"] is not None}
-    adjusted = holm(list(tested.values()))
-    return {at for at, p in zip(tested, adjusted, strict=True) if p < ALPHA}
+    p_values = {at: paired["p"] for at, paired in _with_statistics(cells) if paired["p"] is not None}
+    adjusted = holm(list(p_values.values()))
+    return {at for at, p in zip(p_values, adjusted, strict=True) if p < ALPHA}
 
 
-def _tested(cells: Mapping[Any, Row | None]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+def _with_statistics(cells: Mapping[Any, Row | None]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     for at, c in cells.items():
         if c is not None and "paired" in c:
             yield at, c["paired"]

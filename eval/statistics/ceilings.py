@@ -61,7 +61,7 @@ def ceilings(recipe: Recipe, queries: Sequence[Query], asked: Mapping[str, Asked
     legs = recipe.legs
     grid = np.array([w for w in itertools.product(range(_STEPS + 1), repeat=len(legs)) if sum(w) == _STEPS]) / _STEPS
     own = np.array([[recipe.weights[leg] for leg in legs]])
-    union, undominated, found, as_set = [], [], [], []
+    union, undominated, recalls, as_set = [], [], [], []
     for query in queries:
         lists = asked[query.id]
         constants = recipe.constants(regime_of(recipe, lists))
@@ -70,17 +70,17 @@ def ceilings(recipe: Recipe, queries: Sequence[Query], asked: Mapping[str, Asked
         shares = 1.0 / (np.array([constants[leg] for leg in legs]) + ranks)
         union.append(gold.sum() / len(query.gold))
         undominated.append((gold & (dominated(ranks) < k)).sum() / len(query.gold))
-        found.append(_recalls(shares, gold, grid, k) / len(query.gold))
+        recalls.append(_recalls(shares, gold, grid, k) / len(query.gold))
         as_set.append(float(_recalls(shares, gold, own, k)[0]) / len(query.gold))
-    by_weight = np.array(found) if found else np.zeros((0, len(grid)))
-    means = by_weight.mean(axis=0) if found else np.zeros(len(grid))
+    by_weight = np.array(recalls) if recalls else np.zeros((0, len(grid)))
+    means = by_weight.mean(axis=0) if recalls else np.zeros(len(grid))
     best = int(means.argmax())
     return Ceilings(
         k=k,
         questions=len(queries),
         union=_mean(union),
         undominated=_mean(undominated),
-        oracle=_mean(by_weight.max(axis=1)) if found else 0.0,
+        oracle=_mean(by_weight.max(axis=1)) if recalls else 0.0,
         single=float(means[best]),
         weights={leg: float(w) for leg, w in zip(legs, grid[best], strict=True)},
         as_set=_mean(as_set),

@@ -40,7 +40,7 @@ class Comparison:
 
 @dataclass(slots=True)
 class Lists:
-    """The lists of one group of recipes: what was asked, and what fusion knows of the memories met."""
+    """The lists of one group of recipes: ``asked`` by question, and the memories in them, ``found`` by namespace."""
 
     asked: dict[str, Asked]
     found: dict[str, dict[Key, Found]]
@@ -73,21 +73,21 @@ def compare(
     }
     of_question = clusters(queries)
     standings: dict[tuple[str, str, int], Standing] = {}
-    seen: dict[tuple[Any, ...], Any] = {}
+    classes: dict[tuple[Any, ...], Any] = {}
     for k in {cutoff(metric) for metric in metrics}:
         for group, chosen in groups.items():
             for c in comparisons if chosen else ():
                 standings[c.name, group, k] = _standing(
-                    c, k, conditions, runs, lists, chosen, sizes, dropped=dropped or {}, seen=seen
+                    c, k, conditions, runs, lists, chosen, sizes, dropped=dropped or {}, classes=classes
                 )
-    asked = [
+    triples = [
         (c, metric, group)
         for metric in metrics
         for group, chosen in groups.items()
         for c in comparisons
         if chosen and _evaluable(standings[c.name, group, cutoff(metric)])
     ]
-    statistics = _statistics(asked, measured, of_question, seed)
+    statistics = _statistics(triples, measured, of_question, seed)
     out = []
     for metric in metrics:
         k = cutoff(metric)
@@ -95,13 +95,13 @@ def compare(
             for c in comparisons if chosen else ():
                 at, holder = standings[c.name, group, k], holder_of(c, conditions)
                 verdict = judge(at, statistics.get((c.name, metric, group)), metric=metric)
-                moved = turnover(
+                turnover_counts = turnover(
                     chosen, runs[c.base], runs[c.other], k, leg=c.leg, holder=holder.recipe,
                     asked=lists[holder.name].asked,
                 )  # fmt: skip
                 if verdict.kind == "not evaluable":
                     # How much moved is a fact; how much gold moved would be a delta by another name.
-                    moved = {what: n for what, n in moved.items() if not what.endswith("gold")}
+                    turnover_counts = {what: n for what, n in turnover_counts.items() if not what.endswith("gold")}
                 out.append(
                     {
                         "name": c.name,
@@ -114,15 +114,15 @@ def compare(
                         "values": dict(conditions[c.other].values),
                         "reach": dict(at.reach),
                         **verdict.as_dict(),
-                        "turnover": moved,
+                        "turnover": turnover_counts,
                     }
                 )
     return out
 
 
 def _evaluable(at: Standing) -> bool:
-    refused = refusal(at)
-    return refused is None or refused[0] == "re-ranking only"
+    reason = refusal(at)
+    return reason is None or reason[0] == "re-ranking only"
 
 
 def _standing(
@@ -131,11 +131,11 @@ def _standing(
     conditions: Mapping[str, Condition],
     runs: Mapping[str, Run],
     lists: Mapping[str, Lists],
-    chosen: Sequence[Query],
+    queries: Sequence[Query],
     sizes: Mapping[str, int],
     *,
     dropped: Mapping[tuple[str, str], str],
-    seen: dict[tuple[Any, ...], Any],
+    classes: dict[tuple[Any, ...], Any],
 ) -> Standing:
     holder = holder_of(c, conditions)
     try:
@@ -143,13 +143,13 @@ def _standing(
             holder,
             c.leg,
             k,
-            chosen,
+            queries,
             lists[holder.name].asked,
             sizes,
             legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
             found=lists[holder.name].found,
             run=runs[holder.name],
-            seen=seen,
+            seen=classes,
         )
     except Contradicted as error:
         raise ExperimentError(str(error)) from None
@@ -161,18 +161,18 @@ def _standing(
 
 
 def _statistics(
-    asked: Sequence[tuple[Comparison, str, str]],
+    triples: Sequence[tuple[Comparison, str, str]],
     measured: Mapping[str, Measured],
     of_question: Mapping[str, str],
     seed: int,
 ) -> dict[tuple[str, str, str], Paired]:
-    """Compare what can be tested: what is of the headline as one of the headline, a stratum as one of everything."""
-    headline = [at for at in asked if at[2] == "headline"]
-    found = {}
-    for c, metric, group in asked:
-        tests = len(headline) if group == "headline" else len(asked)
+    """Compute the statistics of every test: Holm's family is the headline for its tests, all tests for a stratum."""
+    headline = [at for at in triples if at[2] == "headline"]
+    differences = {}
+    for c, metric, group in triples:
+        tests = len(headline) if group == "headline" else len(triples)
         base, other = measured[c.base], measured[c.other]
-        found[c.name, metric, group] = paired(
+        differences[c.name, metric, group] = paired(
             base.of(metric, group),
             other.of(metric, group),
             clusters=[of_question[base.ids[i]] for i in base.rows(group)],
@@ -180,25 +180,25 @@ def _statistics(
             alpha=ALPHA / tests,
             samples=enough(tests),
         )
-    first = corrected({at: one for at, one in found.items() if at[2] == "headline"})
-    return corrected(found) | first
+    first = corrected({at: one for at, one in differences.items() if at[2] == "headline"})
+    return corrected(differences) | first
 
 
 def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> str | None:
-    """Say why what differs between two conditions can do nothing on these data, None when it can.
+    """Return why the difference between two conditions can have no effect on these data, None when it can.
 
     A prior over equal importances or times, a bonus no memory earns, folding where no two memories are equal, or a rule
-    that changes no list of any leg: their null is a fact of the data, not a finding.
+    that changes no list of any leg: no difference is then a fact of the data, not a result.
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
-    met = [memory for of_space in of_other.found.values() for memory in of_space.values()]
+    memories = [memory for of_space in of_other.found.values() for memory in of_space.values()]
     if base.excluded != other.excluded or base.rewired != other.rewired:
         return None
-    if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in met}) <= 1:
+    if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in memories}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"
-    if differ and differ <= {"recency_half_life", "recency_floor"} and not _of_several_times(of_other.found):
+    if differ and differ <= {"recency_half_life", "recency_floor"} and not _have_several_times(of_other.found):
         return "all memories of a namespace were created at one time, so age multiplies all alike"
-    if differ == {"exact_bonus"} and not any(asked.exact for asked in of_other.asked.values()):
+    if differ == {"exact_bonus"} and not any(lists.exact for lists in of_other.asked.values()):
         return "no memory matches a question word for word, so none earns the bonus"
     if differ == {"dedup"} and all(
         len({m.content for m in of_space.values()}) == len(of_space) for of_space in of_other.found.values()
@@ -209,8 +209,8 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
     return "the two conditions are the same" if not differ else None
 
 
-def _of_several_times(found: Mapping[str, Mapping[Key, Found]]) -> bool:
-    return any(len({memory.created_at for memory in of_space.values()}) > 1 for of_space in found.values())
+def _have_several_times(by_namespace: Mapping[str, Mapping[Key, Found]]) -> bool:
+    return any(len({memory.created_at for memory in of_space.values()}) > 1 for of_space in by_namespace.values())
 
 
 def _same_lists(one: Mapping[str, Asked], other: Mapping[str, Asked]) -> bool:

@@ -105,12 +105,12 @@ def _concepts(corpus: Corpus, cap: int) -> tuple[dict[tuple[str, str], set[int]]
         keys = zip(extraction.keys, extraction.subjects, strict=True)
         subjects[memory["namespace"]].update(key for key, subject in keys if subject > 0)
         candidates[memory["namespace"]].update(rules.candidates(memory["text"], memory.get("title")))
-    known = {space: subjects[space] & candidates[space] for space in corpus.namespaces}
+    subjects_seen = {space: subjects[space] & candidates[space] for space in corpus.namespaces}
     concepts: dict[tuple[str, str], set[int]] = {}
     names: set[int] = set()
     df: Counter[tuple[str, int]] = Counter()
     for memory in corpus.memories:
-        extraction = rules.extract(memory["text"], memory.get("title"), known[memory["namespace"]])
+        extraction = rules.extract(memory["text"], memory.get("title"), subjects_seen[memory["namespace"]])
         mine = {
             key
             for key, kind, weight in zip(extraction.keys, extraction.kinds, extraction.mentions, strict=True)

@@ -94,14 +94,14 @@ def measure(
     gold memory is in the first 5) and ``R<=500tok``. ``token_counts`` maps namespace to memory id to tokens; without
     it the token measures are left out.
     """
-    asked = [q for q in queries if q.gold]
-    at = {q.id: i for i, q in enumerate(asked)}
-    wanted = [m @ k for k in cutoffs for m in (R, nDCG, RR, Success)]
-    values = {str(m): np.zeros(len(asked)) for m in wanted}
-    scored = {q.id: falling(judged(q, run)) for q in asked}
-    qrels = {q.id: dict(q.grades) for q in asked}
-    if asked:
-        for metric in ir_measures.iter_calc(wanted, qrels, {id: scores for id, scores in scored.items() if scores}):
+    with_gold = [q for q in queries if q.gold]
+    at = {q.id: i for i, q in enumerate(with_gold)}
+    metrics = [m @ k for k in cutoffs for m in (R, nDCG, RR, Success)]
+    values = {str(m): np.zeros(len(with_gold)) for m in metrics}
+    runs = {q.id: falling(judged(q, run)) for q in with_gold}
+    qrels = {q.id: dict(q.grades) for q in with_gold}
+    if with_gold:
+        for metric in ir_measures.iter_calc(metrics, qrels, {id: scores for id, scores in runs.items() if scores}):
             values[str(metric.measure)][at[metric.query_id]] = metric.value
     for k in cutoffs:
         # R@k is a ratio of small whole numbers: 1.0 exactly when all are found.
@@ -109,18 +109,21 @@ def measure(
     if token_counts is not None:
         for budget in budgets:
             values[f"R<={budget}tok"] = np.array(
-                [recall_within(budget, run.get(q.id, ()), q.gold, token_counts[q.namespace], q.any_of) for q in asked]
+                [
+                    recall_within(budget, run.get(q.id, ()), q.gold, token_counts[q.namespace], q.any_of)
+                    for q in with_gold
+                ]
             )
     return Measured(
         ids=tuple(at),
-        strata=tuple(q.stratum for q in asked),
-        apart=tuple(q.apart for q in asked),
+        strata=tuple(q.stratum for q in with_gold),
+        apart=tuple(q.apart for q in with_gold),
         values=values,
     )
 
 
 def judged(query: Query, run: Run) -> list[str]:
-    """Return what a run has for a question, one id a place; a memory that stands for its session is the session's."""
+    """Return the ids of a run for a question, one a place; a memory that counts for a session has the session's id."""
     return unfold(run.get(query.id, ()), query.gold, query.any_of)
 
 
@@ -132,18 +135,18 @@ def unfold(
     A second gold memory in one place takes a place of its own here, which can only understate a run that folds. Where
     one of several memories is enough, the first of them has the id of what they stand for; the others stay as they are.
     """
-    wanted = _wanted(gold, any_of)
+    id_of = _gold_by_memory(gold, any_of)
     out: dict[str, None] = {}
     for place in places:
         ids = (place,) if isinstance(place, str) else place
-        found = [wanted[id] for id in ids if id in wanted and wanted[id] not in out]
-        for id in dict.fromkeys(found) or ids[:1]:
+        gold_ids = [id_of[id] for id in ids if id in id_of and id_of[id] not in out]
+        for id in dict.fromkeys(gold_ids) or ids[:1]:
             out.setdefault(id)
     return list(out)
 
 
-def _wanted(gold: Sequence[str], any_of: Mapping[str, Sequence[str]] | None) -> dict[str, str]:
-    """Return what each memory stands for that is gold, or of which one is enough."""
+def _gold_by_memory(gold: Sequence[str], any_of: Mapping[str, Sequence[str]] | None) -> dict[str, str]:
+    """Return the gold id that each memory counts for: its own, or that of a session with several memories."""
     return {memory: id for id in gold for memory in (any_of or {}).get(id, (id,))}
 
 
@@ -164,16 +167,16 @@ def recall_within(
     The list ends at the first memory that does not fit: an agent fills its prompt in order. Of a folded place only
     the memory shown is paid for.
     """
-    wanted = _wanted(gold, any_of)
-    found: set[str] = set()
+    id_of = _gold_by_memory(gold, any_of)
+    gold_ids: set[str] = set()
     spent = 0
     for place in places:
         ids = (place,) if isinstance(place, str) else place
         spent += token_counts[ids[0]]
         if spent > budget:
             break
-        found.update(wanted[id] for id in ids if id in wanted)
-    return len(found) / len(set(gold))
+        gold_ids.update(id_of[id] for id in ids if id in id_of)
+    return len(gold_ids) / len(set(gold))
 
 
 def write_run(path: Path, run: Run, queries: Iterable[Query], tag: str) -> None:

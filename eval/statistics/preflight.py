@@ -1,7 +1,7 @@
-"""Find out what is known about a comparison before any of its numbers is looked at.
+"""Check a comparison before any of its numbers is computed.
 
-Arithmetic (reach of every leg, in every regime, at every cut-off), the witness sent through the real fusion, and what
-the lists themselves show: empty legs, legs as deep as the store, memories only one leg returned.
+The checks: reach of every leg in every regime at every cut-off, the witness sent through the real fusion, and the lists
+themselves: empty legs, legs as deep as the store, memories that only one leg returned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Contradicted", "leg_only", "preflight", "standing", "witness_holds"]
 
 
 class Contradicted(Exception):
-    """What happened is not what arithmetic said; the message says where."""
+    """A measured list contradicts the computed reach; the message says where."""
 
 
 _BARRED = ("unreachable", "boost-only")
@@ -38,7 +38,7 @@ ENDLESS = ("dense",)
 def preflight(
     condition: Condition, queries: Sequence[Query], asked: Mapping[str, Asked], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return what can be said of one condition on these questions, JSON-ready.
+    """Return the checks of one condition on these questions, JSON-ready.
 
     ``sizes`` are the memories per namespace. Reach is computed for the smallest scope a question has, the one in which
     the least is possible.
@@ -76,42 +76,42 @@ def standing(
     run: Run | None = None,
     seen: dict[tuple[Any, ...], ReachClass] | None = None,
 ) -> Standing:
-    """Return what the verdict on a comparison must know; ``holder`` is the condition that has the studied leg.
+    """Return the facts that decide the verdict on a comparison; ``holder`` is the condition with the studied leg.
 
     ``legs`` are those that either condition calls (default: the holder's): none of them may have failed to answer.
-    ``found`` is what fusion knows of the memories, by namespace, and ``run`` what the holder returned; ``seen`` keeps
-    what was computed. Raises Contradicted where a leg that arithmetic calls boost-only for a question has a memory of
+    ``found`` has the memories of the lists by namespace and key, ``run`` the lists of the holder; ``seen`` caches
+    classes. Raises Contradicted where a leg that arithmetic calls boost-only for a question has a memory of
     its own in the first ``k``.
     """
-    failed = _failed(queries, asked, legs or holder.recipe.legs)
+    failure = _failure(queries, asked, legs or holder.recipe.legs)
     vacuous = _share([sizes[q.namespace] <= k for q in queries if sizes.get(q.namespace)])
     if leg is None:
-        return Standing(k=k, vacuous=vacuous, degraded=failed, questions=len(queries))
+        return Standing(k=k, vacuous=vacuous, degraded=failure, questions=len(queries))
     recipe = holder.recipe
-    known = found or {}
-    varied = len({memory.importance for of_space in known.values() for memory in of_space.values()}) > 1
+    memories = found or {}
+    varied = len({memory.importance for of_space in memories.values() for memory in of_space.values()}) > 1
     varied = (varied and recipe.prior) or recipe.recency_half_life is not None
     strongest: dict[str, ReachClass] = {}
     barred, entered = 0, 0
-    kept = {} if seen is None else seen
+    classes = {} if seen is None else seen
     for query in queries:
         this = (holder.name, leg, k, query.id)
-        if this not in kept:
-            of_space, scope = known.get(query.namespace, {}), sizes.get(query.namespace)
-            kept[this] = class_of(holder, leg, k, asked[query.id], of_space, scope, varied, kept)
-        of_leg = kept[this]
+        if this not in classes:
+            of_space, scope = memories.get(query.namespace, {}), sizes.get(query.namespace)
+            classes[this] = class_of(holder, leg, k, asked[query.id], of_space, scope, varied, classes)
+        of_leg = classes[this]
         regime = regime_of(recipe, asked[query.id])
         strongest[regime] = max(of_leg, strongest.get(regime, of_leg), key=CLASSES.index)
         own = leg_only(recipe, leg, asked[query.id]) if holder.excluded != leg else set()
-        shown = {place if isinstance(place, str) else place[0] for place in (run or {}).get(query.id, ())[:k]}
-        entered += len(own & shown)
+        first_k = {place if isinstance(place, str) else place[0] for place in (run or {}).get(query.id, ())[:k]}
+        entered += len(own & first_k)
         if of_leg in _BARRED:
             barred += 1
-            if own & shown and recipe.rerank is None:
+            if own & first_k and recipe.rerank is None:
                 raise Contradicted(
                     f"Question {query.id} under {holder.name}: by arithmetic {leg} is {of_leg} at k = {k}, and "
-                    f"{len(own & shown)} of the memories that only it returned are in the first {k}. One of the two is "
-                    "wrong, so nothing of this run can be trusted; please report the recipe and the lists' lengths."
+                    f"{len(own & first_k)} of the memories that only it returned are in the first {k}. One of the two "
+                    "is wrong, so nothing of this run can be trusted; please report the recipe and the lists' lengths."
                 )
     empty = _share([not asked[q.id].legs.get(leg) for q in queries])
     return Standing(
@@ -124,7 +124,7 @@ def standing(
         boost_only=barred,
         entered=None if run is None else entered,
         dropped="the base set of this condition" if holder.excluded == leg else None,
-        degraded=failed,
+        degraded=failure,
         questions=len(queries),
     )
 
@@ -153,12 +153,12 @@ def class_of(
     short |= {other: 0 for other in recipe.legs if other != leg and other not in lists}
     at = (recipe.name, leg, varied, regime, deep, scope, tuple(sorted(short.items())))
     if at not in seen:
-        its = reach(recipe, deep, scope_size=scope, base_sizes=short, deepened=False).regimes[regime].legs[leg]
-        seen[at] = its.class_with_best_prior if varied else its.class_
+        row = reach(recipe, deep, scope_size=scope, base_sizes=short, deepened=False).regimes[regime].legs[leg]
+        seen[at] = row.class_with_best_prior if varied else row.class_
     return seen[at]
 
 
-def _failed(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collection[str]) -> str | None:
+def _failure(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collection[str]) -> str | None:
     for leg in sorted(legs):
         reasons = Counter(asked[q.id].degraded[leg] for q in queries if leg in asked[q.id].degraded)
         if reasons:
@@ -183,26 +183,26 @@ def witness_holds(recipe: Recipe, at: Reach) -> bool:
         return True
     for regime, legs in at.regimes.items():
         for leg in legs.legs.values():
-            for seen in (leg.witness, leg.counter_witness):
-                if seen is None:
+            for witness in (leg.witness, leg.counter_witness):
+                if witness is None:
                     continue
                 ranked = rank_as(
                     recipe.fusion,
-                    seen.rankings,
+                    witness.rankings,
                     {},
                     weights=recipe.weights_in(regime),
                     rank_constants=recipe.constants(regime),
                     planned=recipe.legs,
-                    exact=seen.exact,
+                    exact=witness.exact,
                     exact_bonus=recipe.exact_bonus,
                 )
-                if (seen.memory in [f.key for f in ranked[: at.k]]) != seen.enters:
+                if (witness.memory in [f.key for f in ranked[: at.k]]) != witness.enters:
                     return False
     return True
 
 
 def _classes(at: Reach, field: str = "class_") -> dict[str, dict[str, str]]:
-    return {name: {leg: str(getattr(its, field)) for leg, its in of.legs.items()} for name, of in at.regimes.items()}
+    return {name: {leg: str(getattr(row, field)) for leg, row in of.legs.items()} for name, of in at.regimes.items()}
 
 
 def _leg(

@@ -249,18 +249,18 @@ def family(
     The minimum detectable effects are at the level of the strictest step, ``ALPHA`` over their number.
     """
     alpha, draws = ALPHA / max(1, len(others)), enough(len(others), samples)
-    found = {
+    differences = {
         name: paired(base, values, clusters=clusters, samples=draws, seed=seed, alpha=alpha)
         for name, values in others.items()
     }
-    return corrected(found)
+    return corrected(differences)
 
 
-def corrected(found: Mapping[Name, Paired]) -> dict[Name, Paired]:
+def corrected(differences: Mapping[Name, Paired]) -> dict[Name, Paired]:
     """Return the comparisons with Holm's correction across all that were tested."""
-    tested = {name: at.p for name, at in found.items() if at.p is not None}
-    holms = dict(zip(tested, holm(list(tested.values())), strict=True))
-    return {name: replace(at, p_holm=holms.get(name)) for name, at in found.items()}
+    p_values = {name: at.p for name, at in differences.items() if at.p is not None}
+    holms = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    return {name: replace(at, p_holm=holms.get(name)) for name, at in differences.items()}
 
 
 def enough(tests: int, samples: int = SAMPLES) -> int:

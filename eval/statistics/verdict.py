@@ -91,11 +91,11 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
     comparison is not evaluable, and has the name of re-ranking where the leg can do nothing else.
     """
     notes = tuple(_notes(standing))
-    if refused := refusal(standing):
-        kind, reason = refused
+    if refusal_ := refusal(standing):
+        kind, reason = refusal_
         if kind == "re-ranking only" and paired is not None:
-            moved = f"; what it does to the order: {metric} {numbers(paired)}"
-            return Verdict(kind, f"{kind}: {reason}{moved}", None, notes, reranking=paired)
+            order_change = f"; what it does to the order: {metric} {numbers(paired)}"
+            return Verdict(kind, f"{kind}: {reason}{order_change}", None, notes, reranking=paired)
         return Verdict(kind, f"{kind}: {reason}", None, notes)
     if paired is None:
         return Verdict("not evaluable", "not evaluable: no question could be measured", None, notes)

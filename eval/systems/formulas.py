@@ -34,8 +34,8 @@ def replay(fusion: Fusion, rankings: Rankings, scores: Scores, k: int) -> dict[s
         ):
             total[memory] = max(total[memory], share) if fusion.rule == "max" else total[memory] + share
     if fusion.rule == "candidates":
-        held = {memory for leg in fusion.legs if leg.candidates for memory in lists[leg.name]}
-        return {memory: score for memory, score in total.items() if memory in held}
+        candidates = {memory for leg in fusion.legs if leg.candidates for memory in lists[leg.name]}
+        return {memory: score for memory, score in total.items() if memory in candidates}
     return dict(total)
 
 

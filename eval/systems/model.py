@@ -95,7 +95,7 @@ class Fusion:
     reranker: str = ""
 
     def shown(self, k: int) -> int:
-        """How many of the fused list get through to the end, or to the reranker, for the first ``k``."""
+        """Return how many of the fused list reach the result, or the reranker, for the first ``k``."""
         return max(k, self.pool.at(k)) if self.pool else k
 
 
@@ -139,14 +139,14 @@ def _fusion(system: str, raw: dict[str, Any]) -> Fusion:
     for key in ("depth", "pool"):
         if key in raw:
             raw[key] = Depth(**raw[key])
-    found = Fusion(legs=legs, **raw)
+    fusion = Fusion(legs=legs, **raw)
     right = (
-        found.rule in RULES
-        and found.weights in get_args(WeightUse)
-        and found.origin in (0, 1)
-        and (found.pool is None) == (not found.reranker)
+        fusion.rule in RULES
+        and fusion.weights in get_args(WeightUse)
+        and fusion.origin in (0, 1)
+        and (fusion.pool is None) == (not fusion.reranker)
         and len({leg.name for leg in legs}) == len(legs) > 1
     )
     if not right:
-        raise InvalidInput(f"The model of {system} has a fusion {found.name!r} that does not hold together.")
-    return found
+        raise InvalidInput(f"The model of {system} has a fusion {fusion.name!r} that does not hold together.")
+    return fusion

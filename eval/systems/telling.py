@@ -22,7 +22,7 @@ _CLASSES = (
 
 
 def told(name: str, k: int = 10, *, weights: str | None = None, json: bool = False) -> str:
-    """Return what is to be printed for a system's name, or for ``all``.
+    """Return the report on the system ``name``, or on every system for ``all``, as text or JSON.
 
     ``weights`` are the caller's, comma-separated, for the fusions of one system that read any.
     Raises InvalidInput for a name that is not modelled, and for weights that are not numbers or are read by none.
@@ -30,35 +30,35 @@ def told(name: str, k: int = 10, *, weights: str | None = None, json: bool = Fal
     if name == "all":
         if weights is not None:
             raise InvalidInput("Weights go with one system, not with all of them.")
-        found = [(system, _reached(system, k)) for system in map(load, names())]
+        systems = [(system, _reach_of(system, k)) for system in map(load, names())]
         if json:
-            return as_json.dumps([_as_dict(*one, k) for one in found], indent=1)
-        return summary_table(found, k)
+            return as_json.dumps([_as_dict(*one, k) for one in systems], indent=1)
+        return summary_table(systems, k)
     system = load(name)
-    reached = _reached(system, k) if weights is None else _weighted(system, k, weights)
+    reached = _reach_of(system, k) if weights is None else _reach_with_weights(system, k, weights)
     return as_json.dumps(_as_dict(system, reached, k), indent=1) if json else _page(system, reached, k)
 
 
-def summary_table(found: Sequence[tuple[System, Sequence[FusionReach]]], k: int) -> str:
+def summary_table(systems: Sequence[tuple[System, Sequence[FusionReach]]], k: int) -> str:
     """Return one Markdown row for every fusion of every system."""
     rows = ["| system, version | fusion | a document that only this leg found, first "
             f"{k} | what to know |", "|---|---|---|---|"]  # fmt: skip
-    for system, reached in found:
+    for system, reached in systems:
         for one in reached:
             legs = "; ".join(f"{leg.leg} **{leg.class_}**{_needs(leg)}" for leg in one.legs)
             if len({(leg.class_, leg.needs) for leg in one.legs}) == 1:
                 legs = f"every leg **{one.legs[0].class_}**{_needs(one.legs[0])}"
             about = f"{system.title}, {system.version}"
             rows.append(f"| {about} | {one.fusion.name}: {one.fusion.when} | {legs} | {one.fusion.short} |")
-    read = sorted({f"{system.read}" for system, _ in found})
-    return "\n".join([*rows, "", f"{_CLASSES} Sources read {', '.join(read)}; what a source did not say is not here."])
+    dates = sorted({f"{system.read}" for system, _ in systems})
+    return "\n".join([*rows, "", f"{_CLASSES} Sources read {', '.join(dates)}; what a source did not say is not here."])
 
 
-def _reached(system: System, k: int) -> list[FusionReach]:
+def _reach_of(system: System, k: int) -> list[FusionReach]:
     return [fusion_reach(fusion, k) for fusion in system.fusions]
 
 
-def _weighted(system: System, k: int, weights: str) -> list[FusionReach]:
+def _reach_with_weights(system: System, k: int, weights: str) -> list[FusionReach]:
     try:
         numbers = [float(part) for part in weights.split(",")]
     except ValueError:
@@ -79,17 +79,17 @@ def _needs(leg: LegVerdict) -> str:
 
 
 def _formula(fusion: Fusion) -> str:
-    said: str = RULES[fusion.rule]
+    text: str = RULES[fusion.rule]
     if fusion.rule in ("rrf", "rank-scaled"):
-        said = said.replace("constant", f"{fusion.constant:g}")
+        text = text.replace("constant", f"{fusion.constant:g}")
     if fusion.rule == "rrf":
-        said += f", ranks from {fusion.origin}"
+        text += f", ranks from {fusion.origin}"
     if fusion.rule in ("rrf", "rank-scaled", "min-max"):
-        said += f"; w = {', '.join(f'{leg.weight:g} {leg.name}' for leg in fusion.legs)}"
-        said += {"yours": " (yours to set)", "fixed": " (fixed)", "ignored": " (what you set is not read)"}[
+        text += f"; w = {', '.join(f'{leg.weight:g} {leg.name}' for leg in fusion.legs)}"
+        text += {"yours": " (yours to set)", "fixed": " (fixed)", "ignored": " (what you set is not read)"}[
             fusion.weights
         ]
-    return said
+    return text
 
 
 def _depth(fusion: Fusion, k: int) -> str:
@@ -115,17 +115,17 @@ def _page(system: System, reached: Sequence[FusionReach], k: int) -> str:
     lines += [textwrap.fill(_CLASSES, _WIDTH), "", "Sources"]
     for source in system.sources:
         at, where = f" ({source.at})" if source.at else "", f":{source.lines}" if source.lines else ""
-        lines += textwrap.wrap(f"{source.path}{where}{at}: {source.says}", _WIDTH, **_hanging("  ", "      "))
+        lines += textwrap.wrap(f"{source.path}{where}{at}: {source.says}", _WIDTH, **_indents("  ", "      "))
     for what in system.not_modelled:
-        lines += textwrap.wrap(f"not modelled: {what}", _WIDTH, **_hanging("  ", "      "))
+        lines += textwrap.wrap(f"not modelled: {what}", _WIDTH, **_indents("  ", "      "))
     return "\n".join(lines)
 
 
 def _entry(label: str, text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, **_hanging(f"  {label:<10} ", " " * 13))
+    return textwrap.wrap(text, _WIDTH, **_indents(f"  {label:<10} ", " " * 13))
 
 
-def _hanging(first: str, rest: str) -> dict[str, Any]:
+def _indents(first: str, rest: str) -> dict[str, Any]:
     return {"initial_indent": first, "subsequent_indent": rest, "break_long_words": False, "break_on_hyphens": False}
 
 
@@ -139,12 +139,12 @@ def _outcome(lists: Lists, cut: int) -> str:
 
 
 def _lists(lists: Lists) -> str:
-    said = []
+    parts = []
     for leg, ids in lists.rankings.items():
         scores = lists.scores.get(leg, ())
         ends = dict.fromkeys(f"{float(score):g}" for score in (*scores[:2], *scores[-1:]))
-        said.append(f"{leg} [{_runs(ids)}]" + (f" with scores {', '.join(ends)}" if scores else ""))
-    return "; ".join(said)
+        parts.append(f"{leg} [{_runs(ids)}]" + (f" with scores {', '.join(ends)}" if scores else ""))
+    return "; ".join(parts)
 
 
 def _runs(ids: Sequence[str]) -> str:

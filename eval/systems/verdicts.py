@@ -97,8 +97,8 @@ def fusion_reach(fusion: Fusion, k: int = 10) -> FusionReach:
 def with_weights(fusion: Fusion, weights: Sequence[float]) -> Fusion:
     """Return ``fusion`` with the caller's weights. Raises InvalidInput where it reads none, or not so many."""
     if fusion.weights != "yours":
-        how = "has no weights" if fusion.weights == "fixed" else "does not read the weights it is given"
-        raise InvalidInput(f"The fusion {fusion.name!r} {how}, so other weights change nothing.")
+        reason = "has no weights" if fusion.weights == "fixed" else "does not read the weights it is given"
+        raise InvalidInput(f"The fusion {fusion.name!r} {reason}, so other weights change nothing.")
     if len(weights) != len(fusion.legs) or min(weights) < 0 or not any(weights):
         raise InvalidInput(f"The fusion {fusion.name!r} takes {len(fusion.legs)} weights of 0 or more, one above 0.")
     legs = tuple(replace(leg, weight=w) for leg, w in zip(fusion.legs, weights, strict=True))
@@ -119,37 +119,37 @@ def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
         dedup=False,
         fusion=_AS[fusion.rule],
     )
-    found = reach(recipe, cut, deepened=False).regimes["any"].legs[leg.name]
-    class_: ReachClass = found.class_
-    why = _because(found, cut)
+    leg_reach = reach(recipe, cut, deepened=False).regimes["any"].legs[leg.name]
+    class_: ReachClass = leg_reach.class_
+    why = _because(leg_reach, cut)
     if cut > k:
         passed = "always among" if class_ == "guaranteed" else "among" if class_ == "possible" else "not among"
         why = f"{passed} the {cut} that the {fusion.reranker} is shown, which decides: {why}"
         class_ = "possible" if class_ == "guaranteed" else class_
     needs = None
-    if fusion.weights == "yours" and fusion.rule != "min-max" and found.called and found.lower_bar:
-        above, largest = found.possible_above_weight, max(other.exact_weight for other in others)
+    if fusion.weights == "yours" and fusion.rule != "min-max" and leg_reach.called and leg_reach.lower_bar:
+        above, largest = leg_reach.possible_above_weight, max(other.exact_weight for other in others)
         needs = above / largest if above is not None and largest else None
-    rankings = found.witness.rankings if found.witness else _crowd(fusion, leg, cut)
+    rankings = leg_reach.witness.rankings if leg_reach.witness else _crowd(fusion, leg, cut)
     scores: dict[str, tuple[Fraction, ...]] = {}
     if fusion.rule == "min-max":
-        rankings, scores = _scaled(fusion, leg, cut)
-    return LegVerdict(leg.name, class_, why, cut, _tried(fusion, leg, rankings, scores, k), needs)
+        rankings, scores = _scaled_lists(fusion, leg, cut)
+    return LegVerdict(leg.name, class_, why, cut, _replay(fusion, leg, rankings, scores, k), needs)
 
 
-def _because(found: LegReach, cut: int) -> str:
-    if not found.called:
+def _because(leg_reach: LegReach, cut: int) -> str:
+    if not leg_reach.called:
         return "weight 0 adds nothing to a score"
-    value, lower, upper = (f"{float(n):.4f}" for n in (found.value, found.lower_bar, found.upper_bar))
-    if found.tie == "lower_bar":
+    value, lower, upper = (f"{float(n):.4f}" for n in (leg_reach.value, leg_reach.lower_bar, leg_reach.upper_bar))
+    if leg_reach.tie == "lower_bar":
         return f"its first place earns {value}, exactly what place {cut} of another leg has: the order of ties decides"
-    if found.class_ == "boost-only":
+    if leg_reach.class_ == "boost-only":
         return f"its first place earns {value}, and the first {cut} of another leg have at least {lower}, more"
-    if found.sparse:
+    if leg_reach.sparse:
         return f"no other leg returns {cut} documents, so places are left over"
-    if found.class_ == "guaranteed":
+    if leg_reach.class_ == "guaranteed":
         return f"its first place earns {value}, and {cut} others cannot all have more than {upper}"
-    if not found.lower_bar:
+    if not leg_reach.lower_bar:
         return f"its first place earns up to {value}, and nothing is sure of more than 0 at place {cut}"
     return f"its first place earns {value}, above {lower}, the least that place {cut} of the others can have"
 
@@ -157,17 +157,17 @@ def _because(found: LegReach, cut: int) -> str:
 def _by_candidates(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     depth = fusion.depth.at(k) if fusion.depth else k
     only, crowd = f"only-{leg.name}", tuple(f"m{i}" for i in range(1, depth + 1))
-    held = next(one for one in fusion.legs if one.candidates)
+    candidate_leg = next(one for one in fusion.legs if one.candidates)
     falling = tuple(Fraction(9, 10) - Fraction(i, 1000) for i in range(depth))
-    rankings: dict[str, tuple[str, ...]] = {held.name: crowd}
-    scores: dict[str, tuple[Fraction, ...]] = {held.name: falling}
+    rankings: dict[str, tuple[str, ...]] = {candidate_leg.name: crowd}
+    scores: dict[str, tuple[Fraction, ...]] = {candidate_leg.name: falling}
     if leg.candidates:
         rankings, scores = {leg.name: (only, *crowd[1:])}, {leg.name: falling}
         why = "the result is made of this leg's list; what the others add to its rivals can still push its own down"
-        return LegVerdict(leg.name, "possible", why, k, _tried(fusion, leg, rankings, scores, k))
+        return LegVerdict(leg.name, "possible", why, k, _replay(fusion, leg, rankings, scores, k))
     rankings[leg.name], scores[leg.name] = (only,), (Fraction(str(leg.most)),)
-    why = f"it adds to documents of {held.name}; what is not among the first {depth} there is not a candidate"
-    return LegVerdict(leg.name, "boost-only", why, k, _tried(fusion, leg, rankings, scores, k))
+    why = f"it adds to documents of {candidate_leg.name}; what is not among the first {depth} there is not a candidate"
+    return LegVerdict(leg.name, "boost-only", why, k, _replay(fusion, leg, rankings, scores, k))
 
 
 def _by_score(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
@@ -177,8 +177,8 @@ def _by_score(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     why = "the larger raw score wins: it depends on the scale of each leg's scores, not on how good its finds are"
     mine, larger = {leg.name: (Fraction(9, 10),)}, {name: (Fraction(12),) * k for name in rankings}
     lists = {**rankings, leg.name: (only,)}
-    witness = _tried(fusion, leg, lists, {**scores, **mine}, k)
-    counter = _tried(fusion, leg, lists, {**larger, **mine}, k)
+    witness = _replay(fusion, leg, lists, {**scores, **mine}, k)
+    counter = _replay(fusion, leg, lists, {**larger, **mine}, k)
     return LegVerdict(leg.name, "possible", why, k, witness, counter=counter)
 
 
@@ -186,11 +186,11 @@ def _by_turns(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     turn = 1 + [one.name for one in fusion.legs].index(leg.name)
     class_: ReachClass = "guaranteed" if turn <= k else "possible" if k > 1 else "boost-only"
     why = f"its first document is at place {turn} or better" if turn <= k else f"its turn is number {turn}"
-    return LegVerdict(leg.name, class_, why, k, _tried(fusion, leg, _crowd(fusion, leg, k), {}, k))
+    return LegVerdict(leg.name, class_, why, k, _replay(fusion, leg, _crowd(fusion, leg, k), {}, k))
 
 
 def _crowd(fusion: Fusion, leg: Leg, cut: int) -> dict[str, tuple[str, ...]]:
-    """The others agree on ``cut`` - 1 documents, then each has one of its own; ``leg`` returns only its own."""
+    """Return lists in which the others share ``cut`` - 1 documents and add one each; ``leg`` returns only its own."""
     shared = [f"m{i}" for i in range(1, cut)]
     return {
         one.name: (f"only-{leg.name}",) if one.name == leg.name else (*shared, f"last-{one.name}")
@@ -198,7 +198,9 @@ def _crowd(fusion: Fusion, leg: Leg, cut: int) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _scaled(fusion: Fusion, leg: Leg, cut: int) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Fraction, ...]]]:
+def _scaled_lists(
+    fusion: Fusion, leg: Leg, cut: int
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Fraction, ...]]]:
     """Return lists in which the others agree on one document and the rest of theirs scores next to nothing.
 
     The leg's own list has a second document, the first of the others, so that it is scaled by a span.
@@ -211,7 +213,7 @@ def _scaled(fusion: Fusion, leg: Leg, cut: int) -> tuple[dict[str, tuple[str, ..
     return lists, scores
 
 
-def _tried(
+def _replay(
     fusion: Fusion,
     leg: Leg,
     rankings: Mapping[str, tuple[str, ...]],

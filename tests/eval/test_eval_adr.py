@@ -73,7 +73,7 @@ def test_a_record_that_drifts_is_found(root: Path, old: str, new: str, words: st
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
-    assert any(words in said for said in problems(root / "adr", root, COMMANDS))
+    assert any(words in problem for problem in problems(root / "adr", root, COMMANDS))
 
 
 def test_an_index_that_disagrees_with_a_status_is_found(root: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_index_that_disagrees_with_a_status_is_found(root: Path) -> None:
     (root / "adr" / INDEX).write_text(index(root / "adr"), encoding="utf-8")
     assert problems(root / "adr", root, COMMANDS) == []
     path.write_text(path.read_text(encoding="utf-8").replace("status: proposed", "status: accepted"), encoding="utf-8")
-    assert any("is not the index" in said for said in problems(root / "adr", root, COMMANDS))
+    assert any("is not the index" in problem for problem in problems(root / "adr", root, COMMANDS))
 
 
 def test_a_slug_and_a_comparison_must_exist(root: Path) -> None:
@@ -96,16 +96,16 @@ def test_the_projects_own_records_agree_with_their_evidence() -> None:
 
 
 def test_what_is_kept_is_short_and_only_what_a_run_wrote_can_be_kept(tmp_path: Path) -> None:
-    def measured(commit: str | None) -> None:
+    def run_at(commit: str | None) -> None:
         result = {"a": 0.123456789, "é": [1, 2.0], "environment": {"commit": commit}}
         (tmp_path / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
 
-    measured("0123456789ab")
-    kept = keep(tmp_path, "one.json", tmp_path / "results")
-    said = '{"a":0.123457,"é":[1,2.0],"environment":{"commit":"0123456789ab"}}\n'
-    assert (kept.name, kept.read_text(encoding="utf-8")) == ("one.json", said)
+    run_at("0123456789ab")
+    path = keep(tmp_path, "one.json", tmp_path / "results")
+    text = '{"a":0.123457,"é":[1,2.0],"environment":{"commit":"0123456789ab"}}\n'
+    assert (path.name, path.read_text(encoding="utf-8")) == ("one.json", text)
     for commit, words in (("0123456789ab-dirty", "files that differ"), (None, "no known commit")):
-        measured(commit)
+        run_at(commit)
         with pytest.raises(DatasetError, match=f"{words}.* measure it anew"):
             keep(tmp_path, "one", tmp_path / "results")
     with pytest.raises(DatasetError, match=r"holds no result\.json, or 'one' is no name"):

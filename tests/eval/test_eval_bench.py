@@ -66,8 +66,8 @@ def test_vectors_of_one_topic_are_near_each_other_and_of_unit_length() -> None:
 def test_a_question_names_words_of_the_memory_that_it_is_about() -> None:
     one = MADE.question(3, 200)
     text = MADE.memory(int(one.about[1:]))["text"]
-    asked = re.findall(r"\w+", one.text.removeprefix("What do we know about "))
-    assert [word for word in asked if word != "and" and word not in text] == []
+    question = re.findall(r"\w+", one.text.removeprefix("What do we know about "))
+    assert [word for word in question if word != "and" and word not in text] == []
     assert float(one.vector @ MADE.vector(int(one.about[1:]))) > 0.8
 
 
@@ -101,10 +101,10 @@ def test_percentiles_are_in_milliseconds() -> None:
 
 
 def test_clients_share_the_calls_and_a_failure_of_one_is_raised() -> None:
-    called: list[int] = []
-    told = clients(called.append, 20, 4)
-    assert sorted(called) == list(range(20))
-    assert set(told) == {"p50_ms", "p95_ms", "per_s"}
+    calls: list[int] = []
+    times = clients(calls.append, 20, 4)
+    assert sorted(calls) == list(range(20))
+    assert set(times) == {"p50_ms", "p95_ms", "per_s"}
     with pytest.raises(ZeroDivisionError):
         clients(lambda number: 1 / (number - 5), 8, 4)
 
@@ -182,7 +182,7 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     assert result["sizes"]["120"]["others"]["bm25s + numpy"]["found"] > 0.7
     assert math.isfinite(result["growth"]["text in"])
     assert result["sizes"]["120"]["space"]["tables"]
-    told = (folder / "bench.md").read_text(encoding="utf-8")
-    assert told == markdown(result)
-    assert "| leg: graph |" in told
+    report = (folder / "bench.md").read_text(encoding="utf-8")
+    assert report == markdown(result)
+    assert "| leg: graph |" in report
     assert plot(result).count("<svg") == 1

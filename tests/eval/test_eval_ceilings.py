@@ -66,15 +66,15 @@ def test_preflight_says_reach_depth_and_emptiness_of_every_leg() -> None:
         "q": Asked("q", "named", {"lexical": keys("a"), "dense": keys("b", "a"), "graph": keys("a", "c")}),
         "r": Asked("r", "unnamed", {"lexical": (), "dense": keys("b", "a"), "graph": keys("c")}),
     }
-    said = preflight(named("seed"), queries, asked, {"n": 500})
-    assert said["reach"]["10"] == {"any": {"lexical": "possible", "dense": "possible", "graph": "boost-only"}}
-    assert said["legs"]["lexical"]["empty"] == 0.5
-    assert said["legs"]["graph"]["memories only it returned"] == 2
-    assert said["legs"]["dense"]["returns the whole scope"] is False
-    assert said["vacuous"] == {"1": 0.0, "2": 0.0, "5": 0.0, "10": 0.0, "20": 0.0}
-    assert all(said["witness holds"].values())
+    facts = preflight(named("seed"), queries, asked, {"n": 500})
+    assert facts["reach"]["10"] == {"any": {"lexical": "possible", "dense": "possible", "graph": "boost-only"}}
+    assert facts["legs"]["lexical"]["empty"] == 0.5
+    assert facts["legs"]["graph"]["memories only it returned"] == 2
+    assert facts["legs"]["dense"]["returns the whole scope"] is False
+    assert facts["vacuous"] == {"1": 0.0, "2": 0.0, "5": 0.0, "10": 0.0, "20": 0.0}
+    assert all(facts["witness holds"].values())
     # q: a is a seed, c at rank 2 is not; r: c at rank 1. The median is 1.5.
-    assert said["rank of the first memory that was no seed"] == 1.5
+    assert facts["rank of the first memory that was no seed"] == 1.5
 
 
 def test_a_scope_no_larger_than_k_makes_the_metric_vacuous() -> None:
@@ -98,8 +98,10 @@ def test_a_leg_that_failed_was_not_measured() -> None:
 def test_turnover_counts_what_came_and_went_and_the_gold_among_it() -> None:
     lists = {"q": Asked("q", "any", {"lexical": keys("a", "b", "c"), "dense": keys("a"), "graph": keys("g", "c")})}
     query = Query("q", "?", "n", ("g", "b"))
-    moved = turnover([query], {"q": ["a", "b"]}, {"q": ["g", "c"]}, 2, leg="graph", holder=RECIPES["seed"], asked=lists)
-    assert moved == {
+    counts = turnover(
+        [query], {"q": ["a", "b"]}, {"q": ["g", "c"]}, 2, leg="graph", holder=RECIPES["seed"], asked=lists
+    )
+    assert counts == {
         "leg-only": 1,
         "leg-only gold": 1,
         "boosted in": 1,

@@ -31,16 +31,16 @@ def test_a_leg_whose_match_misleads_gets_no_weight_and_none_is_below_0() -> None
 
 
 def test_a_report_measures_each_set_by_what_the_others_fitted() -> None:
-    told = report({"one": made(0.0), "two": made(0.05)})
-    assert set(told["fitted"]) == {"dense", "lexical", "dense + lexical"}
-    one = told["left out"]["dense + lexical"]["one"]
+    result = report({"one": made(0.0), "two": made(0.05)})
+    assert set(result["fitted"]) == {"dense", "lexical", "dense + lexical"}
+    one = result["left out"]["dense + lexical"]["one"]
     assert one[ANSWERED]["questions"] == 20
     assert one[KINDS[2]]["AUC"] == 1.0
     assert KINDS[0] not in one
-    misses = told["shipped"]["one"][ANSWERED]["misses"]
+    misses = result["shipped"]["one"][ANSWERED]["misses"]
     assert list(misses) == [f"{t:g}" for t in THRESHOLDS]
     assert list(misses.values()) == sorted(misses.values())
-    table = markdown(told)
+    table = markdown(result)
     assert "| one | – | " in table
     assert "| two: false alarms, of another set | " in table
 
@@ -67,19 +67,19 @@ def ask_lexical(mem: semmem.Semmem, corpus: Corpus) -> list[Row]:
     with pytest.raises(DatasetError, match="A leg could not answer"):
         ask(mem, corpus, {}, print)
     mem.recipe = semmem.recipe("lexical")
-    return ask(mem, corpus, {"other": ["Where is the key?"]}, lambda said: None)
+    return ask(mem, corpus, {"other": ["Where is the key?"]}, lambda _: None)
 
 
 def test_the_shipped_curves_are_those_of_the_published_fit() -> None:
-    told = json.loads((ROOT / "eval" / "results" / "confidence.json").read_text(encoding="utf-8"))
+    result = json.loads((ROOT / "eval" / "results" / "confidence.json").read_text(encoding="utf-8"))
     for legs, (weights, constant) in CURVES.items():
-        fitted = told["fitted"][" + ".join(legs)]
+        fitted = result["fitted"][" + ".join(legs)]
         assert [fitted[leg] for leg in legs] == pytest.approx(weights, abs=0.05)
         assert fitted["constant"] == pytest.approx(constant, abs=0.05)
     record = (ROOT / "adr" / "0038-what-the-confidence-of-a-recall-can-tell.md").read_text(encoding="utf-8")
-    for name, one in told["left out"]["dense + lexical"].items():
+    for name, one in result["left out"]["dense + lexical"].items():
         (row,) = (line for line in record.splitlines() if line.startswith(f"| {name} |"))
         assert [f"{one[kind]['AUC']:.2f}".lstrip("0") in row for kind in KINDS if kind in one].count(False) == 0
-    for name, one in told["shipped"].items():
+    for name, one in result["shipped"].items():
         misses = " | ".join(f"{share:.2f}".lstrip("0") for share in one[ANSWERED]["misses"].values())
         assert f"| {name}: misses | {misses} |" in record

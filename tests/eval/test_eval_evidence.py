@@ -138,13 +138,13 @@ def test_every_committed_result_has_a_command_and_the_command_is_one() -> None:
 
 
 def test_what_differs_is_told_number_by_number(results: Path) -> None:
-    kept = json.loads((results / "one.json").read_text(encoding="utf-8"))
-    now = json.loads(json.dumps(kept))
-    assert differences(kept, now) == []
+    committed = json.loads((results / "one.json").read_text(encoding="utf-8"))
+    now = json.loads(json.dumps(committed))
+    assert differences(committed, now) == []
     now["comparisons"][0]["paired"]["delta"] = 0.0826
     now["conditions"]["x"]["measures"]["headline"]["R@5"] = 0.51
     del now["comparisons"][1]
-    assert differences(kept, now) == [
+    assert differences(committed, now) == [
         ["a", "R@10", "headline", "helps +0.082", "helps +0.083"],
         ["b", "R@10", "headline", "no difference -0.005", "–"],
         ["x", "R@5", "headline", "0.5000", "0.5100"],
@@ -159,13 +159,13 @@ def test_the_list_of_committed_results_needs_no_data() -> None:
 
 
 def evidence_commands() -> list[Any]:
-    found = []
+    commands = []
     for path in sorted((ROOT / "adr").glob("[0-9]*.md")):
         head = front_matter(path.read_text(encoding="utf-8"))
         if "evidence_command" in head:
             slow = [] if path.name[:4] == "0021" else [pytest.mark.slow]
-            found.append(pytest.param(head, id=path.name[:4], marks=slow))
-    return found
+            commands.append(pytest.param(head, id=path.name[:4], marks=slow))
+    return commands
 
 
 @pytest.mark.parametrize("head", evidence_commands())
@@ -234,11 +234,11 @@ def test_a_committed_result_is_made_by_the_command_it_names_at_a_clean_commit(pa
 
 
 def test_every_result_of_the_list_is_committed() -> None:
-    kept = {path.stem for path in (ROOT / "eval" / "results").glob("*.json")}
-    made = {m.name for m in manifest()}
-    assert made <= kept
-    assert kept - made <= set(OF_BEFORE)
-    assert set(OF_BEFORE) <= kept
+    committed = {path.stem for path in (ROOT / "eval" / "results").glob("*.json")}
+    listed = {m.name for m in manifest()}
+    assert listed <= committed
+    assert committed - listed <= set(OF_BEFORE)
+    assert set(OF_BEFORE) <= committed
 
 
 def test_a_record_that_has_numbers_of_a_tuning_set_says_that_it_is_one() -> None:
@@ -251,16 +251,16 @@ def test_a_record_that_has_numbers_of_a_tuning_set_says_that_it_is_one() -> None
 
 
 def test_the_commands_that_decided_a_record_are_commands() -> None:
-    seen = 0
+    count = 0
     for path in sorted((ROOT / "adr").glob("[0-9]*.md")):
-        said = front_matter(path.read_text(encoding="utf-8")).get("decided_by", "")
-        _, found, rest = said.rpartition("python -m eval ")
-        if found:
+        source = front_matter(path.read_text(encoding="utf-8")).get("decided_by", "")
+        _, separator, rest = source.rpartition("python -m eval ")
+        if separator:
             words = shlex.split(rest)
             name, chosen, more = COMMAND.resolve_command(COMMAND.make_context("eval", list(words)), list(words))
             chosen.make_context(name, more)
-            seen += 1
-    assert seen >= 10
+            count += 1
+    assert count >= 10
 
 
 # --- kept apart -------------------------------------------------------------------------------------------------------

@@ -36,12 +36,12 @@ def ablate(store_url: str, out: Path, recipe: str, *more: str) -> tuple[int, str
 
 def headline(out: Path) -> dict[str, Any]:
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = next(c for c in result["comparisons"] if c["group"] == "headline")
-    return found
+    row: dict[str, Any] = next(c for c in result["comparisons"] if c["group"] == "headline")
+    return row
 
 
 def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_path: Path) -> None:
-    code, said = ablate(store_url, tmp_path, "default", "--strict")
+    code, output = ablate(store_url, tmp_path, "default", "--strict")
     assert code == 0
     at = headline(tmp_path)
     assert at["verdict"] in ("helps", "hurts", "no difference")
@@ -49,7 +49,7 @@ def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_p
     assert at["paired"]["low"] <= at["paired"]["delta"] <= at["paired"]["high"]
     assert at["paired"]["mde"] > 0
     assert at["turnover"]["leg-only"] > 0
-    assert "On toy, the graph leg in default" in said
+    assert "On toy, the graph leg in default" in output
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_p
 def test_what_cannot_be_asked_is_refused_and_nothing_anywhere_looks_like_a_finding(
     store_url: str, tmp_path: Path, recipe: str, verdict: str
 ) -> None:
-    code, said = ablate(store_url, tmp_path, recipe, "--strict")
+    code, output = ablate(store_url, tmp_path, recipe, "--strict")
     assert code == 3
-    assert verdict in said
+    assert verdict in output
     assert headline(tmp_path)["verdict"] == verdict
     assert "paired" not in headline(tmp_path)
     if verdict == "re-ranking only":
         # what it does to the order is told, under that name
         at = headline(tmp_path)["reranking"]
-        assert f"what it does to the order: R@10 {at['delta']:+.3f}" in " ".join(said.split())
-        assert "By re-ordering it changes the share of the wanted memories among the first 10 (R@10) by " in said
+        assert f"what it does to the order: R@10 {at['delta']:+.3f}" in " ".join(output.split())
+        assert "By re-ordering it changes the share of the wanted memories among the first 10 (R@10) by " in output
         assert headline(tmp_path)["turnover"]["leg-only"] == 0
         return
     page = re.sub(r"<svg.*?</svg>|<style>.*?</style>", "", (tmp_path / "report.html").read_text(), flags=re.DOTALL)
-    for text in (said, (tmp_path / "summary.md").read_text(encoding="utf-8"), page):
+    for text in (output, (tmp_path / "summary.md").read_text(encoding="utf-8"), page):
         assert not re.search(r"[+\u2212-]\d*\.\d", text), "a signed number stands beside a refusal"
         assert not re.search(r"\bp = |\bwon \d", text)
     assert ablate(store_url, tmp_path, recipe)[0] == 0  # without --strict a refusal is an answer, not a failure
@@ -132,16 +132,16 @@ def test_an_interrupted_run_takes_up_where_it_stopped(store_url: str, tmp_path: 
         (cache,) = (tmp_path / "private").glob("lists-*.jsonl")
         with cache.open("a", encoding="utf-8") as lines:
             lines.write('{"namespace": "toy", "asked": {"id": "tq')  # a line that the interrupt cut short
-        seen: list[int] = []
+        steps: list[int] = []
         conduct(
             mem,
             corpus,
             conditions,
             comparisons,
             out=tmp_path,
-            progress=lambda w, d, o: seen.append(d) if w == "asking" else None,
+            progress=lambda w, d, o: steps.append(d) if w == "asking" else None,
         )
-        assert seen == list(range(8, 41))
+        assert steps == list(range(8, 41))
         assert len(cache.read_text(encoding="utf-8").splitlines()) == 40
 
 
@@ -161,16 +161,16 @@ def test_the_fast_path_is_recall_and_a_difference_stops_the_experiment(store_url
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, corpus)
         conditions = [named(n) for n in ("default-0.1", "seed", "hybrid", "lexical", "dense")]
-        asked, found = ask_all(mem, corpus.queries, [c.recipe for c in conditions])
-        lists = {c.name: Lists(asked, found) for c in conditions}
+        answers, memories = ask_all(mem, corpus.queries, [c.recipe for c in conditions])
+        lists = {c.name: Lists(answers, memories) for c in conditions}
         assert check_fast_path(mem, corpus, conditions, lists) == 80  # 20 questions under 4 of the conditions
         assert shallow(RECIPES["seed"], 60).depths["dense"] == 15
         turned = {
             id: type(a)(a.id, a.regime, {leg: tuple(reversed(p)) for leg, p in a.legs.items()})
-            for id, a in asked.items()
+            for id, a in answers.items()
         }
         with pytest.raises(ExperimentError, match="in another order"):
-            check_fast_path(mem, corpus, conditions, {c.name: Lists(turned, found) for c in conditions})
+            check_fast_path(mem, corpus, conditions, {c.name: Lists(turned, memories) for c in conditions})
 
 
 @pytest.mark.slow
@@ -256,9 +256,9 @@ def test_evaluate_is_the_short_way(store_url: str, capsys: pytest.CaptureFixture
 def test_two_results_on_the_same_questions_are_paired(store_url: str, tmp_path: Path) -> None:
     given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path / "a"))
     assert invoke("run", "--recipes", "hybrid,lexical", *given)[0] == 0
-    code, said = invoke("compare", str(tmp_path / "a"), f"{tmp_path / 'a'}:lexical", "--metric", "R@10", "--json")
+    code, output = invoke("compare", str(tmp_path / "a"), f"{tmp_path / 'a'}:lexical", "--metric", "R@10", "--json")
     assert code == 0
-    (row,) = json.loads(said)
+    (row,) = json.loads(output)
     assert (row["a"], row["b"], row["paired"]["n"]) == ("hybrid", "lexical", 34)
     assert invoke("compare", str(tmp_path / "a"), f"{tmp_path / 'a'}:nose")[0] == 2
 
@@ -282,9 +282,9 @@ def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], word
 
 
 def test_reach_needs_no_store_and_names_the_class_of_every_leg() -> None:
-    code, said = invoke("reach", "seed", "--k", "10", "--json")
+    code, output = invoke("reach", "seed", "--k", "10", "--json")
     assert code == 0
-    legs = json.loads(said)["regimes"]["any"]["legs"]
+    legs = json.loads(output)["regimes"]["any"]["legs"]
     assert {leg: at["class"] for leg, at in legs.items()} == {
         "lexical": "possible",
         "dense": "possible",

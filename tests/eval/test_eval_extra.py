@@ -14,10 +14,10 @@ from eval.extra import NEEDED, missing
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
-    there = util.find_spec
+    find_spec = util.find_spec
 
     def find(name: str, package: str | None = None) -> Any:
-        return None if name in absent else there(name, package)
+        return None if name in absent else find_spec(name, package)
 
     monkeypatch.setattr(util, "find_spec", find)
 
@@ -33,9 +33,9 @@ def test_what_is_missing_is_named_with_the_line_that_adds_it(
     with pytest.raises(SystemExit) as left:
         runpy.run_module("eval", run_name="__main__")
     assert left.value.code == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == "error: matplotlib and bm25s are not installed; in your clone, run: pip install -e '.[eval]'\n"
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == "error: matplotlib and bm25s are not installed; in your clone, run: pip install -e '.[eval]'\n"
 
 
 def test_the_extra_holds_what_the_harness_needs_and_dev_holds_the_extra() -> None:

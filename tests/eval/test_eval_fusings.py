@@ -59,23 +59,23 @@ def test_a_list_is_cut_to_the_depth_of_the_recipe() -> None:
 
 def test_the_prior_multiplies_and_importance_can_turn_the_order() -> None:
     lists = Asked("q", "any", {"lexical": keys("a", "b")})
-    found = {("a", 0): Found(0.0, "1"), ("b", 0): Found(1.0, "2")}
+    memories = {("a", 0): Found(0.0, "1"), ("b", 0): Found(1.0, "2")}
     with_prior = recipe("lexical", prior_floor=0.7)
     # a .7/61 = .01148, b 1/62 = .01613
-    assert fused_places(with_prior, lists, found).places == ("b", "a")
-    assert fused_places(recipe("lexical", prior=False), lists, found).places == ("a", "b")
+    assert fused_places(with_prior, lists, memories).places == ("b", "a")
+    assert fused_places(recipe("lexical", prior=False), lists, memories).places == ("a", "b")
 
 
 def test_equal_contents_fold_into_the_first_and_come_along() -> None:
-    found = known(a="same", b="2", c="same", d="4")
-    assert fused_places(PLAIN, LISTS, found).places == ("b", ("a", "c"), "d")
-    assert fused_places(recipe(PLAIN, dedup=False), LISTS, found).places == ("b", "a", "c", "d")
+    memories = known(a="same", b="2", c="same", d="4")
+    assert fused_places(PLAIN, LISTS, memories).places == ("b", ("a", "c"), "d")
+    assert fused_places(recipe(PLAIN, dedup=False), LISTS, memories).places == ("b", "a", "c", "d")
 
 
 def test_parts_of_one_memory_give_it_its_best_place_alone() -> None:
     lists = Asked("q", "any", {"lexical": [(("m", 2), 3.0), (("x", 0), 2.0), (("m", 1), 1.0)]})
-    found = {("m", 2): Found(0.5, "1"), ("x", 0): Found(0.5, "2"), ("m", 1): Found(0.5, "3")}
-    assert fused_places(RECIPES["lexical"], lists, found).places == ("m", "x")
+    memories = {("m", 2): Found(0.5, "1"), ("x", 0): Found(0.5, "2"), ("m", 1): Found(0.5, "3")}
+    assert fused_places(RECIPES["lexical"], lists, memories).places == ("m", "x")
 
 
 def scored(fusion: str, lists: dict[str, list[tuple[Key, float]]], **weights: float) -> tuple[object, ...]:
@@ -104,9 +104,9 @@ def test_tm2c2_scales_a_cosine_from_minus_one_and_bm25_from_zero() -> None:
 
 def test_scored_counts_a_lexical_score_against_the_best_that_the_question_allows() -> None:
     form = recipe("scored", prior=False, exact_bonus=0.0, reserve={})
-    found, legs = known(a="1"), {"lexical": [(("a", 0), 10.0)]}
-    alone = fused_places(form, Asked("q", "any", legs), found).components[0]["lexical"]
-    weak = fused_places(form, Asked("q", "any", legs, most={"lexical": 80.0}), found).components[0]["lexical"]
+    memories, legs = known(a="1"), {"lexical": [(("a", 0), 10.0)]}
+    alone = fused_places(form, Asked("q", "any", legs), memories).components[0]["lexical"]
+    weak = fused_places(form, Asked("q", "any", legs, most={"lexical": 80.0}), memories).components[0]["lexical"]
     # alone 10/10; of 80 half counts, so 10/40
     assert weak == pytest.approx(alone / 4)
 
@@ -122,9 +122,9 @@ def test_rank_scaled_lets_the_weight_stretch_the_ranks() -> None:
 @pytest.mark.parametrize("fusion", ["rrf", "convex", "tm2c2", "rank-scaled"])
 def test_the_reserve_gives_every_formula_the_same_promise(fusion: str) -> None:
     lists = Asked("q", "any", {"lexical": keys(*"abcdefgh"), "dense": keys(*"abcdefgh"), "graph": keys("z")})
-    found = known(**{c: c for c in "abcdefghz"})
+    memories = known(**{c: c for c in "abcdefghz"})
     reserved = recipe(PLAIN, reserve={"graph": 3}, weights={"graph": 0.01}, fusion=fusion)
-    assert fused_places(reserved, lists, found).places[2] == "z"
+    assert fused_places(reserved, lists, memories).places[2] == "z"
 
 
 def test_where_copies_leave_fewer_than_asked_the_whole_list_has_been_looked_at() -> None:

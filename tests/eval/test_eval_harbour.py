@@ -18,12 +18,12 @@ def corpus() -> Corpus:
 
 
 def test_the_harbour_has_the_counts_its_readme_gives() -> None:
-    said = corpus().describe()
-    assert (said["memories"], said["queries"], said["headline"]) == (211, 44, 40)
-    assert said["strata"] == {
+    description = corpus().describe()
+    assert (description["memories"], description["queries"], description["headline"]) == (211, 44, 40)
+    assert description["strata"] == {
         "changed": 4, "exact": 6, "paraphrase": 8, "three hops": 10, "two hops": 12, "unanswerable": 4,
     }  # fmt: skip
-    assert said["notes"] == {}
+    assert description["notes"] == {}
     assert corpus().namespaces == ("harbour",)
 
 
@@ -66,9 +66,11 @@ def test_notes_are_in_the_order_of_their_times_and_short_enough_to_stay_whole() 
 def test_words_and_vectors_stop_at_the_first_hop_and_the_graph_goes_on(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, corpus())
-        found = {name: evaluate(mem, corpus(), name, show=False) for name in ("lexical", "dense", "graph", "default")}
-    assert found["lexical"]["two hops"]["R@10"] == 0.5  # the note on the boat, never that on the person
-    assert found["dense"]["two hops"]["R@10"] <= 0.6
-    assert found["graph"]["two hops"]["R@10"] >= 0.8
-    for name, measured in found.items():
+        measures = {
+            name: evaluate(mem, corpus(), name, show=False) for name in ("lexical", "dense", "graph", "default")
+        }
+    assert measures["lexical"]["two hops"]["R@10"] == 0.5  # the note on the boat, never that on the person
+    assert measures["dense"]["two hops"]["R@10"] <= 0.6
+    assert measures["graph"]["two hops"]["R@10"] >= 0.8
+    for name, measured in measures.items():
         assert 0.3 < measured["headline"]["R@10"] < 0.9, name

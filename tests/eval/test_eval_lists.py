@@ -56,8 +56,8 @@ def test_a_leg_that_failed_is_asked_again_and_its_failure_is_not_kept(store_url:
         assert all(not one.degraded and one.legs["dense"] for one in again.values())
         assert len(cache.read_text(encoding="utf-8").splitlines()) == 4
         embedder.broken = True
-        kept, _ = ask_all(mem, queries, [recipe("hybrid")], cache=cache)
-    assert {id: one.legs for id, one in kept.items()} == {id: one.legs for id, one in again.items()}
+        cached, _ = ask_all(mem, queries, [recipe("hybrid")], cache=cache)
+    assert {id: one.legs for id, one in cached.items()} == {id: one.legs for id, one in again.items()}
 
 
 def test_a_line_that_was_cut_short_does_not_swallow_the_next_one(store_url: str, tmp_path: Path) -> None:

@@ -36,18 +36,18 @@ def test_a_witness_of_each_studied_leg_goes_through_a_real_store_and_leaves_noth
         Comparison("4", "hybrid", "default"),  # no leg is studied
     ]
     with semmem.connect(store_url, embedder="hashing") as mem:
-        seen = live_witnesses(mem, conditions, comparisons, 10, silent)
+        outcomes = live_witnesses(mem, conditions, comparisons, 10, silent)
         assert set(mem.store.namespaces()) == set()
-    assert set(seen) == {("default", "graph"), ("seed", "graph")}
-    assert [(one["regime"], one["returned"], one["class"]) for one in seen["default", "graph"]] == [
+    assert set(outcomes) == {("default", "graph"), ("seed", "graph")}
+    assert [(one["regime"], one["returned"], one["class"]) for one in outcomes["default", "graph"]] == [
         ("named", True, "guaranteed"),
         ("unnamed", True, "guaranteed"),
     ]
-    (one,) = seen["seed", "graph"]
+    (one,) = outcomes["seed", "graph"]
     # .35/61 = .0057 against 1/70 = .0143: the fusion drops it, as the arithmetic says
     assert (one["returned"], one["dropped"], one["class"]) == (False, "fused", "boost-only")
-    assert dropping_stage(seen["seed", "graph"]) is None  # that is for reach to tell, and it is no other stage
-    assert dropping_stage(seen["default", "graph"]) is None
+    assert dropping_stage(outcomes["seed", "graph"]) is None  # that is for reach to tell, and it is no other stage
+    assert dropping_stage(outcomes["default", "graph"]) is None
 
 
 def test_a_store_that_cannot_be_written_to_is_not_probed_and_says_so() -> None:
@@ -56,9 +56,9 @@ def test_a_store_that_cannot_be_written_to_is_not_probed_and_says_so() -> None:
             raise StoreUnavailable("The store is read-only.")
 
     conditions = {c.name: c for c in (named("default"), named("hybrid"))}
-    seen = live_witnesses(Closed(), conditions, [Comparison("1", "hybrid", "default", "graph")], 5, silent)
-    assert seen == {("default", "graph"): [{"leg": "graph", "k": 5, "not probed": "The store is read-only."}]}
-    assert dropping_stage(seen["default", "graph"]) is None
+    outcomes = live_witnesses(Closed(), conditions, [Comparison("1", "hybrid", "default", "graph")], 5, silent)
+    assert outcomes == {("default", "graph"): [{"leg": "graph", "k": 5, "not probed": "The store is read-only."}]}
+    assert dropping_stage(outcomes["default", "graph"]) is None
 
 
 def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url: str, tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url:
             mem, corpus, *of_ablation("default", ["graph"], controlled=False), out=tmp_path / "a", baselines=False
         ).result
         assert [c["verdict"] for c in result["comparisons"]] != ["not evaluable"] * len(result["comparisons"])
-        said = markdown(result)
-        rows = [line for line in said.splitlines() if line.startswith("| default | graph | named | 10 |")]
+        summary = markdown(result)
+        rows = [line for line in summary.splitlines() if line.startswith("| default | graph | named | 10 |")]
         # behind the rival that both text legs put first
         assert rows == ["| default | graph | named | 10 | guaranteed | came back at place 2 |"]
 

@@ -78,22 +78,22 @@ def test_a_person_goes_through_by_single_keys(store_url: str, tmp_path: Path) ->
         drawn = sample(mem, "toy", 3)
         assert len({m.id for m in drawn}) == 3
         typed = iter(["Who wakes at night?", "", "q"])
-        said: list[str] = []
-        assert take_paraphrases(desk, drawn, lambda prompt: next(typed), said.append) == 1
+        lines: list[str] = []
+        assert take_paraphrases(desk, drawn, lambda prompt: next(typed), lines.append) == 1
         (question,) = desk.questions.values()
         pools = {question.id: ["t08", "t09", "t10"]}
         keys = iter("xgq")
-        assert label_all(mem, desk, pools, lambda: next(keys), said.append) == 1  # x is no key, g is, q stops
+        assert label_all(mem, desk, pools, lambda: next(keys), lines.append) == 1  # x is no key, g is, q stops
         keys = iter("sn")
-        assert label_all(mem, Desk(tmp_path, "toy"), pools, lambda: next(keys), said.append) == 1
-        assert not any("lexical" in text or "rank" in text for text in said)
+        assert label_all(mem, Desk(tmp_path, "toy"), pools, lambda: next(keys), lines.append) == 1
+        assert not any("lexical" in text or "rank" in text for text in lines)
         rest = Desk(tmp_path, "toy")
-        label_all(mem, rest, pools, lambda: "n", said.append)
+        label_all(mem, rest, pools, lambda: "n", lines.append)
         (query,) = rest.queries(pools)
         assert query.gold == ("t08",)
-        kept = load(tmp_path / "queries.jsonl")
-        assert kept.stored
-        assert kept.queries[0].grades == {"t08": 2}
+        saved = load(tmp_path / "queries.jsonl")
+        assert saved.stored
+        assert saved.queries[0].grades == {"t08": 2}
         assert json.loads((tmp_path / "queries.jsonl").read_text())["gold_ids"] == ["t08"]
 
 
@@ -103,18 +103,18 @@ def test_a_wrong_key_is_taken_back_now_or_another_day(store_url: str, tmp_path: 
         desk = Desk(tmp_path, "toy")
         one = desk.ask("Who wakes at night?", "paraphrase", ["t08"])
         pools = {one.id: ["gone", "t08", "t09", "t10"]}
-        said: list[str] = []
+        lines: list[str] = []
         keys = iter("bnybgq")  # nothing to take back; n for t08, y for t09; y is taken back and g given; t10 stays open
-        assert label_all(mem, desk, pools, lambda: next(keys), said.append) == 2
-        assert said.count("There is no key to take back.") == 1
+        assert label_all(mem, desk, pools, lambda: next(keys), lines.append) == 2
+        assert lines.count("There is no key to take back.") == 1
         assert desk.labels[one.id] == {"gone": 0, "t08": 0, "t09": 2}
         again = Desk(tmp_path, "toy")
         assert again.labels == desk.labels
         keys = iter("bbgnq")  # the keys of t09 and of t08 are taken back; t08 is g, t09 is n
-        assert label_all(mem, again, pools, lambda: next(keys), said.append) == 0
+        assert label_all(mem, again, pools, lambda: next(keys), lines.append) == 0
         assert Desk(tmp_path, "toy").labels == {one.id: {"gone": 0, "t08": 2, "t09": 0}}
         rest = Desk(tmp_path, "toy")
-        assert label_all(mem, rest, pools, lambda: "n", said.append) == 1
+        assert label_all(mem, rest, pools, lambda: "n", lines.append) == 1
         assert rest.queries(pools)[0].grades == {"t08": 2}
 
 

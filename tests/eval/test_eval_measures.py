@@ -168,8 +168,10 @@ def test_ndcg_agrees_with_scikit_learn() -> None:
         for q, gold in grades.items()
     }
     for k in (1, 2, 5, 10, 20):
-        found = [ndcg_score([truth[q]], [[-float(place) for place in range(len(truth[q]))]], k=k) for q in measured.ids]
-        assert measured.values[f"nDCG@{k}"].tolist() == pytest.approx(found, abs=1e-9), k
+        scores = [
+            ndcg_score([truth[q]], [[-float(place) for place in range(len(truth[q]))]], k=k) for q in measured.ids
+        ]
+        assert measured.values[f"nDCG@{k}"].tolist() == pytest.approx(scores, abs=1e-9), k
 
 
 def test_every_measure_agrees_with_trec_eval() -> None:
@@ -180,12 +182,12 @@ def test_every_measure_agrees_with_trec_eval() -> None:
     names = {"R": "recall", "nDCG": "ndcg_cut", "Success": "success"}
     for k in (1, 2, 5, 10, 20):
         asked = {f"{name}.{k}" for name in names.values()}
-        its = pytrec_eval.RelevanceEvaluator(grades, asked).evaluate(scores)
+        by_question = pytrec_eval.RelevanceEvaluator(grades, asked).evaluate(scores)
         for ours, name in names.items():
-            found = [its[q][f"{name}_{k}"] for q in measured.ids]
-            assert measured.values[f"{ours}@{k}"].tolist() == pytest.approx(found, abs=1e-9), (ours, k)
+            values = [by_question[q][f"{name}_{k}"] for q in measured.ids]
+            assert measured.values[f"{ours}@{k}"].tolist() == pytest.approx(values, abs=1e-9), (ours, k)
         # trec_eval's reciprocal rank has no cut-off, so it is given lists that are cut
         cut = {q: dict(list(of.items())[:k]) for q, of in scores.items()}
-        its = pytrec_eval.RelevanceEvaluator(grades, {"recip_rank"}).evaluate(cut)
-        found = [its[q]["recip_rank"] for q in measured.ids]
-        assert measured.values[f"RR@{k}"].tolist() == pytest.approx(found, abs=1e-9), k
+        by_question = pytrec_eval.RelevanceEvaluator(grades, {"recip_rank"}).evaluate(cut)
+        values = [by_question[q]["recip_rank"] for q in measured.ids]
+        assert measured.values[f"RR@{k}"].tolist() == pytest.approx(values, abs=1e-9), k

@@ -37,7 +37,7 @@ def mutant(new: str, old: str = "a > b", tests: str = "tests/test_one.py", reaso
 def test_a_mutant_is_dead_where_a_test_notices_and_what_was_found_is_kept(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept.jsonl"
+    file = tmp_path / "kept.jsonl"
     chosen = [
         mutant("a < b"),
         mutant("a >= b", reason="of equals either is the larger"),
@@ -45,20 +45,20 @@ def test_a_mutant_is_dead_where_a_test_notices_and_what_was_found_is_kept(
         mutant("a != b", tests="tests/test_broken.py"),
     ]
     before = (project / "semmem" / "one.py").read_text(encoding="utf-8")
-    found = run_all(chosen, project, kept)
-    assert list(found.values()) == ["dead", "survived", "out of date", "tests fail without it"]
+    outcomes = run_all(chosen, project, file)
+    assert list(outcomes.values()) == ["dead", "survived", "out of date", "tests fail without it"]
     assert (project / "semmem" / "one.py").read_text(encoding="utf-8") == before
 
     def never(*_: object, **__: object) -> Outcome:
         raise AssertionError("it was run before")
 
     monkeypatch.setattr(runner, "outcome", never)
-    assert list(run_all(chosen[:2], project, kept).values()) == ["dead", "survived"]
+    assert list(run_all(chosen[:2], project, file).values()) == ["dead", "survived"]
     monkeypatch.undo()
     # another test, another outcome: nothing that is kept stands for it
     text = f"{IMPORT}def test_it():\n    assert larger(1, 1)\n"
     (project / "tests" / "test_one.py").write_text(text, encoding="utf-8")
-    assert list(run_all(chosen[:1], project, kept).values()) == ["survived"]
+    assert list(run_all(chosen[:1], project, file).values()) == ["survived"]
 
 
 def test_the_share_leaves_out_what_a_reason_is_given_for_and_a_stale_list_is_not_good() -> None:

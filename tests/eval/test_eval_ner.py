@@ -48,12 +48,12 @@ def test_precision_recall_and_kinds_of_error_are_counted() -> None:
         Marked(("Rain", "fell", "on", "amsterdam", "."), ((3, 4),)),  # span 0-1
         Marked(("on", "Monday", "Grace", "Hopper", "left"), ((2, 4),)),  # span 1-4
     ]
-    its = score(sentences)
-    assert (its.names, its.predictions) == (4, 5)
-    assert (its.found, its.right) == (2, 2)
-    assert (its.touched, its.near) == (3, 4)
-    assert its.errors == {"missed: lower-case name": 1, "no name: sentence-initial word": 1, "boundary: too long": 1}
-    measures = its.measures()
+    counts = score(sentences)
+    assert (counts.names, counts.predictions) == (4, 5)
+    assert (counts.found, counts.right) == (2, 2)
+    assert (counts.touched, counts.near) == (3, 4)
+    assert counts.errors == {"missed: lower-case name": 1, "no name: sentence-initial word": 1, "boundary: too long": 1}
+    measures = counts.measures()
     assert measures["P exact"] == pytest.approx(2 / 5)
     assert measures["R exact"] == pytest.approx(2 / 4)
     assert measures["F1 exact"] == pytest.approx(4 / 9)  # 2 * .4 * .5 / .9

@@ -30,15 +30,15 @@ MOST_FILES = {"PostgreSQL": {"remember": 28, "recall": 36}, "SQLite": {"remember
 """Files of semmem that a verb enters, as CONTEXT.md says; to be raised only for a verb that does more by default."""
 
 
-def told() -> dict[str, dict[str, int]]:
+def documented_counts() -> dict[str, dict[str, int]]:
     """Return the round trips of the table in CONTEXT.md, by store and verb."""
     section = (ROOT / "CONTEXT.md").read_text(encoding="utf-8").split("## The path of a verb\n")[1].split("\n## ")[0]
-    found: dict[str, dict[str, int]] = {}
+    table: dict[str, dict[str, int]] = {}
     for verb, store, *_, trips in re.findall(
         r"(?m)^\| ([a-z, ]+?) \| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", section
     ):
-        found.setdefault(store, {})[verb] = int(trips)
-    return found
+        table.setdefault(store, {})[verb] = int(trips)
+    return table
 
 
 def test_no_verb_makes_more_round_trips_than_it_did(store_url: str, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_no_verb_makes_more_round_trips_than_it_did(store_url: str, tmp_path: Pa
     entered = {(s, v): list(counted[s][v]["entered"]) for s, verbs in MOST_FILES.items() for v in verbs}
     assert [name for name, files in entered.items() if len(files) > MOST_FILES[name[0]][name[1]]] == []
     assert all("client/memory.py" in files[:2] for files in entered.values())  # tracing stands around it
-    assert told() == made, "write the table of CONTEXT.md again from `python -m eval path`"
+    assert documented_counts() == made, "write the table of CONTEXT.md again from `python -m eval path`"
     for verbs in counted.values():
         for counts in verbs.values():
             assert 0 < counts["files"] <= counts["functions"] <= counts["calls"]
@@ -82,8 +82,8 @@ def test_a_round_trip_is_one_wait_for_the_server(store_url: str) -> None:
         assert counter.counts().trips == dict(sorted(trips.items()))
         with counter.counting():
             with connection.pipeline():
-                found = [connection.execute("SELECT %s::int", (n,)) for n in range(3)]
-            assert [cursor.fetchone() for cursor in found] == [(0,), (1,), (2,)]
+                cursors = [connection.execute("SELECT %s::int", (n,)) for n in range(3)]
+            assert [cursor.fetchone() for cursor in cursors] == [(0,), (1,), (2,)]
             connection.commit()  # nothing is open, so nothing is sent
         assert counter.counts().trips == {"pipeline": 1}
     with psycopg.connect(store_url) as connection, counter.counting():

@@ -16,14 +16,14 @@ LENGTH = 50  # characters in a row, blanks folded: long enough that no two peopl
 
 def tracked() -> dict[str, str]:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             capture_output=True, timeout=30, check=True,
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this is not a git checkout")
     out = {}
-    for name in said.stdout.decode().split("\0"):
+    for name in output.stdout.decode().split("\0"):
         path = ROOT / name
         if name and path.is_file() and path.stat().st_size < 5_000_000:
             out[name] = " ".join(path.read_bytes().decode("utf-8", "replace").lower().split())

@@ -42,12 +42,12 @@ def test_a_vector_is_made_once_and_outlives_the_process(tmp_path: Path) -> None:
     first, second = Counting(), Counting()
     made = KeptVectors(first, tmp_path / "v.sqlite").embed(["a boat", "a pier", "a boat"])
     assert first.asked == ["a boat", "a pier"]
-    kept = KeptVectors(second, tmp_path / "v.sqlite")
-    again = kept.embed(["a pier", "a boat", "a gull"])
+    vectors = KeptVectors(second, tmp_path / "v.sqlite")
+    again = vectors.embed(["a pier", "a boat", "a gull"])
     assert np.array_equal(again[:2], made[[1, 0]])
     assert np.array_equal(again[2:], first.inner.embed(["a gull"]))
     assert second.asked == ["a gull"]
-    assert kept.embed([]).shape == (0, kept.dimensions)
+    assert vectors.embed([]).shape == (0, vectors.dimensions)
 
 
 def test_the_vectors_used_say_who_made_them_when_and_what_they_hash_to(tmp_path: Path) -> None:
@@ -55,12 +55,12 @@ def test_the_vectors_used_say_who_made_them_when_and_what_they_hash_to(tmp_path:
     one.embed(["a boat"])
     one.embed(["a pier"])
     other.embed(["a pier", "a boat"])
-    told = one.origin()
-    assert told == other.origin()  # whatever the order in which they were asked for
-    assert (told["used"], told["made at"]) == (2, {COMMIT or "": 2})
-    assert re.fullmatch(r"[0-9a-f]{64}", told["sha256"])
+    origin = one.origin()
+    assert origin == other.origin()  # whatever the order in which they were asked for
+    assert (origin["used"], origin["made at"]) == (2, {COMMIT or "": 2})
+    assert re.fullmatch(r"[0-9a-f]{64}", origin["sha256"])
     other.embed(["a gull"])
-    assert other.origin()["sha256"] != told["sha256"]
+    assert other.origin()["sha256"] != origin["sha256"]
 
 
 def test_kept_vectors_of_two_models_lie_in_two_files(tmp_path: Path) -> None:

@@ -29,12 +29,12 @@ def command(store_url: str, out: Path) -> list[str]:
 
 def asked(out: Path) -> dict[str, list[str]]:
     """Return the questions that are written down, by file of lists, in the order in which they were asked."""
-    found = {}
+    values = {}
     for path in sorted((out / "private").glob("lists-*.jsonl")):
         lines = path.read_text(encoding="utf-8").split("\n")
         assert lines.pop() == "", "the last line ends"
-        found[path.name] = [json.loads(line)["asked"]["id"] for line in lines]
-    return found
+        values[path.name] = [json.loads(line)["asked"]["id"] for line in lines]
+    return values
 
 
 def measured(out: Path) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def test_a_run_stopped_by_ctrl_c_goes_on_and_ends_like_one_that_was_not(store_ur
         while lines_of(out) < 5 and running.poll() is None and time.monotonic() < until:
             time.sleep(0.002)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        _, output = running.communicate(timeout=60)
     finally:
         running.kill()
     assert running.returncode == 130
-    assert b"Run the same command again to take up where it stopped" in said
-    assert b"Traceback" not in said
+    assert b"Run the same command again to take up where it stopped" in output
+    assert b"Traceback" not in output
     before = asked(out)
     assert 5 <= sum(len(ids) for ids in before.values()) < 160
     assert not (out / "result.json").exists()
@@ -79,5 +79,5 @@ def test_a_run_stopped_by_ctrl_c_goes_on_and_ends_like_one_that_was_not(store_ur
     done = subprocess.run(command(store_url, whole), cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     assert measured(out) == measured(whole)
-    kept = "private/per-question.jsonl"
-    assert (out / kept).read_bytes() == (whole / kept).read_bytes()
+    file = "private/per-question.jsonl"
+    assert (out / file).read_bytes() == (whole / file).read_bytes()

@@ -86,9 +86,9 @@ def test_a_cluster_counts_by_its_questions_and_not_as_one_of_them() -> None:
 
 def test_holm_leaves_out_what_was_not_tested() -> None:
     few, many = paired([0.0] * 3, [1.0] * 3), paired([0.0] * 9, [1.0] * 8 + [0.5])
-    told = corrected({"few": few, "many": many})
-    assert told["few"].p_holm is None
-    assert told["many"].p_holm == many.p  # one test, so nothing to correct for
+    adjusted = corrected({"few": few, "many": many})
+    assert adjusted["few"].p_holm is None
+    assert adjusted["many"].p_holm == many.p  # one test, so nothing to correct for
 
 
 def test_draws_are_enough_for_the_least_p_of_a_large_family() -> None:
@@ -183,11 +183,11 @@ VALUES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=3
 def test_swapping_the_conditions_turns_the_sign_and_nothing_else(base: list[float], random: object) -> None:
     other = list(base)
     random.shuffle(other)  # type: ignore[attr-defined]
-    there, back = paired(base, other, samples=500), paired(other, base, samples=500)
-    assert there.delta == pytest.approx(-back.delta)
-    assert (there.won, there.tied, there.lost) == (back.lost, back.tied, back.won)
-    assert there.p == back.p
-    assert there.mde == (None if back.mde is None else pytest.approx(back.mde))
+    forth, back = paired(base, other, samples=500), paired(other, base, samples=500)
+    assert forth.delta == pytest.approx(-back.delta)
+    assert (forth.won, forth.tied, forth.lost) == (back.lost, back.tied, back.won)
+    assert forth.p == back.p
+    assert forth.mde == (None if back.mde is None else pytest.approx(back.mde))
 
 
 @given(st.lists(st.floats(0.0001, 1.0), min_size=1, max_size=12))
@@ -220,15 +220,15 @@ def test_a_planted_effect_of_the_detectable_size_is_found_at_the_stated_power() 
         gain = 2 * 2.80158 * math.sqrt((0.25 * (gain + 2 * churn) - (0.5 * gain) ** 2) / n)
     rng = np.random.default_rng(11)
     runs = 400
-    found = sum(paired(*questions(rng, n, gain, churn), samples=400, seed=i).p < 0.05 for i in range(runs))
+    significant = sum(paired(*questions(rng, n, gain, churn), samples=400, seed=i).p < 0.05 for i in range(runs))
     # 80 % of 400 is 320, standard error 8; the discrete test is a little conservative.
-    assert 0.74 <= found / runs <= 0.86
+    assert 0.74 <= significant / runs <= 0.86
 
 
 def test_an_effect_half_that_size_is_mostly_missed() -> None:
     rng = np.random.default_rng(12)
-    found = sum(paired(*questions(rng, 200, 0.055, 0.1), samples=300, seed=i).p < 0.05 for i in range(200))
-    assert 0.1 <= found / 200 <= 0.5
+    significant = sum(paired(*questions(rng, 200, 0.055, 0.1), samples=300, seed=i).p < 0.05 for i in range(200))
+    assert 0.1 <= significant / 200 <= 0.5
 
 
 def test_false_positives_stay_under_five_percent_after_holm() -> None:

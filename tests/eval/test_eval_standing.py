@@ -45,10 +45,10 @@ def known(*lists: Asked, importance: Mapping[str, float] | None = None) -> dict[
     return {key: Found((importance or {}).get(key[0], 0.5), f"{key[0]} {key[1]}") for key in all_keys}
 
 
-def judged(lists: Asked, found: Mapping[Key, Found], holder: Condition = SEED, k: int = 10, **more: Any) -> Any:
-    run = {lists.id: fused_places(holder.recipe, lists, found).places}
+def judged(lists: Asked, memories: Mapping[Key, Found], holder: Condition = SEED, k: int = 10, **more: Any) -> Any:
+    run = {lists.id: fused_places(holder.recipe, lists, memories).places}
     return standing(
-        holder, "graph", k, [question()], {lists.id: lists}, {"n": 500}, found={"n": found}, run=run, **more
+        holder, "graph", k, [question()], {lists.id: lists}, {"n": 500}, found={"n": memories}, run=run, **more
     )
 
 
@@ -70,16 +70,16 @@ def test_parts_of_one_memory_free_places_for_what_only_the_graph_found() -> None
     # sixteen parts of two memories stand first; folded, they leave eight places, and the audit saw them filled
     parts = [((f"l{i % 2}", i + 1), 40.0 - i) for i in range(40)]
     lists = Asked("q", "any", {"lexical": parts, "dense": parts, "graph": keys("g", 12)})
-    found = known(lists)
-    assert unfolded(SEED.recipe, lists, found, 10) == 48
-    at = judged(lists, found)
+    memories = known(lists)
+    assert unfolded(SEED.recipe, lists, memories, 10) == 48
+    at = judged(lists, memories)
     assert at.entered == 8
     assert at.reach == {"any": "possible"}
 
 
 def test_copies_of_one_text_free_places_too() -> None:
     lists = asked()
-    same = {key: Found(0.5, "copy" if key[0][0] in "ld" else found.content) for key, found in known(lists).items()}
+    same = {key: Found(0.5, "copy" if key[0][0] in "ld" else memory.content) for key, memory in known(lists).items()}
     at = judged(lists, same)
     assert at.entered == 9
     assert at.reach["any"] != "boost-only"
@@ -267,10 +267,10 @@ def test_a_witness_that_the_fusion_contradicts_is_seen() -> None:
 def test_reach_in_the_report_is_for_the_smallest_scope_a_question_has() -> None:
     queries = [question("a", "small"), question("b", "large")]
     lists = {"a": asked(id="a"), "b": asked(id="b")}
-    said = preflight(named("seed"), queries, lists, {"small": 8, "large": 500})
-    assert said["smallest scope"] == 8
+    facts = preflight(named("seed"), queries, lists, {"small": 8, "large": 500})
+    assert facts["smallest scope"] == 8
     # no ten memories in scope: whatever a leg returns is among the first ten
-    assert said["reach"]["10"]["any"]["graph"] == "guaranteed"
+    assert facts["reach"]["10"]["any"]["graph"] == "guaranteed"
     assert preflight(named("seed"), queries[1:], lists, {"large": 500})["reach"]["10"]["any"]["graph"] == "boost-only"
 
 

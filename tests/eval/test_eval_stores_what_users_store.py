@@ -56,10 +56,10 @@ def markdown(folder: Path) -> Path:
 
 
 def chat(folder: Path) -> Path:
-    said = [{"role": "user", "content": "Where is the key?", "timestamp": "2026-05-01T09:00:00Z"}]
-    said += [{"role": "assistant", "content": [{"type": "text", "text": "Behind the radio."}]}]
+    turns = [{"role": "user", "content": "Where is the key?", "timestamp": "2026-05-01T09:00:00Z"}]
+    turns += [{"role": "assistant", "content": [{"type": "text", "text": "Behind the radio."}]}]
     lines(
-        folder / "chat.jsonl", {"id": "c9", "messages": said}, {"session": "s", "author": "Bo", "text": "x", "ts": 1e9}
+        folder / "chat.jsonl", {"id": "c9", "messages": turns}, {"session": "s", "author": "Bo", "text": "x", "ts": 1e9}
     )
     asked(folder, "c9:0", "c9:1")
     return folder / "chat.jsonl"
@@ -104,14 +104,14 @@ WRITTEN: dict[str, Callable[[Path], Path]] = {
 
 def stored(url: str) -> dict[str, tuple[Any, ...]]:
     """Return all memories of a store, by id, without their namespace: ``import`` is told it, a data set says it."""
-    found: dict[str, tuple[Any, ...]] = {}
+    fields: dict[str, tuple[Any, ...]] = {}
     with semmem.connect(url, embedder="none", recipe="lexical") as mem:
         for namespace in ("default", "set", "team", "c1", "c2"):
             for m in mem.list(namespace=namespace, limit=1000):
                 dated = m.created_at if m.created_at < STARTED else "when it was stored"
-                assert m.id not in found
-                found[m.id] = (*_fields(m), dated)
-    return found
+                assert m.id not in fields
+                fields[m.id] = (*_fields(m), dated)
+    return fields
 
 
 def _fields(m: Memory) -> tuple[Any, ...]:
@@ -149,14 +149,14 @@ def test_so_it_does_of_the_authors_own_files(format: str, tmp_path: Path, monkey
     turns = [{"speaker": "Ann", "dia_id": "D1:1", "text": "Look!", "blip_caption": "a dog"}]
     talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
     qa = [{"question": "What?", "answer": "a dog", "evidence": ["D1:1"], "category": 1}]
-    said = [{"role": "user", "content": "I moved."}, {"role": "assistant", "content": "Where to?"}]
+    messages = [{"role": "user", "content": "I moved."}, {"role": "assistant", "content": "Where to?"}]
     whole: dict[str, Any] = {
         "locomo": {"sample_id": "c1", "conversation": talk, "qa": qa},
         "longmemeval": {
             "question_id": "c1",
             "question": "Where?",
             "question_type": "single",
-            "haystack_sessions": [said],
+            "haystack_sessions": [messages],
             "haystack_session_ids": ["s0"],
             "haystack_dates": ["2023/05/30 (Tue) 21:48"],
             "answer_session_ids": ["s0"],
@@ -189,12 +189,12 @@ def test_of_the_shared_sets_too(
     by_import = f"sqlite://{tmp_path / 'import.db'}"
     assert run(["import", format, str(data / file), "--url", by_import]) == 0
     with semmem.connect(by_import, embedder="none", recipe="lexical") as mem:
-        held = {m.id: (*_fields(m), m.created_at) for m in _all(mem)}
+        stored_fields = {m.id: (*_fields(m), m.created_at) for m in _all(mem)}
     with semmem.connect(f"sqlite://{tmp_path / 'eval.db'}", embedder="none", recipe="lexical") as mem:
         ingest(mem, corpus)
         measured = {m.id: (*_fields(m), m.created_at) for space in corpus.namespaces for m in _all(mem, space)}
-    assert held == measured
-    assert len(held) == len(corpus.memories)
+    assert stored_fields == measured
+    assert len(stored_fields) == len(corpus.memories)
 
 
 def _all(mem: Any, namespace: str = "default") -> list[Memory]:

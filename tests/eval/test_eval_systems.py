@@ -204,12 +204,12 @@ def test_a_system_that_was_not_read_is_said_not_to_be_modelled() -> None:
 
 def test_json_holds_the_class_the_witness_and_the_source_of_every_leg() -> None:
     done = CliRunner().invoke(app, ["reach", "--system", "mem0", "-k", "5", "--json"])
-    found = json.loads(done.stdout)
-    assert (found["version"], found["k"], found["read"]) == ("2.2.1", 5, "2026-11-22")
-    keyword = found["fusions"][0]["legs"]["keyword"]
+    report = json.loads(done.stdout)
+    assert (report["version"], report["k"], report["read"]) == ("2.2.1", 5, "2026-11-22")
+    keyword = report["fusions"][0]["legs"]["keyword"]
     assert keyword["class"] == "boost-only"
     assert keyword["witness"]["place"] is None
-    assert {"path": "mem0/memory/main.py", "lines": "1680-1700"}.items() <= found["sources"][1].items()
+    assert {"path": "mem0/memory/main.py", "lines": "1680-1700"}.items() <= report["sources"][1].items()
 
 
 def test_the_table_in_the_readme_is_the_one_that_is_printed() -> None:

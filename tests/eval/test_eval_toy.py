@@ -14,10 +14,10 @@ def corpus() -> Corpus:
 
 
 def test_the_toy_corpus_has_the_counts_its_readme_gives() -> None:
-    said = corpus().describe()
-    assert (said["memories"], said["queries"], said["headline"]) == (60, 40, 34)
-    assert said["strata"] == {"exact": 8, "multi-hop": 10, "paraphrase": 10, "temporal": 6, "unanswerable": 6}
-    assert said["notes"] == {}
+    description = corpus().describe()
+    assert (description["memories"], description["queries"], description["headline"]) == (60, 40, 34)
+    assert description["strata"] == {"exact": 8, "multi-hop": 10, "paraphrase": 10, "temporal": 6, "unanswerable": 6}
+    assert description["notes"] == {}
     assert corpus().namespaces == ("toy",)
 
 

@@ -28,9 +28,9 @@ def test_in_every_recipe_components_sum_to_the_score_on_real_texts(name: str, st
         assert report.remembered == len(list(corpus.memories))
         for query in list(corpus.queries)[:: max(1, len(corpus.queries) // QUESTIONS)]:
             for recipe in semmem.RECIPES:
-                found = mem.recall(query.text, namespace=query.namespace, recipe=recipe)
-                assert found.degraded == {}
-                assert len({hit.memory.id for hit in found}) == len(found) > 0
-                for hit in found:
+                answer = mem.recall(query.text, namespace=query.namespace, recipe=recipe)
+                assert answer.degraded == {}
+                assert len({hit.memory.id for hit in answer}) == len(answer) > 0
+                for hit in answer:
                     assert math.isclose(math.fsum(hit.components.values()), hit.score, rel_tol=0, abs_tol=1e-12)
                     assert 0 <= hit.score <= 1

@@ -30,31 +30,31 @@ class Made:
 
 def manifest(data: str | None = None, only: Sequence[str] = (), path: Path = MANIFEST) -> list[Made]:
     """Return the results of one set, or of all. Raises DatasetError for a set or a name that has none."""
-    told = tomllib.loads(path.read_text(encoding="utf-8"))
-    wanted = None if data is None else Path(data).name
-    if wanted is not None and wanted not in told["sets"]:
-        raise DatasetError(f"No committed result is of {wanted}; there are results of {', '.join(told['sets'])}.")
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    only_set = None if data is None else Path(data).name
+    if only_set is not None and only_set not in content["sets"]:
+        raise DatasetError(f"No committed result is of {only_set}; there are results of {', '.join(content['sets'])}.")
     out = []
-    for name, kinds in told["sets"].items():
+    for name, kinds in content["sets"].items():
         for kind in kinds:
-            if (wanted is None or name == wanted) and (not only or kind in only):
-                place = told["paths"].get(name, name)
-                words = (*shlex.split(told["commands"][kind]), "--data", place)
+            if only_set in (None, name) and (not only or kind in only):
+                place = content["paths"].get(name, name)
+                words = (*shlex.split(content["commands"][kind]), "--data", place)
                 out.append(Made(f"{name}-{kind}", place, words))
     if not out:
-        raise DatasetError(f"No committed result of {wanted or 'any set'} is called {' or '.join(only)}.")
+        raise DatasetError(f"No committed result of {only_set or 'any set'} is called {' or '.join(only)}.")
     return out
 
 
 def differences(kept: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[str]]:
     """Return what a result measured again says otherwise: where, metric, questions, then, now; nothing where alike."""
     rows = []
-    theirs = {(c["name"], c["metric"], c["group"]): _said(c) for c in kept["comparisons"]}
-    ours = {(c["name"], c["metric"], c["group"]): _said(c) for c in now["comparisons"]}
+    theirs = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in kept["comparisons"]}
+    ours = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in now["comparisons"]}
     for at in dict.fromkeys([*theirs, *ours]):
-        then, told = theirs.get(at, "–"), ours.get(at, "–")
-        if then != told:
-            rows.append([*at, then, told])
+        then, ours_now = theirs.get(at, "–"), ours.get(at, "–")
+        if then != ours_now:
+            rows.append([*at, then, ours_now])
     for name in kept["conditions"].keys() & now["conditions"].keys():
         of_name = (kept["conditions"][name]["measures"], now["conditions"][name]["measures"])
         before, after = (measures.get("headline", {}) for measures in of_name)
@@ -64,12 +64,12 @@ def differences(kept: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[st
     return sorted(rows)
 
 
-def _said(comparison: Mapping[str, Any]) -> str:
+def _verdict_and_delta(comparison: Mapping[str, Any]) -> str:
     at = comparison.get("paired") or comparison.get("reranking")
     return comparison["verdict"] if at is None else f"{comparison['verdict']} {at['delta']:+.3f}"
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:
     """Return the result that was written to ``folder``."""
-    found: Mapping[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return found
+    result: Mapping[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    return result

@@ -27,7 +27,7 @@ def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[di
     shared = [id for id in values_a if id in values_b and not values_a[id]["apart"]]
     if not shared:
         raise ExperimentError("A and B share no question; nothing can be paired.")
-    rows, found = [], []
+    rows, tests = [], []
     # a result of an older harness has no clusters beside its values
     labels = [values_a[id].get("cluster") for id in shared]
     of_question = labels if None not in labels else None
@@ -35,11 +35,11 @@ def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[di
         k = cutoff(metric)
         base = [values_a[id][metric] for id in shared]
         other = [values_b[id][metric] for id in shared]
-        found.append((metric, k, paired(base, other, clusters=of_question, seed=seed, alpha=ALPHA / len(metrics))))
-    told = corrected({metric: at for metric, _, at in found})
-    for metric, k, _ in found:
+        tests.append((metric, k, paired(base, other, clusters=of_question, seed=seed, alpha=ALPHA / len(metrics))))
+    adjusted = corrected({metric: at for metric, _, at in tests})
+    for metric, k, _ in tests:
         before = one["conditions"][name_a]["preflight"]["vacuous"][str(k)]
-        verdict = judge(Standing(k=k, vacuous=before), told[metric], metric=metric)
+        verdict = judge(Standing(k=k, vacuous=before), adjusted[metric], metric=metric)
         rows.append({"metric": metric, "a": name_a, "b": name_b, **verdict.as_dict()})
     return rows
 
@@ -52,11 +52,11 @@ def _read(spec: str) -> tuple[dict[str, Any], str, dict[str, dict[str, Any]]]:
     result: dict[str, Any] = json.loads((path / "result.json").read_text(encoding="utf-8"))
     if result["schema"] > SCHEMA:
         raise ExperimentError(f"{path} was written by a newer harness; use that one.")
-    wanted = name if path != Path(spec) else next(iter(result["conditions"]))
-    if wanted not in result["conditions"]:
-        raise ExperimentError(f"{path} has no condition {wanted!r}; it has {', '.join(result['conditions'])}.")
+    condition = name if path != Path(spec) else next(iter(result["conditions"]))
+    if condition not in result["conditions"]:
+        raise ExperimentError(f"{path} has no condition {condition!r}; it has {', '.join(result['conditions'])}.")
     lines = path / "private" / "per-question.jsonl"
     if not lines.is_file():
         raise ExperimentError(f"{path} holds no per-question values; they are private and were not kept. Run it again.")
     rows = (json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines())
-    return result, wanted, {row["id"]: row for row in rows if row["condition"] == wanted}
+    return result, condition, {row["id"]: row for row in rows if row["condition"] == condition}

@@ -38,8 +38,8 @@ class Expected:
 
     def of(self, measures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> float:
         """Return what was measured, from ``measures`` (condition to group to metric)."""
-        found = measures[self.recipe][self.group][self.metric]
-        return found if self.less is None else found - measures[self.less][self.group][self.metric]
+        value = measures[self.recipe][self.group][self.metric]
+        return value if self.less is None else value - measures[self.less][self.group][self.metric]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def run_gate(path: Path, only: str | None, opened: Opened) -> tuple[list[Checked
     for e in expectations(path):
         if only is None or e.data == only or Path(e.data).name == Path(only).name:
             by_corpus[e.data, e.embedder].append(e)
-    checked: list[Checked] = []
+    checks: list[Checked] = []
     absent: list[str] = []
     root = Path(__file__).resolve().parents[3]
     for (data, embedder), expected in by_corpus.items():
@@ -43,5 +43,5 @@ def run_gate(path: Path, only: str | None, opened: Opened) -> tuple[list[Checked
                 raise ExperimentError(
                     f"A leg of {name} could not answer on {data}; run `semmem doctor`, then the gate."
                 )
-        checked += check(expected, {name: c["measures"] for name, c in result["conditions"].items()})
-    return checked, absent
+        checks += check(expected, {name: c["measures"] for name, c in result["conditions"].items()})
+    return checks, absent

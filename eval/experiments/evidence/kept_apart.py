@@ -33,8 +33,8 @@ def plan() -> tuple[list[Condition], list[Comparison]]:
     """Return the graph in the default recipe with its controls, and every other recipe against the default."""
     conditions, comparisons = of_ablation(RECIPES[0], ["graph"])
     others, against = of_run(RECIPES)
-    known = {c.name for c in conditions}
-    return [*conditions, *(c for c in others if c.name not in known)], [*comparisons, *against]
+    names = {c.name for c in conditions}
+    return [*conditions, *(c for c in others if c.name not in names)], [*comparisons, *against]
 
 
 def sets(folder: Path, names: Sequence[str] = ()) -> list[Path]:
@@ -53,10 +53,10 @@ def sets(folder: Path, names: Sequence[str] = ()) -> list[Path]:
             if not is_set(folder / name):
                 raise DatasetError(f"{folder} holds no data set {name}.")
         return [folder / name for name in names]
-    found = [folder] if is_set(folder) else sorted(path for path in folder.iterdir() if path.is_dir() and is_set(path))
-    if not found:
+    paths = [folder] if is_set(folder) else sorted(path for path in folder.iterdir() if path.is_dir() and is_set(path))
+    if not paths:
         raise DatasetError(f"{folder} holds no data set of a known form.")
-    return found
+    return paths
 
 
 def record_of(corpus: Corpus, records: Path, commit: str) -> Path:
@@ -96,9 +96,9 @@ def look(
             "Pass --again to look once more: the record will say so."
         )
     earlier = sorted(
-        found.stem.rpartition("-")[2]
-        for found in records.glob(f"*-{corpus.sha256[:8]}-*.json")
-        if found.stem.rpartition("-")[2] != COMMIT
+        file.stem.rpartition("-")[2]
+        for file in records.glob(f"*-{corpus.sha256[:8]}-*.json")
+        if file.stem.rpartition("-")[2] != COMMIT
     )
     conditions, comparisons = plan()
     line = f"python -m eval kept-apart {path.parent.name} --set {path.name}"
@@ -114,7 +114,7 @@ def look(
             line=line,
             progress=say,
         ).result
-    told = {
+    content = {
         "set": corpus.name,
         "sha256": corpus.sha256,
         "commit": COMMIT,
@@ -123,5 +123,5 @@ def look(
         "result": rounded(result),
     }
     records.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    record.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
     return record

@@ -25,23 +25,23 @@ def commit_of(root: Path) -> str | None:
 
     Results and decision records are no code: writing one makes no other one doubtful.
     """
-    asked = (
+    queries = (
         ("rev-parse", "--short=12", "HEAD"),
         ("status", "--porcelain", "--", ".", ":(exclude)eval/results", ":(exclude)adr"),
     )
-    said = []
-    for words in asked:
+    outputs = []
+    for words in queries:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=False
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if done.returncode:
+        if process.returncode:
             return None
-        said.append(done.stdout.strip())
-    commit, differing = said
-    return f"{commit[:12]}-dirty" if differing else commit[:12]
+        outputs.append(process.stdout.strip())
+    commit, changes = outputs
+    return f"{commit[:12]}-dirty" if changes else commit[:12]
 
 
 COMMIT = commit_of(ROOT)
